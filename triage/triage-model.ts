@@ -87,9 +87,9 @@ export interface TriageProgress {
  * estimate is for the present encoder, and compares it with a gate. Memory: the pool's row numbers, the lists of the questions, and a few
  * bits for each row of the index.
  *
- * @throws TrawlError CORPUS_EMPTY if no question has a relevant passage, or the index has none of them; NOT_SUPPORTED if the index has no look-up by id; OUTPUT_EXISTS,
- * OUTPUT_NOT_WRITABLE, DISK_FULL; the errors of the encoders, of the retrievers and of reading records; CANCELLED, with `resumable` while
- * the pool is embedded.
+ * @throws TrawlError CORPUS_EMPTY if no question has a relevant passage, or the index has none of them; NOT_SUPPORTED if the index has no
+ * look-up by id; OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE, DISK_FULL; the errors of the encoders, of the retrievers and of reading records;
+ * CANCELLED, with `resumable` while the pool is embedded.
  */
 export async function triageModel(options: TriageOptions): Promise<TriageReport> {
   const begun = performance.now();

@@ -100,9 +100,11 @@ async function useOf(
     const making = await locked(imported, 'exclusive', waiting);
     try {
       if (!existsSync(imported)) await importInto(imported);
-    } finally {
-      making.release();
+    } catch (error) {
+      await removeLock(imported, making);
+      throw error;
     }
+    making.release();
   }
 }
 
@@ -134,12 +136,16 @@ async function acquired(imported: string, mode: LockMode): Promise<FileLock | un
 async function removeUnused(imported: string): Promise<void> {
   const lock = await acquired(imported, 'exclusive');
   if (lock === undefined) return;
-  if (!existsSync(imported)) return lock.release();
   // Renamed first: a kill in the middle leaves no half of a model under the name that the next run looks for.
   const removed = `${imported}.removed`;
   await rm(removed, { recursive: true, force: true });
-  await rename(imported, removed);
+  if (existsSync(imported)) await rename(imported, removed);
   await rm(removed, { recursive: true, force: true });
+  await removeLock(imported, lock);
+}
+
+/** Releases an exclusive lock and removes its file, and the work folder, unless something is in it. */
+async function removeLock(imported: string, lock: FileLock): Promise<void> {
   await rm(lockOf(imported), { force: true });
   lock.release();
   await removeIfEmpty(dirname(imported));
