@@ -108,7 +108,7 @@ async function useOf(
   }
 }
 
-/** Waits for the lock of an imported model. The file is beside it, because an import replaces the folder. */
+/** Waits for the lock on the use of an imported model. Its file is beside the folder; the import itself locks another one. */
 async function locked(
   imported: string,
   mode: LockMode,
@@ -152,7 +152,7 @@ async function removeLock(imported: string, lock: FileLock): Promise<void> {
 }
 
 function lockOf(imported: string): string {
-  return `${imported}.lock`;
+  return `${imported}.use.lock`;
 }
 
 /** Whether a folder has weights to import and is no model folder yet. */

@@ -201,7 +201,7 @@ test('a checkpoint without settings gets those of the index before, one with its
   const second = jsonOf<IterationSummary & Options>(await loop.iterate(own, ...inputs, ...given));
   assert.deepEqual(second.changes, ['queryPrefix "Q: ", before "query: "', 'maxPassageTokens 100, before 64']);
   assert.deepEqual(optionsByName(second), {
-    ...{ '--precision': 'int8', '--pooling': 'mean', '--query-prefix': 'Q: ', '--passage-prefix': 'passage: ' },
+    ...{ '--precision': 'int8', '--query-prefix': 'Q: ', '--passage-prefix': 'passage: ' },
     ...{ '--query-template': 'query', '--max-passage-tokens': '100' },
   });
 });
@@ -234,7 +234,7 @@ test('jobs can build the shards of an iteration', async () => {
   // An index of another model in that place is not taken.
   const stopped = await loop.run(other, '--until', 'model', ...prefix);
   // Quoted for a shell.
-  assert.match(stopped.stdout, /^ {2}options {5}--precision float32 .*--query-prefix 'it'\\''s: ' .*--dimension 256$/m);
+  assert.match(stopped.stdout, /^ {2}options {5}--precision int8 --query-prefix 'it'\\''s: ' --dimension 256$/m);
   cpSync(index, index.replace('0001', '0002'), { recursive: true });
   const refused = await loop.run(other, ...prefix);
   assert.match(

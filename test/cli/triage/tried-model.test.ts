@@ -66,7 +66,7 @@ test('a run that waits for the import of another one can be stopped', async (t) 
   const first = await open();
   const [name] = readdirSync(work).filter((entry) => /^model-[0-9a-f]{16}$/.test(entry));
   await first.close();
-  const importing = FileLock.acquire(join(work, `${name}.lock`), 'exclusive');
+  const importing = FileLock.acquire(join(work, `${name}.use.lock`), 'exclusive');
   t.after(() => importing?.release());
   const stop = new AbortController();
   const waiting = assert.rejects(open(stop.signal), trawlError('CANCELLED'));
