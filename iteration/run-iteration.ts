@@ -70,6 +70,8 @@ export interface IterationSummary {
   readonly base: number | null;
   /** Settings of the encoder that differ from those of the index before, in words. */
   readonly changes: readonly string[];
+  /** What the encoder has in place of the settings of the model's folder. Null before the model is made. */
+  readonly settings: Pick<NonNullable<Journal['model']>, 'precision' | 'overrides'> | null;
   /** Null before the index is built. */
   readonly sameCorpus: boolean | null;
   readonly measures: Measures | null;
@@ -157,6 +159,7 @@ class IterationRun {
         model,
         base,
         changes: [],
+        settings: null,
         sameCorpus: null,
         measures,
         refusals: [],
@@ -303,6 +306,7 @@ class IterationRun {
       model: model?.name ?? null,
       base,
       changes: model?.changes ?? [],
+      settings: model === null ? null : { precision: model.precision, overrides: model.overrides },
       sameCorpus: index?.sameCorpus ?? null,
       measures,
       refusals: [],

@@ -52,11 +52,14 @@ export class RecallEstimator {
 
   /** One value for each question. */
   recalls(estimator: Estimator, k: number): Float64Array {
-    const recalls = new Float64Array(this.#places.questions.length);
+    const found = new Float64Array(this.#places.questions.length);
+    const relevant = new Float64Array(found.length);
     for (const [i, place] of this.#places.places.entries()) {
-      recalls[place.question]! += this.#foundShare(place, this.#expected[i]!, estimator, k) / place.ofRelevant;
+      found[place.question]! += this.#foundShare(place, this.#expected[i]!, estimator, k);
+      relevant[place.question] = place.ofRelevant;
     }
-    return recalls;
+    // Divided once: the same passages give the same recall, bit for bit, as those of the present encoder.
+    return found.map((sum, question) => (sum === 0 ? 0 : sum / relevant[question]!));
   }
 
   #foundShare({ ahead, sampleAhead }: RelevantPlace, expected: number, estimator: Estimator, k: number): number {

@@ -20,6 +20,8 @@ export interface JudgedQuestions {
   /** Relevant passages of all questions, and those of them that the index does not have in the scope: no search finds them. */
   readonly relevant: number;
   readonly missing: number;
+  /** The id of the first relevant passage. */
+  readonly example: string | undefined;
 }
 
 /**
@@ -52,5 +54,6 @@ export async function judgedQuestions(
     judged,
     relevant: relevant.length,
     missing: relevant.filter((found) => found.length === 0).length,
+    example: wanted[0]?.ids[0],
   };
 }

@@ -6,10 +6,11 @@ import type { RowScope } from '../src/retrieval/calls/row-scope.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import { RowBitmap } from '../src/row-bitmap.ts';
 import type { PoolSource } from './pool.ts';
+import { isSameEncoder } from './same-encoder.ts';
 import { IdRows } from './searched-lists.ts';
 
 export interface RecordedLists {
-  /** Lists of the encoder of the index, and all others. */
+  /** Lists of this generation, of other generations, and those that are known to be of another encoder or of BM25. */
   readonly sources: readonly PoolSource[];
   /** Records read, and those of other questions, which are left out. */
   readonly records: number;
@@ -20,7 +21,8 @@ export interface RecordedLists {
 
 /**
  * The first `depth` hits of the recorded queries for the questions: by their rows where the index has the recorded generation, else by
- * their ids. A record belongs to a question as for `trawl replay --questions`.
+ * their ids. A record belongs to a question as for `trawl replay --questions`. A record does not name its encoder: that of another
+ * generation counts as one of the present encoder, unless its generation is that of one of `others` with another encoder.
  *
  * @throws TrawlError CORPUS_NOT_FOUND, CORPUS_BAD_LINE.
  */
@@ -29,16 +31,26 @@ export async function recordedLists(
   questions: readonly Question[],
   {
     retriever,
+    others,
     depth,
     scope,
     signal,
-  }: { retriever: Retriever; depth: number; scope: RowScope; signal: AbortSignal | undefined },
+  }: {
+    retriever: Retriever;
+    others: readonly Retriever[];
+    depth: number;
+    scope: RowScope;
+    signal: AbortSignal | undefined;
+  },
 ): Promise<RecordedLists> {
   const known = new KnownQuestions(questions);
   const { generation, rows: indexRows } = retriever.info;
-  const own = new RowBitmap(indexRows);
-  const others = new RowBitmap(indexRows);
-  const ids = new IdRows(retriever, others, { scope, signal });
+  const otherEncoders = new Set(
+    others.filter((other) => !isSameEncoder(other, retriever)).map(({ info }) => info.generation),
+  );
+  const [own, earlier, foreign] = [new RowBitmap(indexRows), new RowBitmap(indexRows), new RowBitmap(indexRows)];
+  const earlierIds = new IdRows(retriever, earlier, { scope, signal });
+  const foreignIds = new IdRows(retriever, foreign, { scope, signal });
   let records = 0;
   let ofOtherQuestions = 0;
   for await (const { query } of readRecords(paths, { signal })) {
@@ -50,21 +62,25 @@ export async function recordedLists(
       continue;
     }
     const isSame = query.generation === generation && query.indexes === undefined;
-    const into = isSame && query.mode !== 'bm25' ? own : others;
+    const isForeign = query.mode === 'bm25' || otherEncoders.has(query.generation);
+    const rows = isForeign ? foreign : own;
+    const ids = isForeign ? foreignIds : earlierIds;
     for (let i = 0; i < Math.min(depth, query.rows.length); i++) {
       if (!isSame) ids.add(query.ids[i]);
-      else if (query.rows[i]! < indexRows) into.add(query.rows[i]!);
+      else if (query.rows[i]! < indexRows) rows.add(query.rows[i]!);
     }
     await ids.lookUpSome();
   }
-  await ids.lookUp();
+  await earlierIds.lookUp();
+  await foreignIds.lookUp();
   return {
     sources: [
       { name: 'records of this generation', ofPresentEncoder: true, rows: own },
-      { name: 'records', ofPresentEncoder: false, rows: others },
+      { name: 'records of other generations', ofPresentEncoder: true, rows: earlier },
+      { name: 'records of other encoders and BM25', ofPresentEncoder: false, rows: foreign },
     ].filter(({ rows }) => rows.count() > 0),
     records,
     ofOtherQuestions,
-    unknownIds: ids.unknown,
+    unknownIds: earlierIds.unknown + foreignIds.unknown,
   };
 }

@@ -9,6 +9,7 @@ import type { SearchMode } from '../src/retrieval/search-mode.ts';
 import { RowBitmap } from '../src/row-bitmap.ts';
 import type { PoolSource } from './pool.ts';
 import { rowsOfIds } from './rows-of-ids.ts';
+import { isSameEncoder } from './same-encoder.ts';
 
 /** Hits of one batch of searches. */
 const BATCH_HITS = 12_800;
@@ -80,7 +81,8 @@ export async function listsOfOther(
   }
   await ids.lookUp();
   const name = `${other.info.index}, ${mode}`;
-  return { source: { name, ofPresentEncoder: isSame && mode === 'dense', rows }, unknownIds: ids.unknown };
+  const ofPresentEncoder = mode === 'dense' && isSameEncoder(other, retriever);
+  return { source: { name, ofPresentEncoder, rows }, unknownIds: ids.unknown };
 }
 
 /** Adds the rows of ids to a bitmap, many ids at a time. */

@@ -62,6 +62,8 @@ export interface TriageOptions {
   readonly gate: Gate;
   /** Folder for the vectors of the pool, from which a stopped run resumes. It is created. */
   readonly work: string;
+  /** Called with the report before the vectors are removed, so that no stop between them loses both. */
+  readonly onReport?: (report: TriageReport) => void;
   /** Whether the vectors stay there after the run. Default: false. */
   readonly keepVectors?: boolean;
   /** Search threads; default: the available cores. */
@@ -85,16 +87,17 @@ export interface TriageProgress {
  * estimate is for the present encoder, and compares it with a gate. Memory: the pool's row numbers, the lists of the questions, and a few
  * bits for each row of the index.
  *
- * @throws TrawlError CORPUS_EMPTY if no question has a relevant passage; NOT_SUPPORTED if the index has no look-up by id; OUTPUT_EXISTS,
- * OUTPUT_NOT_WRITABLE, DISK_FULL; the errors of the encoders, of the retrievers and of reading records; CANCELLED, with `resumable` while
- * the pool is embedded.
+ * @throws TrawlError CORPUS_EMPTY if no question has a relevant passage, or the index has none of them; NOT_SUPPORTED if the index has no
+ * look-up by id; OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE, DISK_FULL; the errors of the encoders, of the retrievers and of reading records;
+ * CANCELLED, with `resumable` while the pool is embedded.
  */
 export async function triageModel(options: TriageOptions): Promise<TriageReport> {
   const begun = performance.now();
-  const { retriever, encoder, scope, seed, cutoffs, gate, onProgress = () => undefined } = options;
+  const { retriever, scope, cutoffs, onProgress = () => undefined } = options;
   const signal = options.signal ?? new AbortController().signal;
   const questions = await judgedQuestions(options.questions, options.judgements, { retriever, scope, signal });
   if (questions.judged.length === 0) throw nothingJudged(questions);
+  if (questions.missing === questions.relevant) throw nothingKnown(questions, retriever);
   const inputs = questions.judged.map(({ question }) => options.inputOf(question));
   const maxK = Math.max(...cutoffs);
   const { depth, template } = options;
@@ -110,7 +113,35 @@ export async function triageModel(options: TriageOptions): Promise<TriageReport>
   const pool = poolOf(sources, live, options);
 
   const tried = await triedEstimator(pool, questions, inputs, { ...options, signal, onProgress });
-  const asNew = await presentAsNew(sources, live, questions, present, { ...options, signal });
+  try {
+    const asNew = await presentAsNew(sources, live, questions, present, { ...options, signal });
+    const found = { begun, questions, sources, records, unknownIds, present, pool, tried, asNew };
+    const report = reportOf(found, options);
+    options.onReport?.(report);
+    // Last: a run that is stopped before has its vectors for the next one.
+    if (options.keepVectors !== true) await tried.vectors.remove();
+    return report;
+  } finally {
+    tried.vectors.close();
+  }
+}
+
+/** What the parts of a trial found. */
+interface Found extends Sources {
+  /** In the clock of `performance.now`. */
+  readonly begun: number;
+  readonly questions: JudgedQuestions;
+  readonly present: PresentLists;
+  readonly pool: Pool;
+  readonly tried: TriedEstimator;
+  readonly asNew: RecallEstimator | undefined;
+}
+
+function reportOf(
+  found: Found,
+  { retriever, encoder, cutoffs, seed, gate, depth, sample }: TriageOptions,
+): TriageReport {
+  const { begun, questions, sources, records, unknownIds, present, pool, tried, asNew } = found;
   const recall = cutoffs.map((k): RecallAt => {
     const whole = present.recalls(k);
     const hasEstimate = pool.sampled.count() > 0 || pool.chosen.count() === pool.whole;
@@ -147,6 +178,7 @@ export async function triageModel(options: TriageOptions): Promise<TriageReport>
   const threshold = thresholdOf(gate, decisive.present.whole.value);
   const { info } = retriever;
   const { name, sha256, precision, dimension } = encoder.identity;
+  const { vectors } = tried;
   const poolCount = pool.chosen.count() + pool.sampled.count();
   return {
     index: { name: info.index, generation: info.generation, model: info.model?.name ?? null },
@@ -167,16 +199,16 @@ export async function triageModel(options: TriageOptions): Promise<TriageReport>
       unknownIds,
     },
     records: records === undefined ? null : { read: records.records, ofOtherQuestions: records.ofOtherQuestions },
-    settings: { depth, sample: options.sample, seed },
+    settings: { depth, sample, seed },
     recall,
     gate,
     threshold,
     verdict: verdictOf(decisive, threshold),
     times: {
-      embedMs: tried.embedMs,
-      resumed: tried.resumed,
-      passagesPerSecond: (1000 * poolCount) / tried.embedMs,
-      wholeMs: (tried.embedMs * pool.whole) / poolCount,
+      embedMs: vectors.embedMs,
+      resumed: vectors.resumed,
+      passagesPerSecond: (1000 * poolCount) / vectors.embedMs,
+      wholeMs: (vectors.embedMs * pool.whole) / poolCount,
       totalMs: performance.now() - begun,
     },
   };
@@ -190,6 +222,15 @@ function nothingJudged({ read, unjudged }: JudgedQuestions): TrawlError {
   return new TrawlError(
     'CORPUS_EMPTY',
     `None of the ${read} questions has a relevant passage (${unjudged} without judgements), so there is nothing to measure. Add gold_ids to the questions, or pass judgements for their ids.`,
+  );
+}
+
+function nothingKnown({ judged, relevant, example }: JudgedQuestions, { info }: Retriever): TrawlError {
+  return new TrawlError(
+    'CORPUS_EMPTY',
+    `None of the ${relevant} relevant passages of ${judged.length} questions is in the index ${info.index}, or in the part of it that is ` +
+      `tried, so every recall would be 0. Check that the judgements use the ids of this index; the first of theirs is ${JSON.stringify(example)}.`,
+    { details: { relevant, questions: judged.length } },
   );
 }
 
@@ -218,11 +259,17 @@ async function sourcesOf(
   }
   if (paths.length === 0) return { sources, records: undefined, unknownIds };
   const questions = judged.map(({ question }) => question);
-  const records = await recordedLists(paths, questions, { retriever, depth, scope, signal: lists.signal });
+  const records = await recordedLists(paths, questions, { retriever, others, depth, scope, signal: lists.signal });
   return { sources: [...sources, ...records.sources], records, unknownIds: unknownIds + records.unknownIds };
 }
 
 type Running = TriageOptions & { readonly signal: AbortSignal };
+
+interface TriedEstimator {
+  readonly estimator: RecallEstimator;
+  /** To be closed, and removed when nothing more can fail. */
+  readonly vectors: PoolVectors;
+}
 
 /** Embeds the pool and the questions with the model that is tried, and searches the pool. */
 async function triedEstimator(
@@ -230,8 +277,8 @@ async function triedEstimator(
   { judged }: JudgedQuestions,
   inputs: readonly EncoderInput[],
   options: Running & { readonly onProgress: (progress: TriageProgress) => void },
-): Promise<{ readonly estimator: RecallEstimator; readonly embedMs: number; readonly resumed: number }> {
-  const { retriever, encoder, cutoffs, work, keepVectors, searchThreads, onWarning, signal, onProgress } = options;
+): Promise<TriedEstimator> {
+  const { retriever, encoder, cutoffs, work, searchThreads, onWarning, signal, onProgress } = options;
   const { generation } = retriever.info;
   const rows = new PoolRows(pool);
   const passageTemplate = parseTemplate(options.passageTemplate);
@@ -264,14 +311,13 @@ async function triedEstimator(
         maxK: Math.max(...cutoffs),
         sampleScores: TAIL_SCORES,
       });
-      const estimator = new RecallEstimator(places, restOf(pool));
-      if (keepVectors !== true) await vectors.remove();
-      return { estimator, embedMs: vectors.embedMs, resumed: vectors.resumed };
+      return { estimator: new RecallEstimator(places, restOf(pool)), vectors };
     } finally {
       await engine.close();
     }
-  } finally {
+  } catch (error) {
     vectors.close();
+    throw error;
   }
 }
 

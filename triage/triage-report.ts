@@ -102,8 +102,11 @@ export function thresholdOf({ minRecall, maxDrop }: Gate, present: number): numb
   return asked.length === 0 ? null : Math.max(...asked);
 }
 
-export function verdictOf({ tried }: RecallAt, threshold: number | null): Verdict {
+/** Means and thresholds that differ by less are equal: only rounding makes them differ. */
+const ROUNDING = 1e-9;
+
+export function verdictOf({ tried }: Pick<RecallAt, 'tried'>, threshold: number | null): Verdict {
   if (threshold === null) return 'none';
-  if (tried.bound.value < threshold) return 'refused-for-certain';
-  return (tried.estimate ?? tried.bound).value < threshold ? 'refused' : 'passed';
+  if (tried.bound.value < threshold - ROUNDING) return 'refused-for-certain';
+  return (tried.estimate ?? tried.bound).value < threshold - ROUNDING ? 'refused' : 'passed';
 }

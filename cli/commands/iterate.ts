@@ -14,7 +14,7 @@ import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../iterate/iterate-options.ts';
 import { iterationWork } from '../iterate/iteration-work.ts';
 import { IterationMeasurement } from '../iterate/measure-iteration.ts';
-import { statusLines, summaryLines } from '../iterate/report-lines.ts';
+import { statusLines, summaryJson, summaryLines } from '../iterate/report-lines.ts';
 import { givenOverrides } from '../model/model-options.ts';
 import { numberFrom } from '../number-from.ts';
 import { readKey } from '../read-key.ts';
@@ -35,7 +35,7 @@ export const iterateCommand = defineCommand({
     'of the index before replaced; any other checkpoint gets those of the index before. Options set them for the new index.\n\n' +
     'A refused index is kept: the same command with the option that accepts it publishes it. --until stops earlier, for example ' +
     'to build the shards in jobs (docs/training.md). Exit code 3: refused.\n\n' +
-    'With --json: {"number", "state", "index", "generation", "model", "base", "changes", "sameCorpus", "measures", "refusals", ' +
+    'With --json: {"number", "state", "index", "generation", "model", "base", "changes", "modelOptions", "sameCorpus", "measures", "refusals", ' +
     '"servers", "removed"}; --back: {"from", "to", "generation", "index"}; --status: {"root", "current", "iterations", ' +
     '"unfinished", "servers"}; --prune: {"removed"}; --discard: {"discarded"}.',
   positionals: {
@@ -106,7 +106,7 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
     onStep: (step, number) => note(`iteration ${number}: ${STEPS[step]}`),
     signal,
   });
-  if (options.json) out(JSON.stringify(summary));
+  if (options.json) out(summaryJson(summary));
   else for (const line of summaryLines(summary, options.root!)) out(line);
   return summary.state === 'refused' ? EXIT.problems : EXIT.ok;
 }

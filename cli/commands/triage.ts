@@ -1,6 +1,7 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
-import { readQuestions } from '../../evaluation/read-questions.ts';
 import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
@@ -31,7 +32,7 @@ export const triageCommand = defineCommand({
     'method, and its measured errors.\n\n' +
     'With --min-recall or --max-drop the exit code is 3 if the model is refused. The settings of the new model are those of ' +
     '`trawl index`. The same command resumes a run that was stopped; equal inputs, options and seed give the same figures, but for times.\n\n' +
-    'With --json: {"index", "model", "questions", "passages", "records", "settings", "recall", "gate", "threshold", "verdict", "times"}.',
+    'With --json: {"source", "index", "model", "questions", "passages", "records", "settings", "recall", "gate", "threshold", "verdict", "times"}.',
   positionals: {
     usage: '<index> <model>',
     help: {
@@ -58,8 +59,8 @@ export const triageCommand = defineCommand({
     const gate = gateOf(options, cutoffs);
     const filter = filterOption(options.filter);
     const view = viewOption(options);
-    const questions = await readQuestions(options.queries);
-    const judgements = options.qrels === undefined ? undefined : await readQrels(options.qrels);
+    const { questions, judgements: own, source } = await readQuestionSet(options.queries);
+    const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
     const work = resolve(options.work ?? `${resolve(folder)}.triage`);
     const retrieving = {
       ...machineOptions(options),
@@ -83,6 +84,7 @@ export const triageCommand = defineCommand({
       tried = await openTriedModel(model, options, {
         work,
         onImport: () => note(`importing the checkpoint ${model}`),
+        onWait: () => note('another run imports or removes the model of this checkpoint: waiting for it'),
         signal,
       });
       const report = await triageModel({
@@ -103,6 +105,10 @@ export const triageCommand = defineCommand({
         cutoffs,
         gate,
         work,
+        onReport: (found) => {
+          progress.stop();
+          out(options.json ? JSON.stringify({ source, ...found }) : triageText(found, source));
+        },
         keepVectors: options['keep-vectors'],
         searchThreads: options['search-threads'],
         checkpointMs: 1000 * options['checkpoint-seconds'],
@@ -110,9 +116,10 @@ export const triageCommand = defineCommand({
         onWarning: note,
         signal,
       });
-      progress.stop();
-      if (!options['keep-vectors']) await tried.removeImported();
-      out(options.json ? JSON.stringify(report) : triageText(report));
+      if (!options['keep-vectors']) {
+        await tried.removeImported();
+        noteLeft(work, note);
+      }
       return report.verdict === 'passed' || report.verdict === 'none' ? EXIT.ok : EXIT.problems;
     } finally {
       progress.stop();
@@ -121,6 +128,16 @@ export const triageCommand = defineCommand({
     }
   },
 });
+
+/** Names what other runs have in the work folder: what a run with another seed, index or model left is never removed by this one. */
+function noteLeft(work: string, note: (message: string) => void): void {
+  if (!existsSync(work)) return;
+  const others = readdirSync(work).filter((name) => !name.endsWith('.lock'));
+  if (others.length === 0) return;
+  note(
+    `${work} has files of other trials, stopped, kept or running: ${others.join(', ')}. Remove those that nobody will resume.`,
+  );
+}
 
 /** The template of the passages' texts. @throws TrawlError INDEX_CHECKSUM_MISMATCH if the index was replaced meanwhile. */
 function templateOf(folder: string, opened: string): string {

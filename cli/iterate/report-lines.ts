@@ -1,10 +1,25 @@
 import type { Journal, Measures, PublishedIteration } from '../../iteration/records.ts';
 import type { IterationSummary } from '../../iteration/run-iteration.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { formatNumberOf } from '../format.ts';
+import { optionsOf } from '../model/model-options.ts';
+import { quoted } from '../quoted.ts';
+
+/** The report of `--json`. */
+export function summaryJson({ settings, ...summary }: IterationSummary): string {
+  return JSON.stringify({ ...summary, modelOptions: modelOptionsOf(settings) });
+}
+
+/** The options with which `trawl index` and `trawl triage` give the imported model the settings of the iteration. */
+function modelOptionsOf(settings: IterationSummary['settings']): string[] {
+  if (settings === null) return [];
+  return ['--precision', settings.precision, ...optionsOf(settings.overrides as ModelOverrides)];
+}
 
 /** What a run did, for people. `root`: as given. */
 export function summaryLines(summary: IterationSummary, root: string): string[] {
-  const { number, state, index, generation, model, changes, sameCorpus, measures, servers, removed } = summary;
+  const { number, state, index, generation, model, changes, settings, sameCorpus, measures, servers, removed } =
+    summary;
   const done = {
     published: 'published',
     refused: 'refused, not published',
@@ -14,6 +29,9 @@ export function summaryLines(summary: IterationSummary, root: string): string[] 
   return [
     `iteration ${number}: ${done[state]}`,
     ...(model === null ? [] : [`  model       ${model}${changes.length === 0 ? '' : `; ${changes.join('; ')}`}`]),
+    ...(state === 'stopped' && generation === null
+      ? [`  options     ${modelOptionsOf(settings).map(quoted).join(' ')}`]
+      : []),
     ...(generation === null ? [] : [`  index       ${index}, generation ${generation}`]),
     ...(sameCorpus === false ? ['  corpus      another than that of the index before'] : []),
     ...(servers.length === 0 ? [] : [`  served by   ${servers.join(', ')}`]),

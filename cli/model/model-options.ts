@@ -90,6 +90,26 @@ export function givenOverrides(options: OptionValues<typeof OVERRIDE_OPTIONS>): 
   return Object.fromEntries(Object.entries(modelOverrides(options)).filter(([, value]) => value !== undefined));
 }
 
+/** The options that give these settings, such as `--query-prefix`, `query: `, in the order of `OVERRIDE_OPTIONS`. */
+export function optionsOf(overrides: ModelOverrides): string[] {
+  const { normalize, ...others } = overrides;
+  const values: { readonly [name in keyof typeof OVERRIDE_OPTIONS]: string | number | undefined } = {
+    pooling: others.pooling,
+    normalize: normalize === undefined ? undefined : normalize ? 'yes' : 'no',
+    'query-prefix': others.queryPrefix,
+    'passage-prefix': others.passagePrefix,
+    'query-template': others.queryTemplate,
+    'max-query-tokens': others.maxQueryTokens,
+    'max-passage-tokens': others.maxPassageTokens,
+    dimension: others.dimension,
+  };
+  return Object.entries(values).flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    // A value that begins with a dash would be taken for an option.
+    return `${value}`.startsWith('-') ? [`--${name}=${value}`] : [`--${name}`, `${value}`];
+  });
+}
+
 /** The folder of a model that is given by its path; undefined for a name and for an endpoint. */
 export function folderOfPath(nameOrPath: string): string | undefined {
   if (isServerUrl(nameOrPath)) return undefined;

@@ -1,6 +1,7 @@
 import { dirname, join, relative, sep } from 'node:path';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
 import type { Published } from '../../hub/published.ts';
+import { quoted } from '../quoted.ts';
 
 /** The commands that make an index from the pulled files, which stay in place. `folderOf` returns a repository's folder. */
 export function nextCommands(published: Published, folderOf: (repository: string) => string): string[] {
@@ -33,9 +34,4 @@ export function nextCommands(published: Published, folderOf: (repository: string
 function fromHere(path: string): string {
   const near = relative(process.cwd(), path);
   return near.startsWith(`..${sep}`) ? path : near;
-}
-
-/** The text, quoted for a shell if needed. */
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,12 +1,12 @@
 import type { Estimate, RecallAt, TriageReport } from '../../triage/triage-report.ts';
 import { formatCount, formatDuration, formatNumberOf } from '../format.ts';
 
-/** The report as lines for the terminal. */
-export function triageText(report: TriageReport): string {
+/** The report as lines for the terminal. `source`: the format of the questions. */
+export function triageText(report: TriageReport, source: string): string {
   const { questions, passages, records, model, index, times, settings } = report;
   return [
     `${model.name} (${model.precision === null ? '' : `${model.precision}, `}${model.dimension} dimensions) on the passages of ${index.name}, generation ${index.generation}`,
-    `${formatNumberOf(questions.judged, 'judged question')} of ${formatCount(questions.read)}` +
+    `${formatNumberOf(questions.judged, 'judged question')} of ${formatCount(questions.read)} (${source})` +
       (questions.unjudged > 0 ? ` (${formatCount(questions.unjudged)} without judgements left out)` : '') +
       (questions.missing > 0
         ? `; ${formatCount(questions.missing)} of ${formatNumberOf(questions.relevant, 'relevant passage')} are not in the index`

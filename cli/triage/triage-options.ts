@@ -12,8 +12,8 @@ import { VIEW_OPTIONS } from '../view-options.ts';
 export const TRIAGE_OPTIONS = {
   queries: {
     type: 'string',
-    value: 'FILE',
-    help: 'Held-out questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?}, or {"_id", "text"} as in BEIR. Required.',
+    value: 'FILE|DIR',
+    help: 'Held-out questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?}, or in one of the other formats of `trawl eval`, such as a folder of BEIR (docs/evaluation.md). Required.',
   },
   qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
   index: {

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readdir, rm } from 'node:fs/promises';
-import { basename, join, relative } from 'node:path';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { checkpointFiles } from '../../hub/checkpoint-files.ts';
 import { importModel } from '../../model-import/import-model.ts';
+import { throwIfCancelled } from '../../src/abort.ts';
 import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
 import { TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
@@ -11,6 +13,8 @@ import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { FileLock, type LockMode } from '../../src/system/file-lock.ts';
+import { writeFailure } from '../../src/system/write-failure.ts';
 import { removeIfEmpty } from '../../triage/pool-vectors.ts';
 import { asUsage, modelOverrides, shareWeights } from '../model/model-options.ts';
 import type { TriageValues } from './triage-options.ts';
@@ -18,20 +22,33 @@ import type { TriageValues } from './triage-options.ts';
 export interface TriedModel {
   readonly encoder: TextEncoder;
   close(): Promise<void>;
-  /** Removes the folder into which a checkpoint was imported. */
+  /** Removes the folder into which a checkpoint was imported, unless another run has it open: then that run removes it. */
   removeImported(): Promise<void>;
 }
 
+export interface TriedModelEvents {
+  /** The work folder. */
+  readonly work: string;
+  onImport(): void;
+  /** Another run imports or removes the same model, and this one waits. */
+  onWait(): void;
+  readonly signal: AbortSignal;
+}
+
+/** Time between two looks at a lock. */
+const WAIT_MS = 200;
+
 /**
  * Opens the model that is tried: a model by its name or folder, or a checkpoint in safetensors, which is imported into the work folder
- * first. The name of that folder depends on the checkpoint's files, so that a resumed run finds it.
+ * first. The name of that folder depends on the checkpoint's files, so that a resumed run finds it. Runs that try the same checkpoint share
+ * it: one imports it while the others wait.
  *
  * @throws TrawlError as `importModel` and `openEncoder`; USAGE for settings that the model cannot have.
  */
 export async function openTriedModel(
   nameOrFolder: string,
   options: TriageValues,
-  { work, onImport, signal }: { readonly work: string; onImport(): void; readonly signal: AbortSignal },
+  { work, onImport, onWait, signal }: TriedModelEvents,
 ): Promise<TriedModel> {
   if (isServerUrl(nameOrFolder)) {
     throw new TrawlError('USAGE', `${nameOrFolder} is a URL; trawl triage tries a checkpoint or a model folder.`);
@@ -40,15 +57,11 @@ export async function openTriedModel(
   const imported = isCheckpoint(folder)
     ? join(work, `model-${await checkpointHash(folder, options, signal)}`)
     : undefined;
-  if (imported !== undefined && !existsSync(imported)) {
+  const importInto = async (out: string): Promise<void> => {
     onImport();
-    await importModel(folder, {
-      out: imported,
-      name: basename(folder),
-      precisions: [options.precision ?? 'float32'],
-      signal,
-    });
-  }
+    await importModel(folder, { out, name: basename(folder), precisions: [options.precision ?? 'float32'], signal });
+  };
+  const use = imported === undefined ? undefined : await useOf(imported, importInto, { onWait, signal });
   const encoder = await asUsage(
     openEncoder(imported ?? nameOrFolder, {
       overrides: modelOverrides({ ...options, 'query-template': undefined }),
@@ -57,16 +70,89 @@ export async function openTriedModel(
       shareWeights: shareWeights(options['share-weights']),
       workers: options['encoder-threads'],
     }),
-  );
+  ).catch((error: unknown) => {
+    use?.release();
+    throw error;
+  });
   return {
     encoder,
-    close: () => encoder.close(),
+    close: async () => {
+      await encoder.close();
+      use?.release();
+    },
     removeImported: async () => {
-      if (imported === undefined) return;
-      await rm(imported, { recursive: true, force: true });
-      await removeIfEmpty(work);
+      use?.release();
+      if (imported !== undefined) await removeUnused(imported);
     },
   };
+}
+
+/** A shared lock on an imported model, which exists then: this run or another one has made it. */
+async function useOf(
+  imported: string,
+  importInto: (out: string) => Promise<void>,
+  waiting: Pick<TriedModelEvents, 'onWait' | 'signal'>,
+): Promise<FileLock> {
+  for (;;) {
+    const use = await locked(imported, 'shared', waiting);
+    if (existsSync(imported)) return use;
+    use.release();
+    const making = await locked(imported, 'exclusive', waiting);
+    try {
+      if (!existsSync(imported)) await importInto(imported);
+    } catch (error) {
+      await removeLock(imported, making);
+      throw error;
+    }
+    making.release();
+  }
+}
+
+/** Waits for the lock on the use of an imported model. Its file is beside the folder; the import itself locks another one. */
+async function locked(
+  imported: string,
+  mode: LockMode,
+  { onWait, signal }: Pick<TriedModelEvents, 'onWait' | 'signal'>,
+): Promise<FileLock> {
+  for (let tries = 0; ; tries++) {
+    throwIfCancelled(signal);
+    const lock = await acquired(imported, mode);
+    if (lock !== undefined) return lock;
+    if (tries === 0) onWait();
+    await setTimeout(WAIT_MS);
+  }
+}
+
+async function acquired(imported: string, mode: LockMode): Promise<FileLock | undefined> {
+  try {
+    await mkdir(dirname(imported), { recursive: true });
+    return FileLock.acquire(lockOf(imported), mode);
+  } catch (error) {
+    throw writeFailure(error, dirname(imported));
+  }
+}
+
+/** Removes an imported model that no run uses. */
+async function removeUnused(imported: string): Promise<void> {
+  const lock = await acquired(imported, 'exclusive');
+  if (lock === undefined) return;
+  // Renamed first: a kill in the middle leaves no half of a model under the name that the next run looks for.
+  const removed = `${imported}.removed`;
+  await rm(removed, { recursive: true, force: true });
+  if (existsSync(imported)) await rename(imported, removed);
+  await rm(removed, { recursive: true, force: true });
+  await removeLock(imported, lock);
+}
+
+/** Releases an exclusive lock and removes its file, and the work folder, unless something is in it. */
+async function removeLock(imported: string, lock: FileLock): Promise<void> {
+  await rm(lockOf(imported), { force: true });
+  lock.release();
+  await removeIfEmpty(dirname(imported));
+}
+
+function lockOf(imported: string): string {
+  return `${imported}.use.lock`;
 }
 
 /** Whether a folder has weights to import and is no model folder yet. */

@@ -203,27 +203,45 @@ test('a checkpoint without settings gets those of the index before, one with its
   // Its pooling and limits are its own; what options had replaced before stays replaced.
   const own = bertCheckpoint(folder, 'own', { seed: 3 });
   const given = ['--query-prefix', 'Q: ', '--max-passage-tokens', '100', '--until', 'model'];
-  const second = jsonOf<IterationSummary>(await loop.iterate(own, ...inputs, ...given));
+  const second = jsonOf<IterationSummary & Options>(await loop.iterate(own, ...inputs, ...given));
   assert.deepEqual(second.changes, ['queryPrefix "Q: ", before "query: "', 'maxPassageTokens 100, before 64']);
+  assert.deepEqual(optionsByName(second), {
+    ...{ '--precision': 'int8', '--query-prefix': 'Q: ', '--passage-prefix': 'passage: ' },
+    ...{ '--query-template': 'query', '--max-passage-tokens': '100' },
+  });
 });
+
+interface Options {
+  readonly modelOptions: readonly string[];
+}
+
+function optionsByName({ modelOptions }: Options): Record<string, string> {
+  return Object.fromEntries(modelOptions.flatMap((name, i) => (i % 2 === 0 ? [[name, modelOptions[i + 1]!]] : [])));
+}
 
 test('jobs can build the shards of an iteration', async () => {
   const loop = new Loop('jobs');
-  assert.equal((await loop.run(better, '--from', start, '--until', 'model')).code, 0);
+  const prefix = ['--query-prefix', "it's: "];
+  const { modelOptions } = jsonOf<IterationSummary & Options>(
+    await loop.run(better, '--from', start, '--until', 'model', ...prefix, '--json'),
+  );
   const [model, out] = ['model', 'index'].map((name) => join(loop.root, 'iterations', '0001', name)) as [
     string,
     string,
   ];
-  const build = ['index', corpus, '--model', model, '--bm25', '--out', out, '--quiet'];
+  const build = ['index', corpus, '--model', model, ...modelOptions, '--bm25', '--out', out, '--quiet'];
   for (const shard of ['0/2', '1/2']) assert.equal((await runTrawl([...build, '--shard', shard])).code, 0);
   assert.equal((await runTrawl(['merge', out])).code, 0);
-  const { index, generation } = await loop.publish(better);
+  const { index, generation } = await loop.publish(better, ...prefix);
   assert.equal(readIndexManifest(index).shards.length, 2);
+  assert.equal(readIndexManifest(index).model!.prefixes.query, "it's: ");
   assert.equal(readIndexManifest(loop.current).generation, generation);
   // An index of another model in that place is not taken.
-  assert.equal((await loop.run(other, '--until', 'model')).code, 0);
+  const stopped = await loop.run(other, '--until', 'model', ...prefix);
+  // Quoted for a shell.
+  assert.match(stopped.stdout, /^ {2}options {5}--precision int8 --query-prefix 'it'\\''s: ' --dimension 256$/m);
   cpSync(index, index.replace('0001', '0002'), { recursive: true });
-  const refused = await loop.run(other);
+  const refused = await loop.run(other, ...prefix);
   assert.match(
     refused.stderr,
     /was built with another corpus, model or option than this iteration has.*\[BUILD_DIFFERS\]/,

@@ -126,6 +126,43 @@ test('BM25 lists, the lists of a further index, and judgements from a file take 
   assert.equal(ofWords.recall.at(-1)!.present.whole.value, 0.5);
 });
 
+test('questions of other formats are read, and judgements with unknown ids are refused', async () => {
+  const beir = join(folder, 'beir');
+  mkdirSync(join(beir, 'qrels'), { recursive: true });
+  const words = 'what is the capital of the province';
+  writeFileSync(join(beir, 'queries.jsonl'), `${JSON.stringify({ _id: 'b-1', text: words })}\n`);
+  writeFileSync(join(beir, 'qrels', 'test.tsv'), 'query-id\tcorpus-id\tscore\nb-1\ts-0001\t2\nb-1\ts-0002\t0\n');
+  const args = [
+    'triage',
+    index,
+    'token-average-256',
+    '--depth',
+    '2',
+    '--sample',
+    '5',
+    '--work',
+    join(folder, 'work-beir'),
+  ];
+  const report = jsonOf<TriageReport & { source: string }>(await runTrawl([...args, '--queries', beir, '--json']));
+  assert.equal(report.source, 'BEIR, judgements of qrels/test.tsv');
+  assert.deepEqual([report.questions.judged, report.questions.relevant, report.questions.missing], [1, 1, 0]);
+  const array = join(folder, 'dpr.json');
+  const context = { title: 'T', text: 't', passage_id: 'elsewhere' };
+  writeFileSync(array, JSON.stringify([{ question: words, answers: ['a'], positive_ctxs: [context] }]));
+  const refused = await runTrawl([...args, '--queries', array, '--max-drop', '0']);
+  assert.equal(refused.code, EXIT.failed);
+  assert.match(refused.stderr, /None of the 1 relevant passages of 1 questions is in the index .*"elsewhere"/);
+});
+
+test('what other trials left in the work folder is named, and stays', async () => {
+  const work = join(folder, 'work-left');
+  assert.equal((await runTrawl(command('--work', work, '--keep-vectors'))).code, EXIT.ok);
+  const [kept] = readdirSync(work);
+  const next = await runTrawl(command('--work', work, '--seed', '1'));
+  assert.ok(next.stderr.includes(`${work} has files of other trials, stopped, kept or running: ${kept}.`), next.stderr);
+  assert.deepEqual(readdirSync(work), [kept]);
+});
+
 test('wrong arguments are refused before anything is embedded', async () => {
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['triage', index], /<model> is missing/],

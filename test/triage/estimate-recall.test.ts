@@ -5,6 +5,7 @@ import { calibrateTail, negativeBinomialAtMost } from '../../triage/calibrate-ta
 import { RecallEstimator } from '../../triage/estimate-recall.ts';
 import { upperQuantile, upperTail } from '../../triage/normal-tail.ts';
 import type { RelevantPlace, RelevantPlaces } from '../../triage/relevant-places.ts';
+import { thresholdOf, verdictOf } from '../../triage/triage-report.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 
 function near(found: number, expected: number, tolerance: number): void {
@@ -58,6 +59,30 @@ test('the bound and the scaled counts are those computed by hand', () => {
   assert.deepEqual([...estimator.recalls('counts', 7)], [1, 1, 0.5]);
   const whole = new RecallEstimator(places, { rest: 20, sampled: 20 });
   for (const k of [1, 2, 3, 10]) assert.deepEqual(whole.recalls('tail', k), whole.recalls('bound', k));
+});
+
+test('a question whose relevant passages are all found has a recall of 1, however many they are', () => {
+  for (const count of [3, 10, 49]) {
+    const places = Array.from({ length: count }, () => place(0, { ofRelevant: count }));
+    const estimator = new RecallEstimator({ questions: [[]], longestCount: 30, places }, { rest: 0, sampled: 0 });
+    for (const name of ['bound', 'tail'] as const) assert.deepEqual([...estimator.recalls(name, 5)], [1], `${count}`);
+  }
+});
+
+test('a recall that is at the gate but for rounding passes, and one below is refused', () => {
+  // 0.8 − 0.1 is 0.7000000000000001.
+  const threshold = thresholdOf({ k: 5, minRecall: null, maxDrop: 0.1 }, 0.8);
+  const verdict = (bound: number, estimate: number | null): string => {
+    const of = (value: number): { value: number; low: number; high: number } => ({ value, low: value, high: value });
+    return verdictOf(
+      { tried: { bound: of(bound), estimate: estimate === null ? null : of(estimate), counts: null } },
+      threshold,
+    );
+  };
+  assert.equal(verdict(0.7, null), 'passed');
+  assert.equal(verdict(0.9, 0.7), 'passed');
+  assert.equal(verdict(0.9, 0.6999), 'refused');
+  assert.equal(verdict(0.6999, 0.6999), 'refused-for-certain');
 });
 
 test('an estimate is never above the bound, and rises with k', () => {

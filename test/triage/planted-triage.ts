@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
@@ -15,7 +16,8 @@ export class PlantedEncoder extends FakeTextEncoder {
   readonly #scores: Scores;
 
   constructor(name: string, questions: number, scores: Scores, options: FakeEncoderOptions = {}) {
-    super({ ...options, model: { name, dimension: questions } });
+    const sha256 = createHash('sha256').update(name).digest('hex');
+    super({ ...options, model: { name, dimension: questions, sha256 } });
     this.#scores = scores;
   }
 

@@ -243,6 +243,7 @@ test('the lists of another generation and of records join the pool by id', async
     recordLine('q4', { rows: [], scores: [], ids: [] }) +
       recordLine('q5', { k: 3, rows: [9, 9, 9], scores: [3, 2, 1], ids: ['p400', 'gone', 'p401'] }) +
       recordLine('q5', { generation: planted.retriever.info.generation, rows: [410], scores: [1], ids: ['x'] }) +
+      recordLine('q6', { generation: other.retriever.info.generation, rows: [420], scores: [1], ids: ['p420'] }) +
       recordLine('a question of training', { ids: ['p402', 'p403'] }),
   );
   const encoder = new PlantedEncoder('loses', QUESTIONS, loses(2));
@@ -250,13 +251,76 @@ test('the lists of another generation and of records join the pool by id', async
     planted.options(encoder, { others: [other.retriever], records: [records], depth: 70, sample: 20 }),
   );
   const passages = Object.fromEntries(report.passages.sources.map(({ name, passages: count }) => [name, count]));
-  assert.equal(passages['records'], 2);
+  assert.equal(passages['records of other generations'], 2);
   assert.equal(passages['records of this generation'], 1);
+  assert.equal(passages['records of other encoders and BM25'], 1);
   assert.ok(passages['other, dense']! >= 60);
-  assert.deepEqual(report.records, { read: 4, ofOtherQuestions: 1 });
+  assert.deepEqual(report.records, { read: 5, ofOtherQuestions: 1 });
   assert.ok(report.passages.unknownIds >= 1);
   // The other lists have what is before the relevant passages: now the pool alone says it.
   assert.equal(at(report, 5).tried.bound.value, 0.5);
+});
+
+test('what another state of the same index finds is no help for the error of the present encoder', async (t) => {
+  // It has many passages before the relevant ones, and all of them are in its own lists.
+  const planted = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES, scores: loses(2) });
+  const earlier = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES + 1, scores: loses(2) });
+  assert.notEqual(earlier.retriever.info.generation, planted.retriever.info.generation);
+  const records = join(planted.folder, 'calls.jsonl');
+  const late = Array.from({ length: 60 }, (_, i) => `p${PASSAGES - 60 + i}`);
+  const line = { k: 60, rows: late.map((_, i) => i), scores: late.map((_, i) => 60 - i), ids: late };
+  writeFileSync(records, recordLine('q4', { ...line, generation: 'f'.repeat(64) }));
+  const asNew = async (more: object): Promise<number> => {
+    const tried = new PlantedEncoder('same', QUESTIONS, loses(2));
+    const report = await triageModel(planted.options(tried, { depth: 70, sample: 30, ...more }));
+    return at(report, 5).present.asNew!.bound;
+  };
+  const alone = await asNew({});
+  assert.ok(alone > 0.5);
+  assert.equal(await asNew({ others: [earlier.retriever] }), alone);
+  assert.equal(await asNew({ records: [records] }), alone);
+  // Another encoder does help: its lists would have been there for a new one.
+  const other = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES, scores: loses(2), name: 'other' });
+  assert.equal(await asNew({ others: [other.retriever] }), 0.5);
+});
+
+test('judgements with the ids of another corpus are refused before anything is embedded', async (t) => {
+  const planted = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES, scores: present });
+  const encoder = new PlantedEncoder('good', QUESTIONS, finds(4));
+  const questions = [
+    { id: 'a', question: 'q0', goldIds: ['doc-0', 'doc-1'] },
+    { id: 'b', question: 'q1', goldIds: ['doc-2'] },
+  ];
+  await assert.rejects(
+    triageModel(planted.options(encoder, { questions, gate: { k: 5, minRecall: null, maxDrop: 0 } })),
+    trawlError('CORPUS_EMPTY', /None of the 3 relevant passages of 2 questions is in the index present.*"doc-0"/),
+  );
+  assert.equal(encoder.batches.length, 0);
+});
+
+test('a run that fails after the pool is embedded keeps its vectors, and the report comes before they are removed', async (t) => {
+  const planted = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES, scores: present });
+  const work = join(planted.folder, 'work');
+  const failing = new Proxy(planted.retriever, {
+    get: (target, name) => {
+      if (name === 'nearest') return () => Promise.reject(new Error('on purpose'));
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const encoder = (): PlantedEncoder => new PlantedEncoder('one', QUESTIONS, finds(4));
+  await assert.rejects(triageModel(planted.options(encoder(), { retriever: failing })), /on purpose/);
+  let atReport: boolean | undefined;
+  const report = await triageModel(
+    planted.options(encoder(), {
+      onReport: () => {
+        atReport = existsSync(work);
+      },
+    }),
+  );
+  assert.equal(report.times.resumed, report.passages.pool);
+  assert.equal(atReport, true);
+  assert.ok(!existsSync(work));
 });
 
 test('a passage that the model cannot embed is named by its row', async (t) => {

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { TRIAGE_OPTIONS, type TriageValues } from '../../../cli/triage/triage-options.ts';
+import { openTriedModel, type TriedModel } from '../../../cli/triage/tried-model.ts';
+import { FileLock } from '../../../src/system/file-lock.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
+import { tinyCheckpoint } from '../../helpers/tiny-checkpoint.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
+
+interface Opening {
+  readonly work: string;
+  readonly events: string[];
+  open(signal?: AbortSignal): Promise<TriedModel>;
+}
+
+/** Opens one checkpoint as often as wanted; `events` has what the runs report. */
+async function checkpoint(t: TestContext): Promise<Opening> {
+  const folder = await tempFolder(t);
+  const source = join(folder, 'checkpoint');
+  for (const [name, content] of Object.entries(tinyCheckpoint())) {
+    mkdirSync(dirname(join(source, name)), { recursive: true });
+    writeFileSync(join(source, name), content);
+  }
+  const work = join(folder, 'work');
+  const events: string[] = [];
+  const defaults = Object.fromEntries(
+    Object.entries(TRIAGE_OPTIONS).map(([name, option]) => [name, 'default' in option ? option.default : undefined]),
+  );
+  const options = { ...defaults, 'encoder-threads': 1 } as unknown as TriageValues;
+  return {
+    work,
+    events,
+    open: async (signal = new AbortController().signal) => {
+      const model = await openTriedModel(source, options, {
+        work,
+        onImport: () => events.push('import'),
+        onWait: () => events.push('wait'),
+        signal,
+      });
+      t.after(() => model.close());
+      return model;
+    },
+  };
+}
+
+test('two runs share an imported checkpoint, and the last one removes it', async (t) => {
+  const { work, events, open } = await checkpoint(t);
+  const [first, second] = await Promise.all([open(), open()]);
+  assert.equal(events.filter((event) => event === 'import').length, 1);
+  const [name] = readdirSync(work).filter((entry) => /^model-[0-9a-f]{16}$/.test(entry));
+  assert.ok(name !== undefined);
+  await first.removeImported();
+  assert.ok(existsSync(join(work, name)), 'the second run still has it open');
+  const third = await open();
+  assert.equal(third.encoder.identity.sha256, second.encoder.identity.sha256);
+  await second.close();
+  await third.removeImported();
+  assert.ok(!existsSync(work));
+  assert.equal(events.filter((event) => event === 'import').length, 1);
+});
+
+test('a run that waits for the import of another one can be stopped', async (t) => {
+  const { work, events, open } = await checkpoint(t);
+  const first = await open();
+  const [name] = readdirSync(work).filter((entry) => /^model-[0-9a-f]{16}$/.test(entry));
+  await first.close();
+  const importing = FileLock.acquire(join(work, `${name}.use.lock`), 'exclusive');
+  t.after(() => importing?.release());
+  const stop = new AbortController();
+  const waiting = assert.rejects(open(stop.signal), trawlError('CANCELLED'));
+  while (!events.includes('wait')) await new Promise((resolve) => setTimeout(resolve, 10));
+  stop.abort();
+  await waiting;
+});
