@@ -87,17 +87,27 @@ export async function openTriedModel(
   };
 }
 
-/** A shared lock on an imported model, which exists then: this run or another one has made it. */
+/**
+ * A shared lock on an imported model, which exists then: this run or another one has made it. Nobody waits for an exclusive lock: a run
+ * that has the model open would hold it up to its end.
+ */
 async function useOf(
   imported: string,
   importInto: (out: string) => Promise<void>,
-  waiting: Pick<TriedModelEvents, 'onWait' | 'signal'>,
+  { onWait, signal }: Pick<TriedModelEvents, 'onWait' | 'signal'>,
 ): Promise<FileLock> {
-  for (;;) {
-    const use = await locked(imported, 'shared', waiting);
-    if (existsSync(imported)) return use;
-    use.release();
-    const making = await locked(imported, 'exclusive', waiting);
+  for (let hasWaited = false; ; ) {
+    throwIfCancelled(signal);
+    const use = await acquired(imported, 'shared');
+    if (use !== undefined && existsSync(imported)) return use;
+    use?.release();
+    const making = use === undefined ? undefined : await acquired(imported, 'exclusive');
+    if (making === undefined) {
+      if (!hasWaited) onWait();
+      hasWaited = true;
+      await setTimeout(WAIT_MS);
+      continue;
+    }
     try {
       if (!existsSync(imported)) await importInto(imported);
     } catch (error) {
@@ -108,21 +118,7 @@ async function useOf(
   }
 }
 
-/** Waits for the lock on the use of an imported model. Its file is beside the folder; the import itself locks another one. */
-async function locked(
-  imported: string,
-  mode: LockMode,
-  { onWait, signal }: Pick<TriedModelEvents, 'onWait' | 'signal'>,
-): Promise<FileLock> {
-  for (let tries = 0; ; tries++) {
-    throwIfCancelled(signal);
-    const lock = await acquired(imported, mode);
-    if (lock !== undefined) return lock;
-    if (tries === 0) onWait();
-    await setTimeout(WAIT_MS);
-  }
-}
-
+/** A lock on the use of an imported model; undefined while another run has it. The import itself locks another file. */
 async function acquired(imported: string, mode: LockMode): Promise<FileLock | undefined> {
   try {
     await mkdir(dirname(imported), { recursive: true });
