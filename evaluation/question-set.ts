@@ -84,10 +84,15 @@ async function readBeirFolder(folder: string): Promise<QuestionSet> {
 async function readTopics(path: string): Promise<Question[]> {
   const reader = new TopicReader();
   const fail = (line: number, reason: string): Error => lineError(path, line, reason);
-  const questions: Question[] = [];
-  for await (const { number, text } of readTextLines(path)) questions.push(...reader.add(number, text, fail));
+  const questions = new Map<string, Question>();
+  for await (const { number, text } of readTextLines(path)) {
+    for (const question of reader.add(number, text, fail)) {
+      if (questions.has(question.id)) throw fail(number, `an earlier topic has the number ${question.id}, too`);
+      questions.set(question.id, question);
+    }
+  }
   reader.end(fail);
-  return questions;
+  return [...questions.values()];
 }
 
 function setOfEntries(path: string, { entries, container }: Entries): QuestionSet {

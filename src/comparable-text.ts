@@ -7,8 +7,9 @@ const SPACES = /[\s\p{Z}\p{C}]+/gu;
  * and the kind and number of spaces and control characters.
  */
 export function comparableText(text: string): string {
-  // The quotes go first, because NFKC makes a space and a combining accent of some.
-  return text.replace(QUOTES, '').normalize('NFKC').toLowerCase().normalize('NFKC').replace(SPACES, ' ').trim();
+  // The quotes go first, because NFKC makes a space and a combining accent of some; and again, because it makes quotes of others.
+  const folded = text.replace(QUOTES, '').normalize('NFKC').toLowerCase().normalize('NFKC').replace(QUOTES, '');
+  return folded.normalize('NFKC').replace(SPACES, ' ').trim();
 }
 
 /**

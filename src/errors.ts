@@ -33,7 +33,7 @@ export const ERROR_CODES = {
   // Model
   MODEL_NOT_FOUND: 'No model folder has that name or path.',
   MODEL_INVALID: 'A model folder lacks files, or its description is unusable.',
-  MODEL_MISMATCH: 'The query encoder differs from the one that the index was built with.',
+  MODEL_MISMATCH: 'The encoder differs from the one that the index was built with.',
   MODEL_EXISTS: 'The output folder of the model already has a model or other files.',
   MODEL_LOCKED: 'Another process is adding the same model, or is reading the same download.',
   DEVICE_UNAVAILABLE:

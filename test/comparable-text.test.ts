@@ -28,6 +28,8 @@ test('the comparable text of a comparable text is itself', () => {
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {
       assert.equal(comparableText(comparableText(text)), comparableText(text));
     }),
+    // Characters of which NFKC makes quotation marks: the Greek varia and oxia, three primes, and a primed letter.
+    { examples: [['\u1FEF'], ['\u1FFD'], ['\u2034'], ['a\u1FEF\u0301'], ['\u0149'], ['\u00B4a']] },
   );
 });
 

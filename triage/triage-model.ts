@@ -10,9 +10,9 @@ import type { RowScope } from '../src/retrieval/calls/row-scope.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import { RowBitmap } from '../src/row-bitmap.ts';
 import { openEngine } from '../src/vector-index/open-engine.ts';
-import { bootstrapInterval, meanOf } from './bootstrap.ts';
 import { RecallEstimator, TAIL_SCORES } from './estimate-recall.ts';
 import { type JudgedQuestions, judgedQuestions } from './judged-questions.ts';
+import { makeReport } from './make-report.ts';
 import { type Pool, PoolRows, type PoolSource, poolOf } from './pool.ts';
 import { PoolVectors } from './pool-vectors.ts';
 import { type PresentLists, presentLists } from './present-lists.ts';
@@ -20,15 +20,7 @@ import { type RecordedLists, recordedLists } from './recorded-lists.ts';
 import { relevantPlaces } from './relevant-places.ts';
 import { type ListSettings, listsOfOther, searchedWords } from './searched-lists.ts';
 import { engineSearch, retrieverSearch } from './subset-search.ts';
-import {
-  type Estimate,
-  type Gate,
-  type RecallAt,
-  type TriageReport,
-  type TriedRecall,
-  thresholdOf,
-  verdictOf,
-} from './triage-report.ts';
+import type { Gate, TriageReport } from './triage-report.ts';
 
 export interface TriageOptions {
   /** The present index. Its passages are the corpus, and its encoder is the one to compare with. */
@@ -116,7 +108,7 @@ export async function triageModel(options: TriageOptions): Promise<TriageReport>
   try {
     const asNew = await presentAsNew(sources, live, questions, present, { ...options, signal });
     const found = { begun, questions, sources, records, unknownIds, present, pool, tried, asNew };
-    const report = reportOf(found, options);
+    const report = makeReport(found, options);
     options.onReport?.(report);
     // Last: a run that is stopped before has its vectors for the next one.
     if (options.keepVectors !== true) await tried.vectors.remove();
@@ -124,98 +116,6 @@ export async function triageModel(options: TriageOptions): Promise<TriageReport>
   } finally {
     tried.vectors.close();
   }
-}
-
-/** What the parts of a trial found. */
-interface Found extends Sources {
-  /** In the clock of `performance.now`. */
-  readonly begun: number;
-  readonly questions: JudgedQuestions;
-  readonly present: PresentLists;
-  readonly pool: Pool;
-  readonly tried: TriedEstimator;
-  readonly asNew: RecallEstimator | undefined;
-}
-
-function reportOf(
-  found: Found,
-  { retriever, encoder, cutoffs, seed, gate, depth, sample }: TriageOptions,
-): TriageReport {
-  const { begun, questions, sources, records, unknownIds, present, pool, tried, asNew } = found;
-  const recall = cutoffs.map((k): RecallAt => {
-    const whole = present.recalls(k);
-    const hasEstimate = pool.sampled.count() > 0 || pool.chosen.count() === pool.whole;
-    const estimated = tried.estimator.recalls('tail', k);
-    const triedRecall: TriedRecall = {
-      bound: estimateOf(tried.estimator.recalls('bound', k), seed),
-      estimate: hasEstimate ? estimateOf(estimated, seed) : null,
-      counts: hasEstimate ? meanOf(tried.estimator.recalls('counts', k)) : null,
-    };
-    return {
-      k,
-      tried: triedRecall,
-      present: {
-        whole: estimateOf(whole, seed),
-        asNew:
-          asNew === undefined
-            ? null
-            : {
-                bound: meanOf(asNew.recalls('bound', k)),
-                estimate: meanOf(asNew.recalls('tail', k)),
-                counts: meanOf(asNew.recalls('counts', k)),
-              },
-      },
-      change: hasEstimate
-        ? estimateOf(
-            estimated.map((value, i) => value - whole[i]!),
-            seed,
-          )
-        : null,
-    };
-  });
-  const decisive = recall.find(({ k }) => k === gate.k);
-  if (decisive === undefined) throw bug(`the gate's k ${gate.k} is none of the cutoffs`);
-  const threshold = thresholdOf(gate, decisive.present.whole.value);
-  const { info } = retriever;
-  const { name, sha256, precision, dimension } = encoder.identity;
-  const { vectors } = tried;
-  const poolCount = pool.chosen.count() + pool.sampled.count();
-  return {
-    index: { name: info.index, generation: info.generation, model: info.model?.name ?? null },
-    model: { name, sha256, precision, dimension },
-    questions: {
-      read: questions.read,
-      judged: questions.judged.length,
-      unjudged: questions.unjudged,
-      relevant: questions.relevant,
-      missing: questions.missing,
-    },
-    passages: {
-      whole: pool.whole,
-      pool: poolCount,
-      chosen: pool.chosen.count(),
-      sampled: pool.sampled.count(),
-      sources: sources.map((source) => ({ name: source.name, passages: source.rows.count() })),
-      unknownIds,
-    },
-    records: records === undefined ? null : { read: records.records, ofOtherQuestions: records.ofOtherQuestions },
-    settings: { depth, sample, seed },
-    recall,
-    gate,
-    threshold,
-    verdict: verdictOf(decisive, threshold),
-    times: {
-      embedMs: vectors.embedMs,
-      resumed: vectors.resumed,
-      passagesPerSecond: (1000 * poolCount) / vectors.embedMs,
-      wholeMs: (vectors.embedMs * pool.whole) / poolCount,
-      totalMs: performance.now() - begun,
-    },
-  };
-}
-
-function estimateOf(values: Float64Array, seed: number): Estimate {
-  return { value: meanOf(values), ...bootstrapInterval(values, seed) };
 }
 
 function nothingJudged({ read, unjudged }: JudgedQuestions): TrawlError {

@@ -19,7 +19,7 @@ export interface ModelServersOptions {
   readonly firstWaitMs: number;
   /** Longest pause, also if the server asks for a longer one. */
   readonly maxWaitMs: number;
-  /** Attempts of a request that is refused with 408, 429, 502, 503 or 504, or that gets no answer; at most 2 after another 5xx. */
+  /** Attempts of a request that is refused with 408, 429, 502, 503 or 504, or that gets no answer; for other 5xx see `ModelServers`. */
   readonly attempts: number;
   /** Requests at the same time, for each server. */
   readonly concurrency: number;
@@ -59,16 +59,21 @@ const ATTEMPTS_AFTER_FAULT = 2;
 /**
  * Requests to servers of models that give the same answers. A request goes to the server with the fewest running requests. A server
  * that is overloaded or does not answer gets no further request until its pause is over; its requests go to the other servers.
+ *
+ * Another 5xx may be the fault of the server or of the request. The request is sent once more, and the server pauses, if another server
+ * can answer it or if the request has its own number of attempts. Else the error is the request's alone: the only server goes on.
  */
 export class ModelServers {
   readonly #options: ModelServersOptions;
   readonly #choice: ServerChoice;
+  readonly #count: number;
   readonly #closed = new AbortController();
 
   /** @param count number of servers, at least 1. */
   constructor(count: number, options: ModelServersOptions) {
     this.#options = options;
     this.#choice = new ServerChoice(count, options);
+    this.#count = count;
   }
 
   /**
@@ -92,14 +97,21 @@ export class ModelServers {
         slot.release('answered');
         return answer.json;
       }
-      slot.release('failed', answer.waitMs);
-      const { reason, status, isFault = false } = answer;
-      if (attempt < (isFault ? Math.min(most, ATTEMPTS_AFTER_FAULT) : most)) continue;
+      const { reason, status, waitMs, isFault = false } = answer;
+      const attempts = isFault ? this.#attemptsAfterFault(request) : most;
+      if (attempts === 1) slot.release('answered');
+      else slot.release('failed', waitMs);
+      if (attempt < attempts) continue;
       throw this.#options.failed(attempt === 1 ? reason : `${reason}, ${attempt} times`, {
         server: slot.server,
         status,
       });
     }
+  }
+
+  #attemptsAfterFault({ server, attempts }: ServerRequest): number {
+    if (attempts !== undefined) return Math.min(attempts, ATTEMPTS_AFTER_FAULT);
+    return this.#count > 1 && server === undefined ? ATTEMPTS_AFTER_FAULT : 1;
   }
 
   /** Cancels running and waiting requests. */

@@ -229,6 +229,8 @@ test('a folder of BEIR has the questions that its test judgements have, with the
   assert.match(source, /qrels\/test\.tsv/);
 });
 
+const TOPIC = '<top>\n<num> 301\n<title> organized crime\n</top>\n';
+
 const REFUSED: readonly { what: string; text: string; code: string; message: RegExp }[] = [
   {
     what: 'an entry of another format than the first',
@@ -244,6 +246,12 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     ]),
     code: 'CORPUS_BAD_LINE',
     message: /entry 2 of the file: the id "x" is already used by entry 1/,
+  },
+  {
+    what: 'a repeated topic',
+    text: `${TOPIC}${TOPIC}`,
+    code: 'CORPUS_BAD_LINE',
+    message: /:8: an earlier topic has the number 301, too/,
   },
   { what: 'an array that is cut off', text: '[{"question":"q"', code: 'CORPUS_BAD_LINE', message: /not valid JSON/ },
   {
