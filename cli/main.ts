@@ -1,6 +1,7 @@
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { closestTo } from '../src/options/closest.ts';
 import { packageVersion } from '../src/package-root.ts';
+import { exitProcess } from '../src/system/exit-process.ts';
 import { EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { commandHelp, programHelp } from './help.ts';
@@ -67,6 +68,6 @@ function guardOutputStreams(): void {
   process.stdout.on('error', (error) => {
     if (isNodeError(error) && error.code === 'EPIPE') return;
     process.stderr.write(`trawl: standard output cannot be written: ${error.message}\n`);
-    process.exit(EXIT.failed);
+    exitProcess(EXIT.failed);
   });
 }

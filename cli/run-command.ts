@@ -1,5 +1,6 @@
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { type ResolvedOptions, resolveOptions } from '../src/options/resolve-options.ts';
+import { exitProcess } from '../src/system/exit-process.ts';
 import { COMMON_OPTIONS, type Command, EXIT } from './command.ts';
 import { COMMAND_NAMES } from './commands.ts';
 import { printable } from './format.ts';
@@ -21,7 +22,7 @@ export async function runCommand(
   const onSignal = (name: NodeJS.Signals): void => {
     if (!interrupt.signal.aborted) interrupt.abort(name);
     else if (!(command.resumable === true && name === 'SIGTERM' && interrupt.signal.reason === 'SIGTERM')) {
-      process.exit(EXIT.interrupted);
+      exitProcess(EXIT.interrupted);
     }
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);

@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { exitProcess } from '../../src/system/exit-process.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { checkRerankOptions } from '../rerank-options.ts';
@@ -64,7 +65,7 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
       note('stopping: the time limit (--grace-s) is over, but not all parts are closed');
       server.log?.flush();
       // An exit hook of the encoder ends its threads.
-      process.exit(EXIT.ok);
+      exitProcess(EXIT.ok);
     },
   });
   let addressFile: AddressFile | undefined;

@@ -1,12 +1,13 @@
 import { setPriority } from 'node:os';
 import { serializeError } from '../../../src/errors.ts';
+import { exitProcess } from '../../../src/system/exit-process.ts';
 import { type RefreshJob, type RefreshReply, runRefresh } from './refresh-job.ts';
 
 /** Searches come first. */
 const PRIORITY = 10;
 
 // The program of a child process of the server, which does one job and ends. It ends with the server, too.
-process.once('disconnect', () => process.exit(1));
+process.once('disconnect', () => exitProcess(1));
 process.once('message', async (job: RefreshJob) => {
   setPriority(PRIORITY);
   let reply: RefreshReply;
@@ -15,5 +16,5 @@ process.once('message', async (job: RefreshJob) => {
   } catch (error) {
     reply = { ok: false, error: serializeError(error) };
   }
-  process.send!(reply, () => process.exit(0));
+  process.send!(reply, () => exitProcess(0));
 });

@@ -19,6 +19,9 @@ const ROWS = [0, 4, 8, 16, 32, 64, 128, 256, 1_024, 4_096, 65_536, 1_048_576];
 const DISCONNECT_REASONS = ['stalled', 'too-many'] as const;
 type DisconnectReason = (typeof DISCONNECT_REASONS)[number];
 
+const RELOAD_RESULTS = ['done', 'failed'] as const;
+type ReloadResult = (typeof RELOAD_RESULTS)[number];
+
 export interface AnsweredRequest {
   readonly dialect: string;
   readonly queries: number;
@@ -120,6 +123,11 @@ export class ServerMetrics {
     for (const reason of DISCONNECT_REASONS) this.#countDisconnect(reason, 0);
     for (const reason of ORIGIN_FAULTS) this.unrecorded(reason, 0);
     for (const name of PERTURBATIONS) this.#perturbed.inc({ perturbation: name }, 0);
+    this.#metrics.beforeScrape(() => {
+      for (const { name } of this.#holder?.slots ?? []) {
+        for (const result of RELOAD_RESULTS) this.#reloads.inc({ index: name, result }, 0);
+      }
+    });
     this.#addListeners();
     addIndexMetrics(this.#metrics, () => this.#holder);
   }
@@ -185,7 +193,7 @@ export class ServerMetrics {
     this.#disconnectsFormerName.inc({ reason }, count);
   }
 
-  reloaded(index: string, result: 'done' | 'failed'): void {
+  reloaded(index: string, result: ReloadResult): void {
     this.#reloads.inc({ index, result });
   }
 

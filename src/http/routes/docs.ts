@@ -9,19 +9,35 @@ import { MODELS_OPERATIONS } from './models.ts';
 import { NATIVE_OPERATIONS } from './native.ts';
 import { CONTENT_SECURITY_POLICY } from './page.ts';
 
+interface Docs {
+  readonly json: string;
+  readonly page: string;
+}
+
+let docs: Docs | undefined;
+
+/** Made for the first reader: it takes tens of milliseconds, which would delay each start of a server. It is the same for all. */
+function apiDocs(): Docs {
+  if (docs === undefined) {
+    const document = openApiDocument(DIALECTS, [
+      ...HEALTH_OPERATIONS,
+      ...METRICS_OPERATIONS,
+      ...NATIVE_OPERATIONS,
+      ...MODELS_OPERATIONS,
+      ...ADMIN_OPERATIONS,
+    ]);
+    docs = { json: JSON.stringify(document), page: docsPage(document) };
+  }
+  return docs;
+}
+
 /** `/docs` and `/docs/openapi.json`: the description of the API as a page and as OpenAPI. */
 export function registerDocs(app: FastifyInstance): void {
-  const document = openApiDocument(DIALECTS, [
-    ...HEALTH_OPERATIONS,
-    ...METRICS_OPERATIONS,
-    ...NATIVE_OPERATIONS,
-    ...MODELS_OPERATIONS,
-    ...ADMIN_OPERATIONS,
-  ]);
-  const json = JSON.stringify(document);
-  const page = docsPage(document);
   app.get('/docs/openapi.json', { config: { access: 'open' } }, async (_request, reply) =>
-    reply.header('cache-control', 'no-cache').header('content-type', 'application/json; charset=utf-8').send(json),
+    reply
+      .header('cache-control', 'no-cache')
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(apiDocs().json),
   );
   app.get('/docs', { config: { access: 'open' } }, async (_request, reply) =>
     reply
@@ -29,6 +45,6 @@ export function registerDocs(app: FastifyInstance): void {
       .header('content-security-policy', CONTENT_SECURITY_POLICY)
       .header('referrer-policy', 'no-referrer')
       .header('content-type', 'text/html; charset=utf-8')
-      .send(page),
+      .send(apiDocs().page),
   );
 }
