@@ -115,6 +115,7 @@ export function indexOpener(
       views: views?.definitions ?? [],
       reranker: await reranker?.get(),
       encoderPools,
+      signal,
       ...(model === undefined ? {} : { model }),
       name,
       onProgress: (doing, stage) => report({ stage, doing }),

@@ -1,10 +1,14 @@
 import type { EmbeddingApi } from '../../manifest/endpoint-record.ts';
 import type { ModelIdentity } from '../../manifest/model-identity.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
+import type { EndpointClients } from './endpoint-clients.ts';
 
 /** How an encoder behind HTTP is used. */
 export interface EndpointOptions {
-  /** Default: the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`. */
+  /**
+   * Default: the API that the index records, else that of the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`;
+   * of text-embeddings-inference `/embed` first.
+   */
   readonly api?: EmbeddingApi | undefined;
   /** `model` of the requests. Default: the endpoint's only model. */
   readonly model?: string | undefined;
@@ -40,4 +44,8 @@ export interface OpenEndpointOptions extends EndpointOptions {
   /** The model of an index, whose prefixes and settings the encoder takes. */
   readonly recorded?: ModelIdentity | undefined;
   readonly onWarning?: ((warning: string) => void) | undefined;
+  /** Clients that are shared with other encoders. Default: a client of its own. */
+  readonly clients?: EndpointClients | undefined;
+  /** Aborting ends the opening with CANCELLED. The open encoder does not use it. */
+  readonly signal?: AbortSignal | undefined;
 }

@@ -152,7 +152,7 @@ test('an encoder that was not used for an interval is checked before its next an
   t.after(() => watch.close());
   await watch.trusted(1);
   assert.deepEqual(checked, [], 'no check is due');
-  t.mock.timers.tick(1000);
+  t.mock.timers.tick(1001);
   await assert.rejects(watch.trusted(1), trawlError('MODEL_MISMATCH'));
   assert.deepEqual(checked, [1]);
 });
