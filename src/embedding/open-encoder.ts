@@ -33,6 +33,8 @@ export interface RunOptions {
    * that this process may use.
    */
   readonly shareWeights?: boolean | undefined;
+  /** Called with a warning about an endpoint, or about the memory of a device. */
+  readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
 export interface OpenEncoderOptions extends RunOptions {
@@ -50,10 +52,10 @@ export interface OpenEncoderOptions extends RunOptions {
   readonly endpoint?: EndpointOptions | undefined;
   /** For a model that is given by a URL: the model of the index, whose prefixes and settings it takes instead of `overrides`. */
   readonly recorded?: ModelIdentity | undefined;
+  /** For a model that is given by a URL: see `OpenEndpointOptions`. */
+  readonly answersSince?: number | undefined;
   /** For a model that is given by a URL: aborting ends the opening with CANCELLED. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with a warning about an endpoint. */
-  readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
 /**
@@ -62,11 +64,12 @@ export interface OpenEncoderOptions extends RunOptions {
  */
 export async function openEncoder(nameOrFolder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
   if (isServerUrl(nameOrFolder)) {
-    const { endpoint, overrides, recorded, signal, onWarning, pools } = options;
+    const { endpoint, overrides, recorded, answersSince, signal, onWarning, pools } = options;
     return openEndpoint(nameOrFolder, {
       ...endpoint,
       overrides,
       recorded,
+      answersSince,
       signal,
       onWarning,
       clients: pools?.endpoints,
@@ -95,7 +98,8 @@ export async function poolOptions(
   const workers = cudaDevices?.length ?? options.workers ?? availableCores();
   const canShare = cudaDevices === null && model.externalData.length > 0;
   const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));
-  return { model, workers, cudaDevices, shareWeights, trialAtStart: options.trialAtStart ?? false };
+  const { trialAtStart = false, onWarning } = options;
+  return { model, workers, cudaDevices, shareWeights, trialAtStart, onWarning };
 }
 
 async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {

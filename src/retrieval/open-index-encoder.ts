@@ -34,6 +34,8 @@ export interface IndexEncoderOptions {
   readonly encoderPools?: EncoderPools;
   /** For a URL as `model`. */
   readonly endpoint?: EndpointOptions | undefined;
+  /** For a URL as `model`: see `OpenEndpointOptions`. */
+  readonly answersSince?: number | undefined;
   /** Aborting ends the opening of an endpoint with CANCELLED. */
   readonly signal?: AbortSignal | undefined;
   /**
@@ -73,6 +75,7 @@ export async function openIndexEncoder(
     pools: options.encoderPools,
     endpoint: options.endpoint,
     recorded: model,
+    answersSince: options.answersSince,
     signal: options.signal,
     onWarning: options.onWarning,
   });

@@ -1,7 +1,4 @@
 import type { EmbeddingApi } from '../../manifest/endpoint-record.ts';
-import type { ModelIdentity } from '../../manifest/model-identity.ts';
-import type { ModelOverrides } from '../model/model-overrides.ts';
-import type { EndpointClients } from './endpoint-clients.ts';
 
 /** How an encoder behind HTTP is used. */
 export interface EndpointOptions {
@@ -37,15 +34,4 @@ export interface EndpointOptions {
   readonly checkEveryMs?: number | undefined;
   /** Whether an endpoint that has changed fails every text, or is only reported to `onWarning`. Default: `refuse`. */
   readonly onChange?: 'refuse' | 'report' | undefined;
-}
-
-export interface OpenEndpointOptions extends EndpointOptions {
-  readonly overrides?: ModelOverrides | undefined;
-  /** The model of an index, whose prefixes and settings the encoder takes. */
-  readonly recorded?: ModelIdentity | undefined;
-  readonly onWarning?: ((warning: string) => void) | undefined;
-  /** Clients that are shared with other encoders. Default: a client of its own. */
-  readonly clients?: EndpointClients | undefined;
-  /** Aborting ends the opening with CANCELLED. The open encoder does not use it. */
-  readonly signal?: AbortSignal | undefined;
 }

@@ -8,16 +8,13 @@ import { type ClientLease, EndpointClients } from './endpoint-clients.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import { type EndpointFacts, TEI } from './endpoint-facts.ts';
 import { endpointIdentity, endpointSettings, isUnitVector, lengthOfVector } from './endpoint-identity.ts';
-import type { OpenEndpointOptions } from './endpoint-options.ts';
 import { changedEndpoint, EndpointWatch } from './endpoint-watch.ts';
+import type { OpenEndpointOptions } from './open-endpoint-options.ts';
 import { probeTexts } from './probe-texts.ts';
 
 /** Texts of a request to an endpoint that states no limit: the default of TEI. */
 const DEFAULT_BATCH_TEXTS = 32;
 const DEFAULT_BATCH_TOKENS = 16_384;
-
-/** An opening uses answers about a server that are this recent: a server opens its indexes one after another. */
-const RECENT_MS = 2_000;
 
 /**
  * Opens the encoder behind one address or several, separated by commas, which must give the same vectors. Asks for the model and
@@ -26,11 +23,11 @@ const RECENT_MS = 2_000;
  * @throws TrawlError CONFIG_INVALID; ENDPOINT_FAILED; MODEL_MISMATCH if two endpoints differ; CANCELLED. Nothing stays open then.
  */
 export async function openEndpoint(text: string, options: OpenEndpointOptions = {}): Promise<EndpointEncoder> {
-  const { clients = new EndpointClients(), signal } = options;
+  const { clients = new EndpointClients(), answersSince = performance.now(), signal } = options;
   throwIfCancelled(signal);
   const lease = clients.lease(text, options);
   try {
-    return await open(lease, options, { since: performance.now() - RECENT_MS, signal });
+    return await open(lease, options, { since: answersSince, signal });
   } catch (error) {
     lease.release();
     if (!isRefusedContent(error)) throw error;

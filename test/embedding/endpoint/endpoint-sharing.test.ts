@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { EndpointClients } from '../../../src/embedding/endpoint/endpoint-clients.ts';
 import type { EndpointEncoder } from '../../../src/embedding/endpoint/endpoint-encoder.ts';
-import type { OpenEndpointOptions } from '../../../src/embedding/endpoint/endpoint-options.ts';
 import { EndpointWatch } from '../../../src/embedding/endpoint/endpoint-watch.ts';
 import { openEndpoint } from '../../../src/embedding/endpoint/open-endpoint.ts';
+import type { OpenEndpointOptions } from '../../../src/embedding/endpoint/open-endpoint-options.ts';
 import { type EmbeddingServer, embeddingServer } from '../../helpers/embedding-server.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
@@ -22,7 +22,7 @@ const until = async (is: () => boolean): Promise<void> => {
 test('encoders of one server share a client: the probes are embedded once, and the bound holds for all together', async (t) => {
   const server = await embeddingServer(t, { delayMs: 3 });
   const clients = new EndpointClients();
-  const options = { clients, requests: 2, batchTexts: 2 };
+  const options = { clients, answersSince: 0, requests: 2, batchTexts: 2 };
   const encoders = [
     ...(await Promise.all([opened(t, server.url, options), opened(t, server.url, options)])),
     await opened(t, server.url, options),
@@ -80,7 +80,7 @@ test('an encoder that checks its endpoint asks again, and so does one after a lo
   seed = 'other';
   await assert.rejects(two.encode(['b'], { inputType: 'query' }), trawlError('MODEL_MISMATCH'), 'it was lost for both');
   const recorded = one.identity;
-  const later = await opened(t, server.url, { clients, recorded });
+  const later = await opened(t, server.url, { clients, recorded, answersSince: 0 });
   assert.notDeepEqual(
     later.identity.endpoint!.probes,
     recorded.endpoint!.probes,
