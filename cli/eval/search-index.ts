@@ -46,7 +46,10 @@ export async function searchIndex(
     await use(retriever);
     return {
       name,
-      what: `index ${place}`,
+      what: [
+        `index ${place}`,
+        ...[...own].map((option) => `${option}=${String(options[option as keyof typeof options])}`),
+      ].join(', '),
       run,
       hasTexts: true,
       failed: new Map(),

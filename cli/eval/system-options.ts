@@ -6,7 +6,7 @@ import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 
 /** The options of a search in an index, for `trawl eval`. */
-export const INDEX_SYSTEM_OPTIONS = {
+const INDEX_SYSTEM_OPTIONS = {
   ...RANKING_OPTIONS,
   ...VIEW_OPTIONS,
   ...RERANK_OPTIONS,
