@@ -118,6 +118,30 @@ test('candidates, hand-over, check and construct give rows whose passages are in
   assert.match(text.stdout, /24 rows of 24 rounds[\s\S]*excluded: 24 negatives, em 1/);
 });
 
+test('candidates goes on behind a query that cannot be searched, names it, and ends with exit code 1', async () => {
+  const [file, out] = [join(folder, 'blank.json'), join(folder, 'blank-candidates.json')];
+  const searches = [{ query: 'a bridge' }, { query: 'blank', searchedText: '  ' }, { query: 'a river' }];
+  await writeFile(file, JSON.stringify([step1Item({ id: 'x', searches })]));
+  const made = await agenticR('candidates', index, file, '--out', out, '--json');
+  assert.equal(made.code, 1, made.stderr);
+  assert.match(
+    made.stderr,
+    /blank-candidates\.json: 1 of 3 rounds failed and have no candidates:\n {2}\S*blank\.json, item 1, search 2: /,
+  );
+  const counts = JSON.parse(made.stdout) as { rounds: number; failed: number; failures: { code: string }[] };
+  assert.deepEqual([counts.rounds, counts.failed, counts.failures[0]!.code], [3, 1, 'EMPTY_QUERY']);
+  const [{ trajectory }] = JSON.parse(await readFile(out, 'utf8')) as [Item];
+  assert.deepEqual(
+    trajectory.map(({ candidate_passage_ids: rows }) => rows.length),
+    [20, 0, 20],
+  );
+  const report = JSON.parse(await readFile(`${out}.report.json`, 'utf8')) as { counts: { failed: number } };
+  assert.equal(report.counts.failed, 1);
+  const over = await agenticR('hand-over', index, out, '--out', join(folder, 'blank-hand-over'));
+  assert.equal(over.code, 0, over.stderr);
+  assert.match(over.stderr, /Not handed over, because they have no candidates: 1 round\./);
+});
+
 test('candidates are the hits of the searched text, the sub-query or question and query', async () => {
   const hits = async (...query: string[]): Promise<number[]> => {
     const found = jsonOf<{ hits: { row: number }[] }>(
