@@ -94,7 +94,12 @@ export const candidatesAction = defineAction({
     const trajectories = given.records
       ? await openRecords([input!], given.questions, context)
       : await openTrajectoryFile(input!, context.signal);
-    const retrieving = { ...retrieverOptions(given), ...(modes === undefined ? {} : { modes }), onWarning: note };
+    const retrieving = {
+      ...retrieverOptions(given),
+      ...(modes === undefined ? {} : { modes }),
+      signal: context.signal,
+      onWarning: note,
+    };
     const { retriever, close } = await openReranked(folder!, given, retrieving);
     try {
       const { info } = retriever;

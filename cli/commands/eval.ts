@@ -77,7 +77,12 @@ export const evalCommand = defineCommand({
     const modes = modesOption(options, given);
     checkRerankOptions(options, given);
     checkEndpointOptions(options.model, given);
-    const retrieving = { ...retrieverOptions(options), ...(modes === undefined ? {} : { modes }), onWarning: note };
+    const retrieving = {
+      ...retrieverOptions(options),
+      signal,
+      ...(modes === undefined ? {} : { modes }),
+      onWarning: note,
+    };
     const { retriever, close } = await openReranked(positionals[0]!, options, retrieving, options.index);
     try {
       const run = await searchQuestions(retriever, questions, {
