@@ -113,6 +113,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/model/',
     'src/embedding/tokenizer/',
     'src/embedding/inference/',
+    'src/embedding/endpoint/endpoint-clients.ts',
   ],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
   // Documents written over HTTP: parsed, checked and stored in a thread of their own.

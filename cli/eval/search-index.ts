@@ -33,7 +33,12 @@ export async function searchIndex(
   const modes = modesOption(options, own.has('mode') ? own : given);
   checkRerankOptions(options, given);
   checkEndpointOptions(options.model, given);
-  const retrieving = { ...retrieverOptions(options), ...(modes === undefined ? {} : { modes }), onWarning: note };
+  const retrieving = {
+    ...retrieverOptions(options),
+    signal,
+    ...(modes === undefined ? {} : { modes }),
+    onWarning: note,
+  };
   const { retriever, close } = await openReranked(place, options, retrieving, further);
   try {
     const run = await searchQuestions(retriever, questions, {
