@@ -2,7 +2,7 @@ import { Random } from '../src/random.ts';
 
 /** Random assignments. A p-value near 0.05 then has a standard error of 0.002, and none is below 2 / (draws + 1). */
 const DRAWS = 9999;
-/** With so many questions that differ, or fewer, all assignments of signs are counted: at most 2^13. */
+/** Up to this number of questions that differ, all assignments of signs are counted: at most 2^13. */
 const EXACT_QUESTIONS = 13;
 
 /**
