@@ -52,7 +52,16 @@ let retriever: Retriever;
 
 before(async () => {
   const index = join(folder, 'sample');
-  const built = await runTrawl(['index', SAMPLE_PASSAGES, '--out', index, '--bm25', '--quiet']);
+  const built = await runTrawl([
+    'index',
+    SAMPLE_PASSAGES,
+    '--out',
+    index,
+    '--model',
+    'token-average-256',
+    '--bm25',
+    '--quiet',
+  ]);
   assert.equal(built.code, 0, built.stderr);
   // All scores are equal, so that the order stays that of the search.
   retriever = await openRetriever(index, { reranker: new FakeReranker({ score: () => 1 }) });
