@@ -113,6 +113,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/model/',
     'src/embedding/tokenizer/',
     'src/embedding/inference/',
+    'src/embedding/endpoint/endpoint-clients.ts',
   ],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
   // Documents written over HTTP: parsed, checked and stored in a thread of their own.
@@ -280,7 +281,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/',
   ],
   // Ids of questions keep integers of any size.
-  'evaluation/': ['src/errors.ts', 'corpus/parse-json.ts'],
+  'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',
