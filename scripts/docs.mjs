@@ -155,13 +155,13 @@ function writeSite(folder) {
 
 function wholePage(page) {
   const at = (file) => relativeTo(page, file);
-  const escape = (text) => markdown.utils.escapeHtml(text);
+  const escaped = (text) => markdown.utils.escapeHtml(text);
   const menu = groups.map(
     ([name, paths]) =>
       `<h2>${name}</h2><ul>${paths
         .map((path) => {
           const here = path === page.path ? ' aria-current="page"' : '';
-          return `<li><a href="${at(fileOf(path))}"${here}>${escape(pages.get(path).title)}</a></li>`;
+          return `<li><a href="${at(fileOf(path))}"${here}>${escaped(pages.get(path).title)}</a></li>`;
         })
         .join('')}</ul>`,
   );
@@ -170,7 +170,7 @@ function wholePage(page) {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(page.title)} · Trawl</title>
+<title>${escaped(page.title)} · Trawl</title>
 <link rel="stylesheet" href="${at('site.css')}">
 </head>
 <body data-root="${at('index.html').replace(/index\.html$/, '')}">
