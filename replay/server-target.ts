@@ -9,6 +9,7 @@ import { TrawlError } from '../src/errors.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
 import { parseNumbers } from '../src/passages/exact-numbers.ts';
 import { hasOtherHits, type Perturbed } from '../src/retrieval/calls/perturbed.ts';
+import { isCodeOfQuery } from '../src/retrieval/calls/query-errors.ts';
 import type { KeyedCall } from './answer-key.ts';
 import {
   type KnownPassage,
@@ -69,7 +70,17 @@ export class ServerTarget implements ReplayTarget {
       const reply = await this.#post('/v1/search', body, signal);
       const refusal = this.#refusal(reply);
       if (refusal !== undefined) {
-        outcomes.push(...part.map(() => ({ ok: false, code: refusal }) as const));
+        const ofQuery = isCodeOfQuery(refusal);
+        if (!ofQuery || part.length === 1) {
+          outcomes.push(...part.map(() => ({ ok: false, code: refusal, ofQuery }) as const));
+          continue;
+        }
+        // One of them, such as a text that is too long, made the server refuse all.
+        for (const query of part) {
+          const alone = await this.search([query], call, { texts, signal });
+          if (alone.index !== '') index = alone.index;
+          outcomes.push(...alone.outcomes);
+        }
         continue;
       }
       const { results, ...head } = this.#parsed(reply) as unknown as SearchReply;
@@ -150,9 +161,9 @@ function settingsOf({ bm25, bm25Order, views: _, ...call }: KeyedCall): object {
 }
 
 function outcomeOf(result: SearchReply['results'][number], generation: string): TargetOutcome {
-  if (!result.ok) return { ok: false, code: result.error.code };
+  if (!result.ok) return { ok: false, code: result.error.code, ofQuery: isCodeOfQuery(result.error.code) };
   // Such hits say nothing about the index.
-  if (hasOtherHits(result.perturbed)) return { ok: false, code: 'PERTURBED' };
+  if (hasOtherHits(result.perturbed)) return { ok: false, code: 'PERTURBED', ofQuery: false };
   return { ok: true, generation, hits: result.hits.map(hitOf) };
 }
 
