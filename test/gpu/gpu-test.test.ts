@@ -65,7 +65,7 @@ test('a rehearsal on the CPU does every step, and its report says that no GPU wa
   assert.match(text, /qwen3-shape \(decoder\), together and alone: least cosine (1\.0|0\.9999)/);
 });
 
-test('what a machine lacks is named in the order in which it is to be mended', { skip }, () => {
+test('what a machine lacks is named in the order in which it is to be fixed', { skip }, () => {
   assert.match(missingGpu(() => false)!, /No NVIDIA GPU: \/dev\/nvidiactl is missing/);
   assert.match(
     missingGpu((path) => path.startsWith('/dev'))!,
