@@ -102,6 +102,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/manifest/',
     'src/options/onnxruntime-telemetry.ts',
+    'src/native/',
     'src/embedding/model/',
     'src/embedding/tokenizer/',
   ],

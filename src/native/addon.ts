@@ -1,5 +1,6 @@
 import type { Metric } from '../metric.ts';
 import type { ColumnFunctions } from './column-functions.ts';
+import type { EncoderFunctions } from './encoder-functions.ts';
 import type { LexicalFunctions } from './lexical-functions.ts';
 
 declare const handleBrand: unique symbol;
@@ -78,7 +79,7 @@ export interface MadePrefilter {
  * The addon's functions (native/addon/entries.hpp). `id` identifies a call for `cancel`; running calls must have different
  * ids. Throws the errors of native-error.ts.
  */
-export interface Addon extends LexicalFunctions, ColumnFunctions {
+export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctions {
   isas(): InstructionSet[];
   selectIsa(name: string): string;
   threads(): number;

@@ -18,6 +18,7 @@ import type {
   NativeSearchResult,
 } from './addon.ts';
 import type { NativeColumn, NativeRowTest } from './column-functions.ts';
+import { EncoderKernel } from './encoder-kernel.ts';
 import { LexicalKernel } from './lexical-kernel.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
@@ -32,6 +33,8 @@ export class Kernel {
   readonly isa: string;
   /** The lexical half of the engine. */
   readonly lexical: LexicalKernel;
+  /** The forward pass of encoders in bfloat16. */
+  readonly encoder: EncoderKernel;
   readonly #addon: Addon;
   readonly #calls: NativeCalls;
 
@@ -40,6 +43,7 @@ export class Kernel {
     this.#addon = addon;
     this.#calls = new NativeCalls(addon);
     this.lexical = new LexicalKernel(addon, this.#calls);
+    this.encoder = new EncoderKernel(addon);
     this.isa = translate(() => addon.selectIsa(environmentVariable('TRAWL_ISA') ?? ''));
     // In a worker thread, keep the number that the main thread has set.
     if (addon.threads() === 0) addon.setThreads(availableCores());
