@@ -1,8 +1,8 @@
 import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import type { CheckpointWeights } from './checkpoint-weights.ts';
-import type { NativePart } from './native-weights.ts';
 import type { DenseModule } from './dense-modules.ts';
+import type { NativePart } from './native-weights.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
 
 /** Encoders of which one file of `families/` makes graphs. */

@@ -93,11 +93,7 @@ export function denseParts(layers: readonly Dense[]): readonly NativePart[] {
 }
 
 /** Matrices [columns, depth] as panels of 64 columns: [depth/2][columns of the panel][2]. */
-async function packed(
-  matrices: readonly Weight[],
-  depth: number,
-  columns: number,
-): Promise<Uint16Array<ArrayBuffer>> {
+async function packed(matrices: readonly Weight[], depth: number, columns: number): Promise<Uint16Array<ArrayBuffer>> {
   const result = new Uint16Array(depth * columns);
   let column = 0;
   for (const matrix of matrices) {

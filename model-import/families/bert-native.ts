@@ -1,6 +1,6 @@
 import { TrawlError } from '../../src/errors.ts';
-import type { Activation } from '../parts/feed-forward.ts';
 import { bytesPart, denseParts, floatsPart, type NativePart, normPart } from '../native-weights.ts';
+import type { Activation } from '../parts/feed-forward.ts';
 import type { BertConfig } from './bert-config.ts';
 import type { BertWeights } from './bert-weights.ts';
 
