@@ -2,6 +2,7 @@
 #include "encoder/products.hpp"
 #include "trawl/bert_encoder.hpp"
 #include "trawl/error.hpp"
+#include "x86_features.hpp"
 
 namespace trawl::encoder {
 
@@ -20,12 +21,12 @@ std::vector<Probe> probe() {
                      available ? products : nullptr});
   };
 #if defined(__x86_64__)
-  // The compiler's probe also asks the operating system whether it saves the registers.
-  __builtin_cpu_init();
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
-  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  const bool avx2 = __builtin_cpu_supports("avx2");
+  const X86 cpu;
+  const auto leaf7 = [&](int bit) { return (cpu.leaf7_ebx >> bit & 1) != 0; };
+  const bool avx2 = leaf7(5) && cpu.os_saves(kYmmState);
+  // F, DQ, BW and VL
+  const bool avx512 = leaf7(16) && leaf7(17) && leaf7(30) && leaf7(31) && (cpu.leaf1_ecx >> 12 & 1) != 0 && cpu.os_saves(kZmmState);
+  const bool bf16 = avx512 && (cpu.leaf7_1_eax >> 5 & 1) != 0;
 #else
   const bool avx512 = false, bf16 = false, avx2 = false;
 #endif
