@@ -28,7 +28,7 @@ const BFLOAT16 = 16;
 const own = { domain: MICROSOFT };
 
 /** What onnxruntime can multiply float32 activations with on a CPU, by operator. Weights are random. */
-export const PRODUCT_KINDS = {
+const PRODUCT_KINDS = {
   float32: { product: (graph, input, matrix, random) => graph.node('MatMul', [input, floats(graph, matrix, random)]) },
   float16: through(ONNX_TYPES.float16.code),
   bfloat16: through(BFLOAT16),

@@ -1,4 +1,4 @@
-import type { InstructionSet } from './addon.ts';
+import type { InstructionSet } from './instruction-set.ts';
 
 declare const handleBrand: unique symbol;
 /** A handle of the addon; only passed back to it. */

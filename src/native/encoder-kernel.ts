@@ -1,5 +1,5 @@
-import type { InstructionSet } from './addon.ts';
 import type { EncoderFunctions, NativeBert } from './encoder-functions.ts';
+import type { InstructionSet } from './instruction-set.ts';
 import { translate } from './native-calls.ts';
 
 /** The engine's forward pass of BERT encoders in bfloat16. Wraps the addon and translates its errors to `TrawlError`s. */

@@ -5,7 +5,6 @@ import { availableCores } from '../system/cores.ts';
 import type {
   Addon,
   CheckedRows,
-  InstructionSet,
   MadePrefilter,
   NativeCodesWriter,
   NativeIndex,
@@ -16,11 +15,13 @@ import type {
 } from './addon.ts';
 import type { NativeColumn, NativeRowTest } from './column-functions.ts';
 import { EncoderKernel } from './encoder-kernel.ts';
+import type { InstructionSet } from './instruction-set.ts';
 import { LexicalKernel } from './lexical-kernel.ts';
 import { type AddonOrigin, loadAddon } from './load-addon.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
-export type { CheckedRows, InstructionSet, NativeRows } from './addon.ts';
+export type { CheckedRows, NativeRows } from './addon.ts';
+export type { InstructionSet } from './instruction-set.ts';
 
 /** The native engine. Wraps the addon and translates its errors to `TrawlError`s. */
 export class Kernel {
