@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { discardIteration } from '../../iteration/claim-iteration.ts';
 import { goBack } from '../../iteration/go-back.ts';
 import { IterationsFolder } from '../../iteration/iterations-folder.ts';
@@ -591,4 +592,142 @@ test('a key that may not reload is refused before any work', async (t) => {
   await assert.rejects(loop.run('one', { servers: [fake.server] }), refused);
   assert.deepEqual([loop.steps, fake.reloads], [[], 0]);
   assert.throws(() => new ServedIndex('http://a:1,http://b:1'), trawlError('USAGE', /Repeat the option/));
+});
+
+interface SlowServer {
+  readonly server: ServedIndex;
+  readonly url: string;
+  readonly generation: string;
+  readonly reloads: number;
+  /** Resolves when it opens nothing any more. */
+  idle(): Promise<unknown>;
+  die(): void;
+}
+
+interface SlowOptions extends ServerOptions {
+  /** How many reloads must have been asked for before the first begins. Default: 1. */
+  readonly beginsAfter?: number;
+  /** How long a reload takes, in milliseconds. */
+  readonly openMs?: number;
+  /** What becomes of the reply to a reload, by its number from 1: `cut` at once, or a status of a proxy. Default: the reply. */
+  readonly reply?: (number: number) => 'cut' | 504 | 'whole';
+}
+
+/** A server that opens one index after the other, each for a while, whether or not anybody waits for the reply. */
+async function slowServer(t: TestContext, loop: FakeLoop, options: SlowOptions = {}): Promise<SlowServer> {
+  const { beginsAfter = 1, openMs = 300, reply = () => 'whole' } = options;
+  let { generation: served } = loop.folder.current();
+  let [reloads, stage] = [0, 'ready'];
+  let loads: Promise<unknown> = Promise.resolve();
+  let begin: () => void;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const load = async (): Promise<void> => {
+    await begun;
+    stage = 'loading';
+    const { generation: found } = loop.folder.current();
+    await sleep(openMs);
+    [served, stage] = [found, 'ready'];
+  };
+  const http = createServer(async (request, response) => {
+    let text = '';
+    for await (const part of request) text += String(part);
+    const send = (status: number, body: string) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+    if (request.method !== 'POST')
+      return send(200, JSON.stringify({ indexes: [{ name: 'current', generation: served, stage }] }));
+    if (text.includes('\\u0000')) return send(422, '{}');
+    const how = reply(++reloads);
+    loads = loads.then(load);
+    if (reloads === beginsAfter) begin();
+    if (how === 'cut') return response.destroy();
+    if (how === 504) return send(504, '<html>Gateway Timeout</html>');
+    await loads;
+    return send(200, '{}');
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const die = () => {
+    http.closeAllConnections();
+    http.close();
+  };
+  t.after(die);
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+  return {
+    server: new ServedIndex(url, options),
+    url,
+    get generation() {
+      return served;
+    },
+    get reloads() {
+      return reloads;
+    },
+    idle: () => loads,
+    die,
+  };
+}
+
+test('a reload whose reply is cut, or given up by a proxy, is waited for, also if it has not begun yet', async (t) => {
+  for (const how of ['cut', 504] as const) {
+    for (const beginsAfter of [1, 2]) {
+      const loop = await FakeLoop.make(t);
+      const slow = await slowServer(t, loop, { beginsAfter, reply: (number) => (number === 1 ? how : 'whole') });
+      loop.checkpoint('one');
+      assert.equal((await loop.run('one', { servers: [slow.server] })).state, 'published');
+      assert.deepEqual([slow.generation, loop.folder.current().number], [generation(1), 1]);
+    }
+  }
+});
+
+test('a reload that goes on after the run has given it up does not lead the server away from the link', async (t) => {
+  const loop = await FakeLoop.make(t);
+  // Three replies are cut before the first of the reloads has begun.
+  const slow = await slowServer(t, loop, {
+    beginsAfter: 4,
+    openMs: 100,
+    reply: (number) => (number <= 3 ? 'cut' : 'whole'),
+  });
+  const other = await slowServer(t, loop, { openMs: 1 });
+  loop.checkpoint('one');
+  await assert.rejects(loop.run('one', { servers: [other.server, slow.server] }), (error: Error) => {
+    assert.ok(trawlError('RELOAD_FAILED', /was lost during the reload .* answers with generation 0+\.$/)(error));
+    return true;
+  });
+  await slow.idle();
+  assert.deepEqual([slow.reloads, slow.generation, other.generation], [4, generation(0), generation(0)]);
+  assert.equal(loop.folder.current().number, 0);
+  assert.equal((await loop.run('one', { servers: [other.server, slow.server] })).state, 'published');
+  assert.deepEqual([slow.generation, other.generation], [generation(1), generation(1)]);
+});
+
+test('going back waits for the reload of a killed run, and then reloads the server', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const slow = await slowServer(t, loop, { openMs: 500 });
+  await killedBehindLink(loop, 'one');
+  const reloading = fetch(`${slow.url}/admin/indexes/current/reload`, { method: 'POST', body: '{}' });
+  await sleep(100);
+  await goBack(loop.folder, 0, [slow.server]);
+  assert.equal((await reloading).status, 200);
+  await slow.idle();
+  assert.deepEqual([slow.generation, slow.reloads, loop.folder.current().number], [generation(0), 2, 0]);
+});
+
+test('a server that dies during the reload is named, with what the link points to', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const slow = await slowServer(t, loop, {
+    silentMs: 100,
+    reply: () => {
+      slow.die();
+      return 'cut';
+    },
+  });
+  loop.checkpoint('one');
+  await assert.rejects(
+    loop.run('one', { servers: [slow.server] }),
+    trawlError(
+      'RELOAD_FAILED',
+      /was lost during the reload .* has not answered for 0\.1 seconds\. .*current points to iteration 0 again, but what a server answers with is not known: .*Reload or restart it/,
+    ),
+  );
+  assert.equal(loop.folder.current().number, 0);
 });
