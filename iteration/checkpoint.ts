@@ -35,7 +35,10 @@ export async function checkpointFiles(checkpoint: string, signal: AbortSignal): 
   if (!isFolder(checkpoint)) {
     throw new TrawlError(
       'MODEL_NOT_FOUND',
-      `${checkpoint} is not a folder. A checkpoint of the hub is added first: trawl model add ORGANISATION/NAME.`,
+      existsSync(checkpoint)
+        ? `${checkpoint} is not a folder. A checkpoint of the hub is added first: trawl model add ORGANISATION/NAME.`
+        : `There is no checkpoint ${checkpoint}. It is the folder that the trainer wrote; one of the hub is added first: trawl model add ` +
+            'ORGANISATION/NAME.',
     );
   }
   const paths = readdirSync(checkpoint).flatMap((name) =>
