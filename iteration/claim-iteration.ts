@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
+import { noCheckpoint } from './checkpoint.ts';
 import { type IterationInputs, inputsDiffer, recordedInputs } from './iteration-inputs.ts';
 import type { IterationsFolder } from './iterations-folder.ts';
 import { removeUnknownFolders } from './prune.ts';
@@ -35,7 +36,7 @@ export async function claimIteration(
   const kept = folder.history.iterations.filter((iteration) => iteration.kept);
   const imported = [
     ...(begun?.model == null ? [] : [begun.inputs]),
-    ...(begun === undefined ? kept.flatMap(({ inputs }) => inputs ?? []) : []),
+    ...(begun === undefined && !restart ? kept.flatMap(({ inputs }) => inputs ?? []) : []),
   ];
   const inputs = await recordedInputs(wanted, imported, signal).catch((error: unknown) => {
     throw begun === undefined ? error : lostCheckpoint(error, folder, begun);
@@ -69,6 +70,8 @@ async function begin(
   if (isSame(current)) return undefined;
   const same = kept.findLast(isSame);
   if (same !== undefined && !restart) throw notServed(folder, same.number, current.number);
+  // It was taken for that of an iteration whose model is made, which this is not.
+  if (!existsSync(inputs.checkpoint)) throw noCheckpoint(inputs.checkpoint);
   const { next } = folder.history;
   const own = folder.folderOf(next);
   if (existsSync(own)) {

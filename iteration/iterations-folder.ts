@@ -84,7 +84,7 @@ export class IterationsFolder {
       });
     }
     // Also if the process was killed before it made the link. A link that was lost later may have led to any iteration.
-    if (!lstatSync(folder.link, { throwIfNoEntry: false }) && folder.history.next === 1)
+    if (!lstatSync(folder.link, { throwIfNoEntry: false }) && folder.history.iterations.length === 1)
       await folder.pointTo(folder.iteration(0));
     return folder;
   }
@@ -170,14 +170,12 @@ export class IterationsFolder {
       (iteration) => target !== undefined && this.indexOf(iteration) === resolve(this.root, target),
     );
     if (found !== undefined) return this.#withGeneration(found);
-    const isThere = lstatSync(this.link, { throwIfNoEntry: false }) !== undefined;
-    const problem =
-      target !== undefined
-        ? `points to ${target}, which is no iteration of this folder`
-        : isThere
-          ? 'is no link: trawl iterate did not make it. Move it away'
-          : 'does not exist';
-    throw new TrawlError(
+    if (target !== undefined) throw this.#badLink(`points to ${target}, which is no iteration of this folder`);
+    throw this.#badLink(isOtherFile(this.link) ? NO_LINK : 'does not exist');
+  }
+
+  #badLink(problem: string): TrawlError {
+    return new TrawlError(
       'CONFIG_INVALID',
       `${this.link} ${problem}. Choose what is served: trawl iterate --back --to NUMBER --root ${this.root}.`,
     );
@@ -203,7 +201,7 @@ export class IterationsFolder {
 
   /** Makes `current` point to an iteration: one rename, on the disk when this resolves. */
   async pointTo({ index }: Pick<PublishedIteration, 'index'>): Promise<void> {
-    if (lstatSync(this.link, { throwIfNoEntry: false })?.isSymbolicLink() === false) this.current();
+    if (isOtherFile(this.link)) throw this.#badLink(NO_LINK);
     const next = `${this.link}.next`;
     await rm(next, { force: true });
     await symlink(index, next);
@@ -240,6 +238,12 @@ function linkTarget(link: string): string | undefined {
     if (isNodeError(error) && (error.code === 'ENOENT' || error.code === 'EINVAL')) return undefined;
     throw error;
   }
+}
+
+const NO_LINK = 'is no link: trawl iterate did not make it. Move it away';
+
+function isOtherFile(link: string): boolean {
+  return lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === false;
 }
 
 /** A link may be changed later; the index that it points to now is meant. */

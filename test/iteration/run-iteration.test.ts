@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -256,6 +266,144 @@ test('the same inputs again have nothing to do, and after going back they are re
     trawlError('USAGE', /Iteration 1 was made from the same inputs, .*--back --to 1/),
   );
   assert.equal((await loop.run('one', { restart: true })).number, 2);
+});
+
+test('an iteration that --restart made anew from the inputs of a kept one has nothing to do when it is served', async (t) => {
+  const loop = await FakeLoop.make(t);
+  await loop.publish('one');
+  await goBack(loop.folder, undefined, []);
+  assert.equal((await loop.run('one', { restart: true })).number, 2);
+  const again = await loop.run('one');
+  assert.deepEqual([again.state, again.number], ['current', 2]);
+  assert.equal((await loop.run('one', { restart: true })).state, 'current');
+  // Of two that are not served, the newer one is named.
+  await goBack(loop.folder, 0, []);
+  await assert.rejects(loop.run('one'), trawlError('USAGE', /Iteration 2 was made from the same inputs/));
+});
+
+test('a checkpoint and a corpus that were moved are the same, for an unfinished iteration and for the one that is served', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  await loop.run('one', { until: 'model' });
+  renameSync(join(loop.checkpoints, 'one'), join(loop.checkpoints, 'moved'));
+  const elsewhere = join(loop.checkpoints, 'corpus.jsonl');
+  renameSync(loop.corpus, elsewhere);
+  const inputs = (name: string, corpus: string) => ({
+    inputs: { checkpoint: join(loop.checkpoints, name), corpus: [corpus], corpusFormat: undefined, settings: {} },
+  });
+  await loop.run('moved', { ...inputs('moved', elsewhere), until: 'index' });
+  assert.deepEqual(loop.steps, ['model', 'index']);
+  // Known by its new path once it is gone.
+  rmSync(join(loop.checkpoints, 'moved'), { recursive: true });
+  assert.equal((await loop.run('moved', inputs('moved', elsewhere))).state, 'published');
+  assert.equal((await loop.run('moved', inputs('moved', elsewhere))).state, 'current');
+  renameSync(elsewhere, loop.corpus);
+  assert.equal((await loop.run('moved')).state, 'current');
+  // Its name decides the format, so a renamed file is another one.
+  const renamed = join(loop.checkpoints, 'corpus.tsv');
+  renameSync(loop.corpus, renamed);
+  loop.checkpoint('two');
+  await loop.run('two', { ...inputs('two', renamed), until: 'model' });
+  renameSync(renamed, loop.corpus);
+  await assert.rejects(loop.run('two'), trawlError('BUILD_DIFFERS', /corpus: \S+corpus\.tsv, now \S+corpus\.jsonl/));
+});
+
+test('a checkpoint that is gone before its model is made is named with the way out, and nothing is discarded', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  loop.during.model = () => Promise.reject(new Error('killed'));
+  await assert.rejects(loop.run('one'), /killed/);
+  loop.during = {};
+  rmSync(join(loop.checkpoints, 'one'), { recursive: true });
+  await assert.rejects(
+    loop.run('one'),
+    trawlError(
+      'MODEL_NOT_FOUND',
+      /There is no checkpoint \S+one\. .*Iteration 1 of \S+ is unfinished\. Its model was not made yet, so \S+one is needed: restore it, or discard .*--discard --root/,
+    ),
+  );
+  // Also one whose model was made for another iteration.
+  const other = await FakeLoop.make(t);
+  await other.publish('one');
+  rmSync(join(other.checkpoints, 'one'), { recursive: true });
+  await assert.rejects(other.run('one', { settings: { dimension: 8 } }), trawlError('MODEL_NOT_FOUND', /There is no/));
+  assert.equal(readJournal(other.folder.root), undefined);
+  // A mistyped path of --restart does not cost what was done.
+  loop.checkpoint('two');
+  await assert.rejects(
+    loop.run('three', { restart: true }),
+    trawlError('MODEL_NOT_FOUND', /There is no checkpoint \S+three/),
+  );
+  assert.equal(readJournal(loop.folder.root)?.number, 1);
+  assert.equal((await loop.run('two', { restart: true, until: 'model' })).number, 2);
+  await assert.rejects(
+    loop.run('four'),
+    trawlError('MODEL_NOT_FOUND', /Iteration 2 .* Its model was made of \S+two: give that path, which may be gone/),
+  );
+});
+
+test('what a trainer leaves of an imported checkpoint resumes; another file in it does not', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const checkpoint = loop.checkpoint('one');
+  writeFileSync(join(checkpoint, 'model.safetensors'), 'weights');
+  await loop.run('one', { until: 'model' });
+  rmSync(join(checkpoint, 'model.safetensors'));
+  assert.equal((await loop.run('one', { until: 'index' })).state, 'stopped');
+  writeFileSync(join(checkpoint, 'model.safetensors'), 'other weights');
+  await assert.rejects(loop.run('one'), trawlError('BUILD_DIFFERS', /model\.safetensors changed/));
+  rmSync(join(checkpoint, 'model.safetensors'));
+  assert.equal((await loop.run('one')).state, 'published');
+  assert.equal((await loop.run('one')).state, 'current');
+});
+
+test('a lost link is never led to the first index by itself once another was published', async (t) => {
+  const temp = await tempFolder(t);
+  const [start, root] = [join(temp, 'start'), join(temp, 'loop')];
+  makeIndex(start);
+  changeIndex(start, 'c'.repeat(32));
+  const begun = await IterationsFolder.begin(root, start);
+  // Killed before the link was made.
+  rmSync(begun.link);
+  assert.equal((await IterationsFolder.begin(root, start)).current().number, 0);
+  const { history } = begun;
+  const second = { ...history.iterations[0]!, number: 1, index: 'iterations/0001/index', base: 0 };
+  makeIndex(join(root, 'iterations', '0001', 'index'));
+  await writeHistory(root, { ...history, next: 2, iterations: [...history.iterations, second] });
+  rmSync(begun.link);
+  const lost = await IterationsFolder.begin(root, start);
+  assert.throws(
+    () => lost.current(),
+    trawlError('CONFIG_INVALID', /current does not exist\. Choose what is served: .*--back --to NUMBER/),
+  );
+  assert.equal((await goBack(lost, 1, [])).to.number, 1);
+  rmSync(begun.link);
+  mkdirSync(begun.link);
+  assert.throws(() => lost.current(), trawlError('CONFIG_INVALID', /current is no link: .*Move it away/));
+  await assert.rejects(goBack(lost, 1, []), trawlError('CONFIG_INVALID', /is no link/));
+});
+
+test('the first index may be moved: --from names its new place, if it is the same index', async (t) => {
+  const temp = await tempFolder(t);
+  const [start, moved, root] = [join(temp, 'start'), join(temp, 'moved'), join(temp, 'loop')];
+  makeIndex(start);
+  changeIndex(start, 'c'.repeat(32));
+  const folder = await IterationsFolder.begin(root, start);
+  cpSync(start, moved, { recursive: true });
+  await assert.rejects(
+    IterationsFolder.begin(root, moved),
+    trawlError('USAGE', /began with \S+start, not with \S+moved\. Omit --from/),
+  );
+  rmSync(start, { recursive: true });
+  assert.throws(
+    () => folder.iteration(0),
+    trawlError('INDEX_NOT_FOUND', /iteration 0 is not in \S+start any more\. .*--from INDEX/),
+  );
+  const other = join(temp, 'other');
+  makeIndex(other);
+  changeIndex(other, 'd'.repeat(32));
+  await assert.rejects(IterationsFolder.begin(root, other), trawlError('USAGE', /which has another generation/));
+  await IterationsFolder.begin(root, moved);
+  assert.deepEqual([folder.iteration(0).index, readlinkSync(folder.link)], [moved, moved]);
 });
 
 test('an iteration is discarded with its files, unless it is served already', async (t) => {
