@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { packageRoot } from '../../src/package-root.ts';
 import { ADDON_PATH } from '../../src/native/load-addon.ts';
+import { packageRoot } from '../../src/package-root.ts';
 import { fileFolder, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { clientPython, withoutClients } from '../helpers/peers.ts';
 
@@ -16,11 +16,13 @@ const bin = join(folder, 'venv', 'bin');
 const env = { PATH: `${bin}:/usr/bin:/bin`, HOME: join(folder, 'home'), TMPDIR: folder };
 
 async function run(command: string, args: readonly string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) {
-  const { stdout, stderr } = await promisify(execFile)(command, [...args], { cwd: folder, maxBuffer: 1 << 26, ...options }).catch(
-    (error: { message: string; stdout: string; stderr: string }) => {
-      throw new Error(`${error.message}\n${error.stdout}\n${error.stderr}`);
-    },
-  );
+  const { stdout, stderr } = await promisify(execFile)(command, [...args], {
+    cwd: folder,
+    maxBuffer: 1 << 26,
+    ...options,
+  }).catch((error: { message: string; stdout: string; stderr: string }) => {
+    throw new Error(`${error.message}\n${error.stdout}\n${error.stderr}`);
+  });
   return { stdout, stderr };
 }
 
@@ -43,7 +45,9 @@ before(async () => {
 test('in an empty environment, the wheel brings Node.js, and trawl builds and searches', { skip }, async () => {
   const index = join(folder, 'sample');
   await run(join(bin, 'trawl'), ['index', SAMPLE_PASSAGES, '--out', index, '--quiet'], { env });
-  const { stdout } = await run(join(bin, 'trawl'), ['search', index, 'who designed the Eiffel Tower', '--json'], { env });
+  const { stdout } = await run(join(bin, 'trawl'), ['search', index, 'who designed the Eiffel Tower', '--json'], {
+    env,
+  });
   assert.match(stdout, /Eiffel Tower/);
   const doctor = JSON.parse((await run(join(bin, 'trawl'), ['doctor', '--json'], { env })).stdout);
   assert.match(doctor.search.origin, /^prebuilt for /);
@@ -89,11 +93,13 @@ print(json.dumps(errors))
     found.map(([code]) => code),
     [1, 2],
   );
-  assert.match(found[0]![1], /none.*INDEX_NOT_FOUND|none.*index/s);
+  assert.match(found[0]![1], /INDEX_NOT_FOUND/);
   assert.match(found[1]![1], /did you mean --k\?/);
 });
 
-test('the retrievers of LangChain and LlamaIndex find passages with their columns, also in asyncio', { skip }, async () => {
+test('the retrievers of LangChain and LlamaIndex find passages with their columns, also in asyncio', {
+  skip,
+}, async () => {
   const found = (await python(`
 import asyncio, json, trawl_retrieval as trawl
 from trawl_retrieval.langchain import TrawlRetriever as LangChain
