@@ -282,6 +282,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   // Ids of questions keep integers of any size.
   'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
+  // Asks any server's questions; a dialect a file.
+  'evaluation/server/': ['src/errors.ts', 'src/client/retry.ts', 'src/passages/exact-numbers.ts'],
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -309,9 +311,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/',
     'src/recording/answer-facts.ts',
     'src/recording/composed-query.ts',
-    'src/client/retry.ts',
     'evaluation/answer-match.ts',
     'evaluation/read-questions.ts',
+    'evaluation/server/repeated-request.ts',
     'records/',
   ],
   'records/': [

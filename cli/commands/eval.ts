@@ -1,5 +1,6 @@
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { LineOutput } from '../agentic-r/line-output.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { compareSystems, hasMeasured } from '../eval/comparison.ts';
@@ -9,7 +10,8 @@ import { countLine, evalJson, evalText } from '../eval/eval-report.ts';
 import { goldIds, readJudgedQuestions } from '../eval/judged-questions.ts';
 import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
 import { searchSystems } from '../eval/search-systems.ts';
-import { SYSTEM_OPTIONS, type SystemOptions } from '../eval/system-options.ts';
+import { serverLines } from '../eval/server-lines.ts';
+import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
 import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
 import { filterOption } from '../filter-option.ts';
 import { FURTHER_INDEX_OPTION } from '../open-reranked.ts';
@@ -26,14 +28,16 @@ export const evalCommand = defineCommand({
     'answer_substring@k: its characters. In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
     'were asked (bootstrap). Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
+    '--url measures a running server in its dialect, with the latency of its answers; failed searches are left out of the metrics and ' +
+    'counted, and the exit code is then 3.\n\n' +
     '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
     'the p-value of the paired randomisation test, and the questions that changed.\n\n' +
-    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?}, ' +
+    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?}, ' +
     'or with --compare {"source", "seed", "systems", "comparisons"} (docs/evaluation.md).',
   positionals: {
-    usage: '<index>',
-    help: { index: 'The index directory; or a TREC run, whose results are measured.' },
-    min: 1,
+    usage: '[index]',
+    help: { index: 'The index directory; or a TREC run, whose results are measured. Omitted with --url.' },
+    min: 0,
     max: 1,
   },
   options: {
@@ -44,6 +48,11 @@ export const evalCommand = defineCommand({
         'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?, "gold_titles"?, "golden_answers"?, "type"?}; ' +
         'or the files of FlashRAG, HotpotQA, 2WikiMultihopQA, MuSiQue, KILT, NQ-open, TriviaQA, PopQA, Bamboogle, DPR, TREC topics, and ' +
         'folders of BEIR (docs/evaluation.md). Required.',
+    },
+    url: {
+      type: 'string',
+      value: 'URL',
+      help: 'In place of an index: the URL of a running server, of any project whose dialect Trawl knows (--dialect). Measures the latency, too.',
     },
     index: FURTHER_INDEX_OPTION,
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
@@ -56,7 +65,7 @@ export const evalCommand = defineCommand({
     compare: {
       type: 'list',
       value: '[NAME=]SYSTEM',
-      help: "A system to compare with the first, over the same questions: an index directory, a TREC run, or the first index with other options. PLACE?option=value&option=value sets options of a search for this system alone, such as '?mode=bm25' or 'int8=indexes/wiki?precision=int8'. Repeat the option for several.",
+      help: "A system to compare with the first, over the same questions: an index directory, a TREC run, the URL of a server, or the first index with other options. PLACE?option=value&option=value sets options of a search for this system alone, such as '?mode=bm25' or 'int8=indexes/wiki?precision=int8'. Repeat the option for several.",
     },
     by: {
       type: 'string',
@@ -92,6 +101,7 @@ export const evalCommand = defineCommand({
     'trawl eval indexes/wiki18 --queries questions.jsonl --mode hybrid --hybrid-weights dense=0.4,bm25=0.6',
     'trawl eval indexes/sample --queries corpus/sample/sub-queries.jsonl --query-form question-and-query --json',
     "trawl eval indexes/wiki18 --queries questions.jsonl --compare '?mode=bm25' --compare '?mode=hybrid' --html report.html",
+    'trawl eval --url http://127.0.0.1:8000 --dialect search-r1 --queries questions.jsonl --concurrency 16',
     'trawl eval old=indexes/wiki18 --queries questions.jsonl --compare new=indexes/wiki18-new --compare pyserini=run.txt',
   ],
   async run({ options, positionals, given, signal, out, note }) {
@@ -100,7 +110,7 @@ export const evalCommand = defineCommand({
     }
     const cutoffs = parseCutoffs(options.cutoffs);
     filterOption(options.filter);
-    const specs = systemsOf(positionals[0]!, options, given);
+    const specs = systemsOf(positionals[0], options, given);
     const comparing = specs.length > 1;
     checkCompareOptions(given, comparing);
     const set = await readJudgedQuestions(options.queries, options.qrels);
@@ -132,7 +142,14 @@ export const evalCommand = defineCommand({
         await page?.publish();
         out(options.json ? JSON.stringify(report) : comparisonText(report, counts, width));
         if (options.html !== undefined) note(`${options.html}: the report as a page`);
-      } else out(options.json ? JSON.stringify(evalJson(evaluation, context)) : evalText(evaluation, context));
+      } else {
+        const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
+        out(
+          options.json
+            ? JSON.stringify({ ...evalJson(evaluation, context), ...server })
+            : [...serverLines(system), evalText(evaluation, context)].join('\n'),
+        );
+      }
       for (const text of [...set.notes, ...measured.flatMap(({ notes }) => notes)]) note(text);
       if (!measured.some((each) => hasMeasured(each.evaluation))) {
         note(
@@ -146,7 +163,7 @@ export const evalCommand = defineCommand({
           `${comparing ? `${system.name}: ` : ''}No search found a judged passage. Check that the judgements use the ids of this index.`,
         );
       }
-      return EXIT.ok;
+      return searched.some(({ failed }) => failed.size > 0) ? EXIT.problems : EXIT.ok;
     } finally {
       await page?.discard();
     }
@@ -155,20 +172,38 @@ export const evalCommand = defineCommand({
 
 /** The systems to measure, the one of the command line first. */
 function systemsOf(
-  place: string,
-  options: SystemOptions & { readonly compare: readonly string[] },
+  index: string | undefined,
+  options: SystemOptions & { readonly url: string | undefined; readonly compare: readonly string[] },
   given: ReadonlySet<string>,
 ): SystemSpec[] {
-  const first = parseSystem(place, { place: undefined, options, given });
-  const specs = [first, ...options.compare.map((text) => parseSystem(text, { place: first.place, options, given }))];
+  const { url, compare } = options;
+  if ((index === undefined) === (url === undefined))
+    throw new TrawlError(
+      'USAGE',
+      `Expected either an index or --url URL; ${url === undefined ? 'neither is given' : 'compare both with --compare URL'}.`,
+    );
+  if (url !== undefined && !isServerUrl(url))
+    throw new TrawlError(
+      'USAGE',
+      `--url is ${JSON.stringify(url)}; expected the URL of a server, such as http://127.0.0.1:8000.`,
+    );
+  const first = parseSystem((index ?? url)!, { place: undefined, options, given });
+  const specs = [first, ...compare.map((text) => parseSystem(text, { place: first.place, options, given }))];
   for (const [i, { name }] of specs.entries()) {
     if (specs.findIndex((other) => other.name === name) < i)
       throw new TrawlError(
         'USAGE',
-        `Two systems have the name ${name}. Choose another name for one: --compare NAME=${options.compare[i - 1]}.`,
+        `Two systems have the name ${name}. Choose another name for one: --compare NAME=${compare[i - 1]}.`,
       );
   }
-  return specs;
+  const useless = [...given].find(
+    (option) => option in SYSTEM_OPTIONS && specs.every(({ kind }) => UNUSED_OPTIONS[kind].includes(option)),
+  );
+  if (useless === undefined) return specs;
+  const kinds = [
+    ...new Set(specs.map(({ kind }) => ({ index: 'an index', run: 'a run file', server: 'a server' })[kind])),
+  ];
+  throw new TrawlError('USAGE', `--${useless} has no effect with ${kinds.join(' and ')}.`);
 }
 
 function checkCompareOptions(given: ReadonlySet<string>, comparing: boolean): void {

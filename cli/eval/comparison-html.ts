@@ -2,6 +2,7 @@ import { escaped, htmlPage, htmlTable } from '../../evaluation/report/html-page.
 import { formatCount } from '../format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
 import { intervalText, metricNames, pText, signed } from './comparison-text.ts';
+import { latencyLine } from './server-lines.ts';
 
 const STYLE = `
 .notes { margin: 1rem 0 0; padding-left: 1.2rem; color: var(--muted); }
@@ -28,8 +29,13 @@ export function comparisonHtml(report: ComparisonReport, counts: string): string
 <section>
 <h2>Systems</h2>
 ${htmlTable(
-  ['', 'what it is', 'failed searches'],
-  systems.map(({ name, what, failed }) => [escaped(name), escaped(what), formatCount(failed)]),
+  ['', 'what it is', 'failed searches', 'latency and throughput'],
+  systems.map(({ name, what, failed, server }) => [
+    escaped(name),
+    escaped(what),
+    formatCount(failed),
+    server === undefined ? '–' : escaped(latencyLine(server)),
+  ]),
 )}
 ${notes(systems.flatMap((system) => system.notes))}
 </section>

@@ -1,6 +1,7 @@
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
 import { formatCount, printable } from '../format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
+import { latencyLine } from './server-lines.ts';
 
 /** The report of `trawl eval --compare` in a terminal. `width`: characters of a line of passages side by side. */
 export function comparisonText(report: ComparisonReport, counts: string, width: number): string {
@@ -10,6 +11,9 @@ export function comparisonText(report: ComparisonReport, counts: string, width: 
     ...systems.map(
       ({ name, what, failed }) =>
         `  ${printable(name)}: ${printable(what)}${failed === 0 ? '' : `, ${formatCount(failed)} failed searches left out`}`,
+    ),
+    ...systems.flatMap(({ name, server }) =>
+      server === undefined ? [] : [`  ${printable(name)}: ${latencyLine(server)}`],
     ),
     '',
     ...table([

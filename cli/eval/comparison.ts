@@ -7,6 +7,7 @@ import type { RankedPassage } from '../../evaluation/run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { type EvalContext, evalJson } from './eval-report.ts';
 import type { MeasuredSystem } from './measured-system.ts';
+import type { ServerReport } from './searched-system.ts';
 
 /** Characters of a passage's text in a report. */
 const SHOWN_CHARACTERS = 300;
@@ -54,6 +55,7 @@ export interface ComparisonReport {
     readonly name: string;
     readonly what: string;
     readonly failed: number;
+    readonly server?: ServerReport;
     readonly metrics: Metrics;
     readonly notes: readonly string[];
   }[];
@@ -79,7 +81,14 @@ export function compareSystems(measured: readonly MeasuredSystem[], input: Compa
     seed: input.context.seed,
     systems: measured.map(({ system, evaluation, notes }) => {
       const { source: _source, seed: _seed, ...values } = evalJson(evaluation, input.context) as EvalValues;
-      return { name: system.name, what: system.what, failed: system.failed.size, ...values, notes };
+      return {
+        name: system.name,
+        what: system.what,
+        failed: system.failed.size,
+        ...(system.server === undefined ? {} : { server: system.server }),
+        ...values,
+        notes,
+      };
     }),
     comparisons: others.map((second) => compare(first!, second, input)),
   };

@@ -56,6 +56,7 @@ export async function searchIndex(
         ...[...own].map((option) => `${option}=${String(options[option as keyof typeof options])}`),
       ].join(', '),
       run,
+      hasIds: true,
       hasTexts: true,
       failed: new Map(),
       notes: unknownGold(place, gold, await absentIds(retriever, gold, signal)),

@@ -1,16 +1,9 @@
 import { readRun } from '../../evaluation/read-run.ts';
-import { TrawlError } from '../../src/errors.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
-/** The results of a TREC run for the questions. @throws TrawlError USAGE for an option, and as `readRun`. */
-export async function searchRun({ name, place, own }: SystemSpec, { questions, k }: Asked): Promise<SearchedSystem> {
-  const [useless] = own;
-  if (useless !== undefined)
-    throw new TrawlError(
-      'USAGE',
-      `${useless} of ${JSON.stringify(name)} has no effect: ${place} is a run file, which is not searched.`,
-    );
+/** The results of a TREC run for the questions. Throws as `readRun`. */
+export async function searchRun({ name, place }: SystemSpec, { questions, k }: Asked): Promise<SearchedSystem> {
   const found = await readRun(place);
   const run = new Map(
     questions.flatMap(({ id }) => (found.has(id) ? [[id, found.get(id)!.slice(0, k)] as const] : [])),
@@ -22,6 +15,7 @@ export async function searchRun({ name, place, own }: SystemSpec, { questions, k
     name,
     what: `run ${place}`,
     run,
+    hasIds: true,
     hasTexts: false,
     failed: new Map(),
     notes: [

@@ -1,6 +1,7 @@
 import { addTexts } from './add-texts.ts';
 import { searchIndex } from './search-index.ts';
 import { searchRun } from './search-run.ts';
+import { searchServer } from './search-server.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
@@ -15,7 +16,10 @@ export async function searchSystems(
   { asked, further, forRun }: { readonly asked: Asked; readonly further: readonly string[]; readonly forRun: boolean },
 ): Promise<SearchedSystem[]> {
   const searched = new Map<SystemSpec, SearchedSystem>();
-  for (const spec of specs) if (spec.kind === 'run') searched.set(spec, await searchRun(spec, asked));
+  for (const spec of specs) {
+    if (spec.kind === 'run') searched.set(spec, await searchRun(spec, asked));
+    else if (spec.kind === 'server') searched.set(spec, await searchServer(spec, asked));
+  }
   const first = specs[0]!.place;
   for (const spec of specs) {
     if (spec.kind !== 'index') continue;

@@ -3,7 +3,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { optionOf } from '../../src/options/option-spec.ts';
 import { optionValue } from '../../src/options/option-value.ts';
 import { suggestOption } from '../../src/options/suggest-option.ts';
-import { SYSTEM_OPTIONS, type SystemOptions } from './system-options.ts';
+import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from './system-options.ts';
 
 /** What `trawl eval` searches: an index directory, a TREC run, or a server. */
 export interface SystemSpec {
@@ -18,6 +18,13 @@ export interface SystemSpec {
   /** Options that the system sets. */
   readonly own: ReadonlySet<string>;
 }
+
+/** Why a kind of system does not use an option. */
+const WHY_UNUSED: Readonly<Record<SystemSpec['kind'], string>> = {
+  index: 'an index, which is not asked over HTTP',
+  run: 'a run file, which is not searched',
+  server: 'a server, which has its own settings',
+};
 
 /**
  * Parses `[NAME=]PLACE[?option=value&…]`. The options are those of `SYSTEM_OPTIONS`, as they are written on the command line, with `&`,
@@ -40,9 +47,16 @@ export function parseSystem(
       `The system ${JSON.stringify(text)} names no index, run file or URL, and there is no first one.`,
     );
   const own = new Map(parseOptions(text, query ?? ''));
+  const kind = kindOf(place);
+  const useless = UNUSED_OPTIONS[kind].find((option) => own.has(option));
+  if (useless !== undefined)
+    throw new TrawlError(
+      'USAGE',
+      `${useless} of ${JSON.stringify(text)} has no effect: ${place} is ${WHY_UNUSED[kind]}.`,
+    );
   return {
     name: given ?? text,
-    kind: kindOf(place),
+    kind,
     place,
     options: { ...base.options, ...(Object.fromEntries(own) as Partial<SystemOptions>) },
     given: new Set([...base.given, ...own.keys()]),

@@ -30,7 +30,10 @@ before(async () => {
     { id: 'q2', question: TEXTS[2][1], gold_ids: ['p3'] },
   ]);
   writeFileSync(join(cwd, 'run.txt'), 'q0 Q0 p3 1 9 x\nq1 Q0 p1 1 9 x\nq2 Q0 p2 2 8 x\nq2 Q0 p3 1 9 x\n');
-  const built = await runTrawl(['index', 'corpus.jsonl', '--out', 'ix', '--bm25', '--quiet'], { cwd });
+  const built = await runTrawl(
+    ['index', 'corpus.jsonl', '--out', 'ix', '--model', 'token-average-256', '--bm25', '--quiet'],
+    { cwd },
+  );
   assert.equal(built.code, 0, built.stderr);
 });
 
