@@ -36,6 +36,7 @@ export const agenticRCommand = defineCommand({
       index: 'For candidates and hand-over: the index directory.',
       file: "For candidates: the trajectories, step 1's intermediate_data.json or JSON lines of the same items. For the others: the candidates.",
     },
+    words: Object.keys(ACTIONS),
     min: 1,
     max: 3,
   },
