@@ -8,6 +8,9 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { filesBelow, root, setup } from './setup.mjs';
 
+/** Files that a whole run names with their durations. */
+const SLOWEST = 15;
+
 const words = process.argv.slice(2);
 await setup();
 
@@ -42,9 +45,21 @@ const tests = run({ files, concurrency: availableParallelism() + 1 });
 tests.on('test:fail', ({ todo }) => {
   if (todo === undefined || todo === false) failed = true;
 });
+/** Milliseconds of the tests of a file. */
+const durations = new Map();
+for (const event of ['test:pass', 'test:fail']) {
+  tests.on(event, ({ file, nesting, details }) => {
+    if (nesting === 0 && file !== undefined) durations.set(file, (durations.get(file) ?? 0) + details.duration_ms);
+  });
+}
 const output = tests.compose(new spec());
 output.on('end', () => {
-  if (words.length === 0) process.stdout.write('Comparisons with Python peers: `npm run test:peers`.\n');
+  if (words.length === 0) {
+    const slowest = [...durations].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
+    const lines = slowest.map(([file, ms]) => `  ${(ms / 1000).toFixed(1).padStart(5)} s  ${relative(root, file)}`);
+    process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
+    process.stdout.write('Comparisons with Python peers: `npm run test:peers`.\n');
+  }
   if (lint.status !== 0)
     process.stderr.write('The linter found problems: see above the tests. `npm run lint` fixes most of them.\n');
   process.exitCode = failed ? 1 : 0;

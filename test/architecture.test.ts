@@ -102,6 +102,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/manifest/',
     'src/options/onnxruntime-telemetry.ts',
+    'src/native/',
     'src/embedding/model/',
     'src/embedding/tokenizer/',
   ],
@@ -113,6 +114,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/model/',
     'src/embedding/tokenizer/',
     'src/embedding/inference/',
+    'src/embedding/endpoint/endpoint-clients.ts',
   ],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
   // Documents written over HTTP: parsed, checked and stored in a thread of their own.
@@ -280,7 +282,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/',
   ],
   // Ids of questions keep integers of any size.
-  'evaluation/': ['src/errors.ts', 'corpus/parse-json.ts'],
+  'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
+  // Asks any server's questions; a dialect a file.
+  'evaluation/server/': ['src/errors.ts', 'src/client/retry.ts', 'src/passages/exact-numbers.ts'],
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -308,9 +312,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/',
     'src/recording/answer-facts.ts',
     'src/recording/composed-query.ts',
-    'src/client/retry.ts',
     'evaluation/answer-match.ts',
     'evaluation/read-questions.ts',
+    'evaluation/server/repeated-request.ts',
     'records/',
   ],
   'records/': [
@@ -435,7 +439,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The files that may import an external library. */
 const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
-  'onnxruntime-node': ['src/embedding/inference/onnx-session.ts'],
+  'onnxruntime-node': ['src/embedding/inference/onnx-session.ts', 'bench/products/products-worker.ts'],
   '@huggingface/tokenizers': ['src/embedding/tokenizer/tokenizer.ts'],
   'better-sqlite3': [
     'src/passages/',

@@ -50,6 +50,7 @@ export const doctorCommand = defineCommand({
       cuda: cudaFacts(),
       sqlite: sqliteVersion(),
       search: searchEngine(),
+      bfloat16: bfloat16Sets(),
       models: listModels(),
     };
     out(options.json ? JSON.stringify(facts) : report(facts));
@@ -71,6 +72,8 @@ interface Facts {
   readonly cuda: CudaFacts;
   readonly sqlite: string;
   readonly search: SearchEngine;
+  /** Instruction sets of the encoder in bfloat16; empty without the native engine. */
+  readonly bfloat16: readonly InstructionSet[];
   readonly models: readonly string[];
 }
 
@@ -81,6 +84,7 @@ function report(facts: Facts): string {
     `  instructions  ${facts.instructionSets.join(', ') || 'unknown on this system'}`,
     `memory          ${formatBytes(facts.memoryBytes)} for this process, ${formatBytes(facts.freeMemoryBytes)} available`,
     ...searchLines(facts.search),
+    ...bfloat16Lines(facts.bfloat16),
     `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
     `  CUDA          ${facts.cuda.installed ? '' : 'no: '}${facts.cuda.reason}`,
     `SQLite          ${facts.sqlite}`,
@@ -104,6 +108,7 @@ type SearchEngine =
       readonly engine: 'native';
       readonly isa: string;
       readonly threads: number;
+      readonly origin: string;
       readonly instructionSets: readonly InstructionSet[];
     }
   | { readonly engine: 'reference'; readonly reason: string };
@@ -111,8 +116,22 @@ type SearchEngine =
 function searchEngine(): SearchEngine {
   const loaded = loadKernel();
   if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
-  const { isa, threads, instructionSets } = loaded.kernel;
-  return { engine: 'native', isa, threads, instructionSets };
+  const { isa, threads, origin, instructionSets } = loaded.kernel;
+  return { engine: 'native', isa, threads, origin, instructionSets };
+}
+
+function bfloat16Sets(): readonly InstructionSet[] {
+  const loaded = loadKernel();
+  return loaded.ok ? loaded.kernel.encoder.instructionSets : [];
+}
+
+function bfloat16Lines(sets: readonly InstructionSet[]): string[] {
+  const fastest = sets.find(({ available }) => available);
+  if (fastest === undefined) return ['bfloat16        no: models in bfloat16 need the native engine'];
+  return [
+    `bfloat16        models in bfloat16 use ${fastest.name}`,
+    ...sets.map(({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`),
+  ];
 }
 
 function searchLines(search: SearchEngine): string[] {
@@ -123,7 +142,7 @@ function searchLines(search: SearchEngine): string[] {
     ];
   }
   return [
-    `search          native, ${search.isa}, ${formatNumberOf(search.threads, 'thread')}`,
+    `search          native, ${search.origin}, ${search.isa}, ${formatNumberOf(search.threads, 'thread')}`,
     ...search.instructionSets.map(
       ({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`,
     ),

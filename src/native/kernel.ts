@@ -1,14 +1,10 @@
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
 import type { ColumnType } from '../filter/column.ts';
 import type { Metric } from '../metric.ts';
 import { environmentVariable } from '../options/resolve-options.ts';
-import { packageRoot } from '../package-root.ts';
 import { availableCores } from '../system/cores.ts';
 import type {
   Addon,
   CheckedRows,
-  InstructionSet,
   MadePrefilter,
   NativeCodesWriter,
   NativeIndex,
@@ -18,13 +14,14 @@ import type {
   NativeSearchResult,
 } from './addon.ts';
 import type { NativeColumn, NativeRowTest } from './column-functions.ts';
+import { EncoderKernel } from './encoder-kernel.ts';
+import type { InstructionSet } from './instruction-set.ts';
 import { LexicalKernel } from './lexical-kernel.ts';
+import { type AddonOrigin, loadAddon } from './load-addon.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
-export type { CheckedRows, InstructionSet, NativeRows } from './addon.ts';
-
-/** Where scripts/build-native.mjs puts the addon. */
-export const ADDON_PATH = join(packageRoot, 'native', 'build', 'addon', 'trawl.node');
+export type { CheckedRows, NativeRows } from './addon.ts';
+export type { InstructionSet } from './instruction-set.ts';
 
 /** The native engine. Wraps the addon and translates its errors to `TrawlError`s. */
 export class Kernel {
@@ -32,14 +29,19 @@ export class Kernel {
   readonly isa: string;
   /** The lexical half of the engine. */
   readonly lexical: LexicalKernel;
+  /** The forward pass of encoders in bfloat16. */
+  readonly encoder: EncoderKernel;
+  readonly origin: AddonOrigin;
   readonly #addon: Addon;
   readonly #calls: NativeCalls;
 
   /** @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have. */
-  constructor(addon: Addon) {
+  constructor(addon: Addon, origin: AddonOrigin = 'compiled here') {
     this.#addon = addon;
+    this.origin = origin;
     this.#calls = new NativeCalls(addon);
     this.lexical = new LexicalKernel(addon, this.#calls);
+    this.encoder = new EncoderKernel(addon);
     this.isa = translate(() => addon.selectIsa(environmentVariable('TRAWL_ISA') ?? ''));
     // In a worker thread, keep the number that the main thread has set.
     if (addon.threads() === 0) addon.setThreads(availableCores());
@@ -170,7 +172,8 @@ export type LoadedKernel =
 let loaded: LoadedKernel | undefined;
 
 /**
- * Loads the native engine once. If it cannot be used, for example because there was no compiler, searches run in TypeScript.
+ * Loads the native engine once. If it cannot be used, because no prebuilt binary fits and there was no compiler, searches run in
+ * TypeScript.
  *
  * @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have.
  */
@@ -180,12 +183,6 @@ export function loadKernel(): LoadedKernel {
 }
 
 function load(): LoadedKernel {
-  let addon: Addon;
-  try {
-    addon = createRequire(import.meta.url)(ADDON_PATH) as Addon;
-  } catch (error) {
-    const [reason = ''] = (error as Error).message.split('\n');
-    return { ok: false, reason };
-  }
-  return { ok: true, kernel: new Kernel(addon) };
+  const loaded = loadAddon();
+  return loaded.ok ? { ok: true, kernel: new Kernel(loaded.addon, loaded.origin) } : loaded;
 }
