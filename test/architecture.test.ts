@@ -455,6 +455,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   'hyparquet-writer': ['export/parquet-groups.ts'],
   entities: ['prepare/rules/dpr.ts'],
   'csv-parse': ['evaluation/formats/delimited.ts'],
+  'd3-scale': ['bench/report/plot-frame.ts', 'bench/report/bar-plot.ts'],
   'lru-cache': ['src/retrieval/answer-cache.ts', 'src/columns/filter-cache.ts'],
   'cli-progress': [
     'cli/building/build-progress.ts',

@@ -21,7 +21,7 @@ import { benchModes } from '../../bench/modes/bench-modes.ts';
 import { modesReport } from '../../bench/modes/modes-report.ts';
 import { benchServe } from '../../bench/serve/bench-serve.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
-import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
+import { SERVE_LOADS, STEADY_LOADS } from '../../bench/serve/serve-loads.ts';
 import { serveReport } from '../../bench/serve/serve-report.ts';
 import { benchTriage } from '../../bench/triage/bench-triage.ts';
 import { triageErrorReport } from '../../bench/triage/triage-report.ts';
@@ -29,6 +29,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { PRECISIONS } from '../../src/manifest/model-identity.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
+import { benchAllCase } from './bench-all-case.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
 import { parseBandwidth, parseCounts, parseNames, parseNumbers } from './bench-values.ts';
 
@@ -39,6 +40,7 @@ const SYNTHETIC_OPTIONS = ['rows', 'dimension', 'dtype', 'like'] as const;
 
 /** Options that only some cases have. */
 const OPTIONS_OF = {
+  all: ['size', 'report', 'stages', 'from', 'restart', 'model', 'baseline-model', 'corpus', 'query-texts', 'calls'],
   flat: [
     ...SYNTHETIC_OPTIONS,
     'runs',
@@ -79,6 +81,10 @@ export interface BenchOutcome {
   readonly records: readonly object[];
   /** The report for a terminal. */
   text(): string;
+  /** Whether the case writes its result itself. */
+  readonly writes?: boolean;
+  /** Sentences about what failed. */
+  readonly problems?: readonly string[];
 }
 
 /** @throws TrawlError USAGE for an unknown case, or an option that belongs to another case. */
@@ -117,6 +123,8 @@ export function checkBenchOptions(
 }
 
 const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) => Promise<BenchOutcome>>> = {
+  all: benchAllCase,
+
   async flat(options, common) {
     const { rows, dimension, like, vectors: path } = options;
     const result = await benchFlat({
@@ -179,7 +187,10 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
   async serve(options, common) {
     const result = await benchServe({
       ...common,
-      loads: parseNames('--loads', options.loads, SERVE_LOADS),
+      loads:
+        options.loads === undefined
+          ? SERVE_LOADS
+          : parseNames('--loads', options.loads, [...SERVE_LOADS, ...STEADY_LOADS]),
       seconds: options.seconds,
       model: options.model,
       baselineModel: options['baseline-model'],
