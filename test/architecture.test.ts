@@ -59,6 +59,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/options/',
     'src/native/',
   ],
+  // How fast searches should be, from a short trial.
+  'src/expected-speed/': [
+    'src/errors.ts',
+    'src/random.ts',
+    'src/system/',
+    'src/native/',
+    'src/vector-index/',
+    'src/embedding/text-encoder.ts',
+  ],
   // Types and constants for requests and manifests; no engine.
   'src/lexical-index/bm25.ts': ['src/native/lexical-functions.ts', 'src/lexical-index/lexical-settings.ts'],
   'src/lexical-index/': [

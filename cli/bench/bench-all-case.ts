@@ -6,8 +6,8 @@ import { benchAll } from '../../bench/all/bench-all.ts';
 import { reportPage } from '../../bench/report/report-page.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
-import type { BenchCommon, BenchOutcome } from './bench-cases.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
+import type { BenchCommon, BenchOutcome } from './bench-outcome.ts';
 import { parseNames } from './bench-values.ts';
 
 /** `trawl bench all`: measures or reads the figures, and draws the page. */

@@ -31,6 +31,7 @@ import type { OptionValues } from '../../src/options/option-spec.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
 import { benchAllCase } from './bench-all-case.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
+import type { BenchCommon, BenchOutcome } from './bench-outcome.ts';
 import { parseBandwidth, parseCounts, parseNames, parseNumbers } from './bench-values.ts';
 
 type Options = OptionValues<typeof BENCH_OPTIONS>;
@@ -63,29 +64,6 @@ const OPTIONS_OF = {
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
 type BenchCase = keyof typeof OPTIONS_OF;
-
-export interface BenchCommon {
-  readonly threads: number;
-  readonly runs: number;
-  readonly seed: number;
-  readonly cache: string;
-  readonly scratch: string;
-  readonly python: string | undefined;
-  readonly signal: AbortSignal;
-  note(text: string): void;
-}
-
-export interface BenchOutcome {
-  /** Environment, records and omitted baselines, for `--out`. */
-  readonly result: object;
-  readonly records: readonly object[];
-  /** The report for a terminal. */
-  text(): string;
-  /** Whether the case writes its result itself. */
-  readonly writes?: boolean;
-  /** Sentences about what failed. */
-  readonly problems?: readonly string[];
-}
 
 /** @throws TrawlError USAGE for an unknown case, or an option that belongs to another case. */
 export function checkBenchOptions(
