@@ -6,7 +6,7 @@ import { benchInputs, type InputOptions } from './bench-inputs.ts';
 import { type BenchSizeName, SIZES } from './bench-sizes.ts';
 import { RUN_STAGE, type StageContext } from './run-stage.ts';
 
-export interface BenchAllOptions extends InputOptions, Omit<StageContext, 'size' | 'inputs'> {
+export interface BenchAllOptions extends Omit<InputOptions, 'sampleTexts'>, Omit<StageContext, 'size' | 'inputs'> {
   readonly size: BenchSizeName;
   readonly stages: readonly AllStage[];
   /** The JSON file, written after each stage. A run with the same size and seed that was stopped is resumed. */
@@ -23,7 +23,7 @@ export async function benchAll(options: BenchAllOptions): Promise<AllResult> {
   const { size, threads, seed, file, stages, signal, note } = options;
   const earlier = options.restart ? undefined : await existingResult(file);
   if (earlier !== undefined) refuseForeign(earlier, options);
-  const inputs = await benchInputs(options);
+  const inputs = await benchInputs({ ...options, sampleTexts: SIZES[size].sampleTexts });
   const done: { [Stage in AllStage]?: StageOutcome<Stage> } = { ...earlier?.stages };
   const write = async (complete: boolean): Promise<AllResult> => {
     const result: AllResult = {

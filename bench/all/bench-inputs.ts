@@ -35,6 +35,7 @@ export interface InputOptions {
   readonly corpus: string | undefined;
   readonly queryTexts: string | undefined;
   readonly calls: string | undefined;
+  readonly sampleTexts: boolean;
   readonly cache: string;
   readonly scratch: string;
   readonly signal: AbortSignal;
@@ -51,19 +52,20 @@ export async function benchInputs(options: InputOptions): Promise<BenchInputs> {
   const { model, checkpoint } = await chosenModel(options);
   const given = options.corpus !== undefined && options.queryTexts !== undefined;
   const judged = join(SHARED, 'hotpot_val500_pooled');
-  const hasJudged = existsSync(join(judged, 'queries.jsonl'));
+  const hasJudged = !options.sampleTexts && existsSync(join(judged, 'queries.jsonl'));
   const corpus = given ? options.corpus! : hasJudged ? join(judged, 'corpus.jsonl') : join(SAMPLE, 'passages.jsonl');
   const questions = given
     ? options.queryTexts!
     : hasJudged
       ? join(judged, 'queries.jsonl')
       : join(SAMPLE, 'questions.jsonl');
-  if (!given && !hasJudged)
+  if (!given && !hasJudged && !options.sampleTexts)
     note('Questions of the sample corpus are used: give others with --corpus and --query-texts.');
   const pool = join(SHARED, 'pool_wiki_dev', 'corpus.jsonl');
-  const wideCorpus = given || !existsSync(pool) ? corpus : pool;
+  const wideCorpus = given || options.sampleTexts || !existsSync(pool) ? corpus : pool;
   const recorded = join(SHARED, 'search_calls', 'all_search_calls.jsonl');
-  const calls = options.calls ?? (existsSync(recorded) ? recorded : await callsOfSample(options.scratch));
+  const hasRecorded = !options.sampleTexts && existsSync(recorded);
+  const calls = options.calls ?? (hasRecorded ? recorded : await callsOfSample(options.scratch));
   const name = (path: string): string => `${basename(dirname(path))}/${basename(path)}`;
   return {
     model,
@@ -77,7 +79,9 @@ export async function benchInputs(options: InputOptions): Promise<BenchInputs> {
       corpus: name(resolve(corpus)),
       wideCorpus: name(resolve(wideCorpus)),
       calls:
-        existsSync(recorded) || options.calls !== undefined ? name(resolve(calls)) : 'sub-queries of the sample corpus',
+        hasRecorded || options.calls !== undefined
+          ? name(resolve(calls))
+          : 'questions and sub-queries of the sample corpus',
     },
   };
 }
@@ -123,14 +127,20 @@ function installedMiniLm(cache: string): string | undefined {
     .find((folder) => existsSync(folder));
 }
 
-/** The sub-queries of the sample corpus as search calls. */
+/** Search calls made of the sample corpus: its questions and sub-queries, alone and joined, more than 512 different ones. */
 async function callsOfSample(scratch: string): Promise<string> {
-  const text = await readFile(join(SAMPLE, 'sub-queries.jsonl'), 'utf8');
-  const lines = text.split('\n').filter((line) => line !== '');
-  const calls = lines.map((line, i) => {
-    const { query } = JSON.parse(line) as { query: string };
-    return `${JSON.stringify({ source: 'sample', traj: i, turn: 0, queries: [query] })}\n`;
-  });
+  const linesOf = async (name: string): Promise<{ question: string; query?: string }[]> =>
+    (await readFile(join(SAMPLE, name), 'utf8'))
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as { question: string; query?: string });
+  const entries = [...(await linesOf('questions.jsonl')), ...(await linesOf('sub-queries.jsonl'))];
+  const queries = entries.flatMap(({ question, query }) =>
+    query === undefined ? [question] : [query, `${question} ${query}`, `${query} ${question}`],
+  );
+  const calls = queries.map(
+    (query, i) => `${JSON.stringify({ source: 'sample', traj: i, turn: 0, queries: [query] })}\n`,
+  );
   const path = join(scratch, 'calls.jsonl');
   await writeFile(path, calls.join(''));
   return path;

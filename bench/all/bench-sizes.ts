@@ -2,6 +2,8 @@ import type { ServeLoad } from '../serve/serve-loads.ts';
 
 /** What `trawl bench all` measures. The sizes differ in rows and repetitions only. */
 export interface BenchSize {
+  /** Whether the texts are those of the sample corpus, which every checkout has, even if there are larger ones. */
+  readonly sampleTexts: boolean;
   readonly flat: {
     readonly rows: number;
     readonly dtype: 'float32' | 'float16';
@@ -34,14 +36,16 @@ const STEADY = ['clients-1', 'clients-8', 'clients-32', 'clients-128'] as const;
 
 export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
   small: {
+    sampleTexts: true,
     flat: { rows: 50_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 3 },
     embed: { sample: 100, runs: 2, int8: false },
     index: { rows: 20_000 },
     serve: { wide: false, loads: ['lone', 'batch', 'verl', ...STEADY], runs: 1, seconds: 3 },
     approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
-    questions: { questions: 100, runs: 2 },
+    questions: { questions: 150, runs: 2 },
   },
   medium: {
+    sampleTexts: false,
     flat: { rows: 1_000_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 5 },
     embed: { sample: 400, runs: 4, int8: true },
     index: { rows: 300_000 },
@@ -55,6 +59,7 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     questions: { questions: 500, runs: 3 },
   },
   large: {
+    sampleTexts: false,
     flat: { rows: 4_000_000, dtype: 'float16', queryCounts: [1, 16, 64, 256, 512], runs: 5 },
     embed: { sample: 2_000, runs: 5, int8: true },
     index: { rows: 1_000_000 },
