@@ -19,6 +19,7 @@ export interface Series {
 
 /** Number of distinct colours and shapes of points (report-style.ts). */
 const LOOKS = 8;
+const LABEL_CHARACTER_WIDTH = 7;
 const HEIGHT = { wide: 340, narrow: 300 } as const;
 
 /** Series of points, connected or not, with their legend. */
@@ -52,15 +53,20 @@ export function linePlot(
         ...(line && at.length > 1 ? [element('polyline', { points: path })] : []),
         ...at.map(({ px, py, title: hint }) => element('g', {}, marker(i, px, py), textElement('title', hint))),
         ...(width > 500
-          ? at.flatMap(({ px, py, label }) =>
-              label === undefined ? [] : [textElement('text', label, { class: 'value', x: px + 9, y: py - 7 })],
-            )
+          ? at.flatMap(({ px, py, label }) => (label === undefined ? [] : [pointLabel(label, { px, py }, width)]))
           : []),
       );
     });
     return { content: joined([markup, ...drawn]), height };
   });
   return joined([plot, legend(series.map(({ name }) => name))]);
+}
+
+/** A label to the upper right of its point, or to the upper left where it would leave the plot. */
+function pointLabel(label: string, { px, py }: { px: number; py: number }, width: number): Markup {
+  const fits = px + 9 + label.length * LABEL_CHARACTER_WIDTH < width;
+  const place = fits ? { x: px + 9 } : { x: px - 9, 'text-anchor': 'end' };
+  return textElement('text', label, { class: 'value', ...place, y: py - 7 });
 }
 
 /** The look of a series: circle, square, triangle or diamond, so that colour is not the only difference. */

@@ -110,8 +110,8 @@ function summary(all: AllResult): { figure: string; text: string }[] {
   if (most !== undefined && lone !== undefined) {
     const own = flat.find(({ engine, queries }) => engine === 'trawl' && queries === most.queries)!;
     found.push({
-      figure: `${plain(own.residentBytes / most.residentBytes)} ×`,
-      text: `of the memory of FAISS (${figure.bytes(own.residentBytes)}, ${figure.bytes(most.residentBytes)})`,
+      figure: `${plain((100 * own.residentBytes) / most.residentBytes)} %`,
+      text: `of the memory of FAISS: ${figure.bytes(own.residentBytes)} in place of ${figure.bytes(most.residentBytes)}`,
     });
   }
   const serve = resultOf(all, 'serve')?.records ?? [];
@@ -157,9 +157,12 @@ function machineSection(all: AllResult, environments: readonly StageFacts[]): Ma
         ] as const)),
     [
       'programs',
-      [...new Set([`Trawl ${first.trawl}`, ...environments.flatMap(({ environment }) => environment.engines)])].join(
-        '; ',
-      ),
+      [
+        ...new Set([
+          `Trawl ${first.trawl}`,
+          ...environments.flatMap(({ environment }) => environment.engines.filter((name) => !name.startsWith('trawl'))),
+        ]),
+      ].join('; '),
     ],
     ['model', all.inputs.model],
     ['texts', `${all.inputs.corpus}; ${all.inputs.wideCorpus}; ${all.inputs.calls}`],
@@ -179,7 +182,7 @@ function machineSection(all: AllResult, environments: readonly StageFacts[]): Ma
 function leftOut(all: AllResult): string[] {
   return ALL_STAGES.flatMap((stage) => {
     const outcome = all.stages[stage];
-    if (outcome === undefined) return [`${stage}: not requested`];
+    if (outcome === undefined) return [`${stage}: not measured`];
     if ('failed' in outcome) return [`${stage}: ${outcome.failed}`];
     const skipped =
       'skipped' in outcome.result

@@ -12,11 +12,18 @@ export function section(heading: string, explanation: string, ...content: readon
   );
 }
 
-/** A table; the first column is text, the others are figures. */
+/** A table. Columns of figures are to the right, columns with another text to the left. */
 export function table(header: readonly string[], lines: readonly (readonly string[])[]): Markup {
   if (lines.length === 0) return '' as Markup;
+  const isText = header.map((_, i) => lines.some((line) => !/^(?:[\d.,]|$)/.test(line[i]!)));
   const row = (name: 'th' | 'td', cells: readonly string[]): Markup =>
-    element('tr', {}, ...cells.map((cell) => textElement(name, cell, name === 'th' ? { scope: 'col' } : {})));
+    element(
+      'tr',
+      {},
+      ...cells.map((cell, i) =>
+        textElement(name, cell, { scope: name === 'th' ? 'col' : undefined, class: isText[i] ? 'text' : undefined }),
+      ),
+    );
   const body = element('tbody', {}, ...lines.map((line) => row('td', line)));
   return element('div', { class: 'wide-table' }, element('table', {}, element('thead', {}, row('th', header)), body));
 }

@@ -27,7 +27,8 @@ ${Array.from({ length: 8 }, (_, i) => `.look${i} { fill: var(--c${i}); stroke: v
 .wide-table { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; margin: 8px 0; }
 th, td { text-align: right; padding: 5px 9px; border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; vertical-align: top; }
-th { color: var(--muted); font-weight: 600; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; } .facts td { text-align: left; overflow-wrap: anywhere; }
+th { color: var(--muted); font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; } .text { text-align: left; white-space: normal; }
+.facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; } .facts td:first-child { min-width: 7em; overflow-wrap: normal; color: var(--muted); }
 details { margin-top: 8px; } summary { cursor: pointer; color: var(--c0); } code { font: .88em ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }
 @media (max-width: 600px) { main { padding: 18px 12px 40px; } section { padding: 14px 12px; } .plot .wide { display: none; } .plot .narrow { display: block; } }

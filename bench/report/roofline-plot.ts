@@ -116,7 +116,10 @@ export function rooflinePlot(title: string, points: readonly RooflinePoint[], pe
         'g',
         { class: `look${i}` },
         element('g', {}, marker(i, px, py), textElement('title', hint)),
-        textElement('text', String(queries), { class: 'value', x: px + 8, y: py + 14 }),
+        // The labels of all engines would cover each other.
+        ...(engine === 'trawl'
+          ? [textElement('text', String(queries), { class: 'value', x: px + 8, y: py + 14 })]
+          : []),
       );
     });
     return { content: joined([markup, ...lines, ...drawn]), height };

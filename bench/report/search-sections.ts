@@ -75,7 +75,7 @@ export function flatSections({ records }: StageResults['flat'], peaks: StageResu
   if (peaks === null) return [times, memory];
   const roofline = section(
     'Roofline',
-    'Products a second by products per byte that a search reads in order; the numbers are queries at once. A search cannot be above the roofs, which were measured on this machine: to the left the memory limits it, to the right the multipliers. Trawl multiplies int8, the others float32; a search that computes fewer products can be faster although its point is lower.',
+    'Products a second by products per byte that a search reads in order, with more queries at once to the right; the numbers are those of Trawl. A search cannot be above the roofs, which were measured on this machine: to the left the memory limits it, to the right the multipliers. Trawl multiplies int8, the others float32; a search that computes fewer products can be faster although its point is lower.',
     rooflinePlot('Searches under the roofs of this machine', rooflinePoints(records), peaks),
   );
   return [times, memory, roofline];

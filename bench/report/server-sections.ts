@@ -41,9 +41,9 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
           `Latency by stage: ${loadName(record.load)}`,
           [
             {
-              heading: `${loadName(record.load)}${record.engine === 'trawl' || record.load !== 'rollouts' ? '' : ` (${record.engine.replace('trawl ', '')})`}`,
-              bars: record.stages!.percentiles.map(({ percent, ms }) => ({
-                label: `p${percent}`,
+              heading: `${loadName(record.load)}${record.load === 'rollouts' ? `: ${serverName(record)}` : ''}`,
+              bars: shownPercentiles(record).map(({ percent, ms }) => ({
+                label: record.requests < FEW_REQUESTS ? 'median' : `p${percent}`,
                 value: figure.ms(sum(ms)),
                 parts: shown.map(({ i }) => ms[i]!),
               })),
@@ -66,7 +66,7 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
         ['load', 'server', 'queries/s', 'p50', 'p99', 'slowest', 'errors', 'wrong', 'memory', 'Trawl is better by'],
         named.map((record) => [
           loadName(record.load),
-          record.engine,
+          serverName(record),
           figure.rate(record.queriesPerS),
           figure.ms(record.p50Ms),
           figure.ms(record.p99Ms),
@@ -84,7 +84,6 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
 function throughput(records: readonly ServeRecord[], shape: string): Markup {
   const engines = [...new Set(records.map(({ engine }) => engine))];
   const counts = [...new Set(records.map(({ clients }) => clients))];
-  const label = (engine: string): string => (engine.startsWith('trawl') ? 'trawl' : engine);
   return section(
     'Throughput by clients',
     `${shape}. Each client sends one query after the other over a kept connection; no answer comes from a cache. Higher is better.`,
@@ -121,6 +120,22 @@ function throughput(records: readonly ServeRecord[], shape: string): Markup {
       ),
     ),
   );
+}
+
+/** Fewer requests have no percentiles to speak of. */
+const FEW_REQUESTS = 20;
+
+function shownPercentiles({ stages, requests }: ServeRecord) {
+  return requests < FEW_REQUESTS ? stages!.percentiles.slice(0, 1) : stages!.percentiles;
+}
+
+/** Only where several servers of Trawl are compared do their options matter. */
+function serverName({ engine, load }: ServeRecord): string {
+  return load === 'rollouts' ? engine : label(engine);
+}
+
+function label(engine: string): string {
+  return engine.startsWith('trawl') ? 'trawl' : engine;
 }
 
 function loadName(load: string): string {

@@ -22,7 +22,7 @@ test('the page says what was measured, with what, and what was left out and why'
     'A &amp; B &lt;test&gt;, 2 cores',
     'flat: usearch: no &lt;wheel&gt;',
     'index: The disk is full. [DISK_FULL]',
-    'embed: not requested',
+    'embed: not measured',
     'Other programs used this machine (load average up to 3.0)',
     'trawl bench all --from result.json',
     'memory 30 GB/s',
@@ -38,7 +38,7 @@ test('the page says what was measured, with what, and what was left out and why'
 test('a result without stages gives a page that says so', () => {
   const page = reportPage({ ...RESULT, stages: {} }, 'result.json');
   assert.match(page, /Nothing was measured/);
-  assert.match(page, /flat: not requested/);
+  assert.match(page, /flat: not measured/);
   assert.doesNotMatch(page, /NaN|undefined/);
 });
 
