@@ -15,6 +15,20 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
+export interface OutputStreams {
+  /** Receives the results. Default: standard output. */
+  readonly out?: (text: string) => void;
+  /** Whether errors are reported as JSON. Default: the value of `--json`. */
+  readonly jsonErrors?: boolean;
+}
+
+/** The commands of the program, for a command that runs or describes others. */
+export interface Program {
+  readonly commands: () => Promise<readonly Command[]>;
+  /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
+  readonly run: (name: string, argv: readonly string[], streams?: OutputStreams) => Promise<number>;
+}
+
 export interface CommandContext<Table extends OptionTable> {
   readonly options: OptionValues<Table & typeof COMMON_OPTIONS>;
   readonly positionals: readonly string[];
@@ -26,12 +40,15 @@ export interface CommandContext<Table extends OptionTable> {
   out(text: string): void;
   /** Writes progress or a remark to stderr; nothing with `--quiet`. */
   note(text: string): void;
+  readonly program: Program;
 }
 
 interface Positionals {
   /** For the usage line: `<index> [query]`. */
   readonly usage: string;
   readonly help: Readonly<Record<string, string>>;
+  /** The words that the first argument may be; undefined if it may be any text. */
+  readonly words?: readonly string[];
   readonly min: number;
   readonly max: number;
 }

@@ -2,6 +2,7 @@ import type { Command } from './command.ts';
 
 /** The commands in the order of a first use. A command is loaded when it is called, so that it loads only its own libraries. */
 const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
+  demo: async () => (await import('./commands/demo.ts')).demoCommand,
   model: async () => (await import('./commands/model.ts')).modelCommand,
   pull: async () => (await import('./commands/pull.ts')).pullCommand,
   prepare: async () => (await import('./commands/prepare.ts')).prepareCommand,
@@ -26,6 +27,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   verify: async () => (await import('./commands/verify.ts')).verifyCommand,
   doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
   bench: async () => (await import('./commands/bench.ts')).benchCommand,
+  completion: async () => (await import('./commands/completion.ts')).completionCommand,
 };
 
 export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);

@@ -42,7 +42,8 @@ export function commandHelp(command: Command): string {
   return lines.join('\n');
 }
 
-function optionUsage(name: string, spec: OptionSpec): string {
+/** `--out DIR`, `--quiet`. */
+export function optionUsage(name: string, spec: OptionSpec): string {
   switch (spec.type) {
     case 'flag':
       return spec.default === true ? `--no-${name}` : `--${name}`;
@@ -55,7 +56,8 @@ function optionUsage(name: string, spec: OptionSpec): string {
   }
 }
 
-function optionText(name: string, spec: OptionSpec): string {
+/** The help with the default and the environment variable. */
+export function optionText(name: string, spec: OptionSpec): string {
   const fallback =
     spec.type === 'list' || spec.type === 'flag' || spec.default === undefined ? '' : ` Default: ${spec.default}.`;
   return `${spec.help}${fallback} [${environmentName(name)}]`;

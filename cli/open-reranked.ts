@@ -45,9 +45,9 @@ export async function openReranked(
   try {
     const each = { ...retrieving, views, reranker, maxRerankTokens: options['rerank-max-tokens'] };
     if (indexes.length === 0) opened.push(await openRetriever(folder, each));
-    const encoderPools = new EncoderPools();
+    const shared = { encoderPools: new EncoderPools(), answersSince: performance.now() };
     for (const index of indexes)
-      opened.push(await openRetriever(index.folder, { ...each, name: index.name, encoderPools }));
+      opened.push(await openRetriever(index.folder, { ...each, ...shared, name: index.name }));
     const retriever =
       opened.length === 1 ? opened[0]! : new GroupRetriever(indexes.map(({ name }) => name).join(','), opened);
     return { retriever: narrowedRetriever(retriever, { views: views.map(({ name }) => name) }), close };

@@ -1,15 +1,8 @@
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { type ResolvedOptions, resolveOptions } from '../src/options/resolve-options.ts';
-import { COMMON_OPTIONS, type Command, EXIT } from './command.ts';
-import { COMMAND_NAMES } from './commands.ts';
+import { COMMON_OPTIONS, type Command, EXIT, type OutputStreams, type Program } from './command.ts';
+import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { printable } from './format.ts';
-
-export interface OutputStreams {
-  /** Receives the results. Default: standard output. */
-  readonly out?: (text: string) => void;
-  /** Whether errors are reported as JSON. Default: the value of `--json`. */
-  readonly jsonErrors?: boolean;
-}
 
 /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
 export async function runCommand(
@@ -31,7 +24,7 @@ export async function runCommand(
     json = jsonErrors ?? options['json'] === true;
     checkPositionals(command, positionals);
     const note = (text: string): void => void (options['quiet'] || process.stderr.write(`${text}\n`));
-    return await command.run({ options, positionals, given, signal: interrupt.signal, out, note });
+    return await command.run({ options, positionals, given, signal: interrupt.signal, out, note, program });
   } catch (error) {
     const known = asTrawlError(error);
     const interrupted = known.code === 'CANCELLED' && interrupt.signal.aborted;
@@ -46,6 +39,11 @@ export async function runCommand(
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
 }
+
+const program: Program = {
+  commands: loadCommands,
+  run: async (name, argv, streams) => runCommand((await loadCommand(name))!, argv, streams),
+};
 
 export function withCommonOptions(command: Command): Command {
   return { ...command, options: { ...command.options, ...COMMON_OPTIONS } };

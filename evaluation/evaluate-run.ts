@@ -144,11 +144,11 @@ function answerMetrics(
   return metrics;
 }
 
-/** Means of groups of the queries, in the order of their first query. Queries without a group are left out. */
-export function meansByGroup(
+/** The metrics of groups of the queries, in the order of their first query. Queries without a group are left out. */
+export function metricsByGroup(
   perQuery: ReadonlyMap<string, Metrics>,
   groupOf: (queryId: string) => string | undefined,
-): Map<string, { readonly queries: number; readonly means: Metrics }> {
+): Map<string, Metrics[]> {
   const groups = new Map<string, Metrics[]>();
   for (const [queryId, metrics] of perQuery) {
     const group = groupOf(queryId);
@@ -157,12 +157,11 @@ export function meansByGroup(
     if (members === undefined) groups.set(group, [metrics]);
     else members.push(metrics);
   }
-  return new Map(
-    Array.from(groups, ([group, members]) => [group, { queries: members.length, means: meansOf(members) }]),
-  );
+  return groups;
 }
 
-function meansOf(queries: Iterable<Metrics>): Metrics {
+/** Mean of each metric over the queries that have it. */
+export function meansOf(queries: Iterable<Metrics>): Metrics {
   const sums = new Map<string, { sum: number; count: number }>();
   for (const metrics of queries) {
     for (const [name, value] of Object.entries(metrics)) {

@@ -28,7 +28,10 @@ export const Measures = Type.Object({
     /** Passages of an answer that count. */
     k: Type.Integer({ minimum: 1 }),
     queries: Count,
-    /** Queries whose first k passages are not the same passages; their order does not count. */
+    /**
+     * Queries whose first k passages are not the same passages; their order does not count. Also those that fail now by themselves, and
+     * those whose passages are gone.
+     */
     changed: Count,
     /** Mean share of the first k passages that are others. Null without queries. */
     replaced: Type.Union([Type.Number(), Type.Null()]),

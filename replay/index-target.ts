@@ -1,6 +1,7 @@
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
+import { isOfQuery } from '../src/retrieval/calls/query-errors.ts';
 import type { Hit, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveResult } from '../src/retrieval/calls/retrieve-call.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
@@ -35,7 +36,7 @@ export class IndexTarget implements ReplayTarget {
       result = await this.#retriever.retrieve({ ...call, queries, ...ofSignal });
     } catch (error) {
       if (!(error instanceof TrawlError) || !REFUSED.has(error.code)) throw error;
-      return { index, outcomes: queries.map(() => ({ ok: false, code: error.code })) };
+      return { index, outcomes: queries.map(() => ({ ok: false, code: error.code, ofQuery: false })) };
     }
     return { index, outcomes: result.outcomes.map((outcome) => outcomeOf(outcome, generation)) };
   }
@@ -63,7 +64,11 @@ export class IndexTarget implements ReplayTarget {
 }
 
 function outcomeOf(outcome: QueryOutcome, generation: string): TargetOutcome {
-  if (!outcome.ok) return { ok: false, code: outcome.error.code };
+  if (!outcome.ok) {
+    // The same query may succeed next time, so the lists would not be those of the index.
+    if (!isOfQuery(outcome.error)) throw outcome.error;
+    return { ok: false, code: outcome.error.code, ofQuery: true };
+  }
   return { ok: true, generation, hits: outcome.hits.map(hitOf) };
 }
 

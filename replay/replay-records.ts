@@ -3,11 +3,18 @@ import type { RecordedQuery } from '../records/recorded-query.ts';
 import { throwIfCancelled } from '../src/abort.ts';
 import { hybridSettings } from '../src/retrieval/hybrid-settings.ts';
 import type { KeyedCall } from './answer-key.ts';
-import { BiggestDifferences, type Difference } from './biggest-differences.ts';
-import { type ComparedQuery, comparableLists, compareGold, compareLists } from './compared-query.ts';
+import type { Difference } from './biggest-differences.ts';
+import {
+  type ComparableLists,
+  type ComparedQuery,
+  comparableLists,
+  compareGold,
+  compareLists,
+} from './compared-query.ts';
+import { Comparisons } from './comparisons.ts';
 import type { Gold, GoldQuestions } from './gold-questions.ts';
 import { type RecordedCall, recordedCall, UNUSABLE, type Unusable } from './recorded-call.ts';
-import { ReplaySummary, type SummaryValues } from './replay-summary.ts';
+import type { SummaryValues } from './replay-summary.ts';
 import type { KnownPassage, ReplayTarget, TargetHit } from './replay-target.ts';
 
 export interface ReplayOptions {
@@ -29,7 +36,8 @@ export interface ReplayOptions {
 
 /**
  * Why a record was not compared, beside the reasons of `Unusable`:
- * - `otherIds`: none of its passages has an id that the other index has;
+ * - `otherIds`: none of its passages has an id that the other index has, and neither has a passage of any other record of its generation.
+ *   Where one has, the passages of the record are gone, and it is compared;
  * - `withoutIds`: a passage has no id, and the rows are those of another generation.
  */
 type NotCompared = Unusable | 'otherIds' | 'withoutIds';
@@ -37,8 +45,10 @@ type NotCompared = Unusable | 'otherIds' | 'withoutIds';
 export interface ReplayReport {
   readonly records: number;
   readonly notCompared: Readonly<Record<NotCompared, number>>;
-  /** Searches that the target refused, by the code of the error. */
+  /** Searches that the target refused, by the code of the error. They are not compared. */
   readonly failed: Readonly<Record<string, number>>;
+  /** Queries that fail now by themselves, by the code of the error. They are compared: nothing of what was found is found now. */
+  readonly failedQueries: Readonly<Record<string, number>>;
   /** Queries of questions with golden answers for which it is not known whether a recorded passage had one. */
   readonly answersUnknown: number;
   /** The index that was asked, and its generations: several if it was reloaded meanwhile. */
@@ -107,6 +117,16 @@ interface Answered extends Asked {
   readonly hits: readonly TargetHit[];
   readonly k: number;
   readonly sameGeneration: boolean;
+  /** Whether the query fails now, by itself. */
+  readonly failed: boolean;
+}
+
+/** The records of one generation. */
+interface RecordedGeneration {
+  /** Whether the target has the id of one of their passages. */
+  hasKnownIds: boolean;
+  /** Records none of whose passages the target has. */
+  readonly unknown: Comparisons;
 }
 
 class Replay {
@@ -116,16 +136,15 @@ class Replay {
   #index = '';
   readonly #notCompared: Record<string, number>;
   readonly #failed = new Map<string, number>();
+  readonly #failedQueries = new Map<string, number>();
   readonly #generations = new Set<string>();
   readonly #recordedGenerations = new Set<string>();
-  readonly #all: ReplaySummary;
-  readonly #turns = new Map<number | null, ReplaySummary>();
-  readonly #differences: BiggestDifferences;
+  readonly #compared: Comparisons;
+  readonly #byGeneration = new Map<string, RecordedGeneration>();
 
   constructor(options: ReplayOptions) {
     this.#options = options;
-    this.#all = new ReplaySummary(options.cutoffs);
-    this.#differences = new BiggestDifferences(options.examples);
+    this.#compared = new Comparisons(options.cutoffs, options.examples);
     this.#notCompared = Object.fromEntries([...UNUSABLE, 'otherIds', 'withoutIds'].map((reason) => [reason, 0]));
   }
 
@@ -152,15 +171,17 @@ class Replay {
   }
 
   async report(): Promise<ReplayReport> {
-    const turns = [...this.#turns].sort(([a], [b]) => (a ?? LAST_TURN + 1) - (b ?? LAST_TURN + 1));
+    this.#judgeUnknown();
+    const turns = [...this.#compared.turns].sort(([a], [b]) => (a ?? LAST_TURN + 1) - (b ?? LAST_TURN + 1));
     return {
       records: this.#records,
       notCompared: this.#notCompared as ReplayReport['notCompared'],
       failed: Object.fromEntries([...this.#failed].sort()),
+      failedQueries: Object.fromEntries([...this.#failedQueries].sort()),
       answersUnknown: this.#answersUnknown,
       against: { index: this.#index, generations: [...this.#generations] },
       recordedGenerations: [...this.#recordedGenerations],
-      all: this.#all.values,
+      all: this.#compared.all.values,
       turns: turns.map(([turn, summary]) => ({ turn, ...summary.values })),
       differences: await this.#shown(),
     };
@@ -184,13 +205,17 @@ class Replay {
       if (answer.index !== '') this.#index = answer.index;
       for (const [i, outcome] of answer.outcomes.entries()) {
         if (!outcome.ok) {
-          this.#failed.set(outcome.code, (this.#failed.get(outcome.code) ?? 0) + 1);
+          const { code, ofQuery } = outcome;
+          const counts = ofQuery ? this.#failedQueries : this.#failed;
+          counts.set(code, (counts.get(code) ?? 0) + 1);
+          // Its passages need no look-up to be known as other ones.
+          if (ofQuery) answered.push({ ...asked[i]!, hits: [], k: call.k, sameGeneration: true, failed: true });
           continue;
         }
         const { record } = asked[i]!;
         if (this.#generations.size < MOST_GENERATIONS) this.#generations.add(outcome.generation);
         const sameGeneration = record.generation === outcome.generation && outcome.hits.every(({ index }) => !index);
-        answered.push({ ...asked[i]!, hits: outcome.hits, k: call.k, sameGeneration });
+        answered.push({ ...asked[i]!, hits: outcome.hits, k: call.k, sameGeneration, failed: false });
       }
     }
     return answered;
@@ -232,34 +257,74 @@ class Replay {
   }
 
   #compare(answered: Answered, known: ReadonlyMap<string, KnownPassage> | null): void {
-    const { record, hits, gold, k, sameGeneration } = answered;
+    const { record, hits, sameGeneration, failed } = answered;
+    const difference = { record, now: hits.map(({ id, row, score, title }) => ({ id, row, score, title })) };
+    if (failed) {
+      this.#compared.add(this.#failedComparison(answered, known), difference);
+      return;
+    }
     const lists = comparableLists(record, hits, sameGeneration);
     if (lists === undefined) {
       this.#notCompared.withoutIds!++;
       return;
     }
-    if (!sameGeneration && hasOtherIds(record, hits, known)) {
-      this.#notCompared.otherIds!++;
+    const compared = this.#comparison(answered, lists, known);
+    if (sameGeneration) {
+      this.#compared.add(compared, difference);
       return;
     }
+    const generation = this.#generationOf(record);
+    const ids = idsInTarget(record, hits, known);
+    if (ids === 'some') generation.hasKnownIds = true;
+    (ids === 'none' ? generation.unknown : this.#compared).add(compared, difference);
+  }
+
+  #comparison(
+    answered: Answered,
+    lists: ComparableLists,
+    known: ReadonlyMap<string, KnownPassage> | null,
+  ): ComparedQuery {
     const { cutoffs, p } = this.#options;
-    const turn = record.turn === undefined ? null : Math.min(record.turn, LAST_TURN);
-    const compared: ComparedQuery = {
-      turn,
-      ...compareLists(lists, { cutoffs, k: [record.k, k], p }),
+    const { record, k } = answered;
+    return { ...this.#judged(answered, known), ...compareLists(lists, { cutoffs, k: [record.k, k], p }) };
+  }
+
+  /** A query that was answered and fails now has nothing in common with its recorded list, also if that is empty. */
+  #failedComparison(answered: Answered, known: ReadonlyMap<string, KnownPassage> | null): ComparedQuery {
+    const least = Math.min(answered.record.k, answered.k);
+    const overlaps = this.#options.cutoffs.map((cutoff) => (cutoff > least ? null : 0));
+    return { ...this.#judged(answered, known), identical: false, rbo: 0, overlaps };
+  }
+
+  #judged(
+    answered: Answered,
+    known: ReadonlyMap<string, KnownPassage> | null,
+  ): Pick<ComparedQuery, 'turn' | 'gold' | 'answer'> {
+    const { record, hits, gold } = answered;
+    return {
+      turn: record.turn === undefined ? null : Math.min(record.turn, LAST_TURN),
       gold: gold === undefined || gold.ids.size === 0 ? null : compareGold(record.ids, idsOf(hits), gold.ids),
       answer: gold?.hasAnswer === undefined ? null : this.#answers(answered, gold.hasAnswer, known),
     };
-    this.#all.add(compared);
-    let ofTurn = this.#turns.get(turn);
-    if (ofTurn === undefined) {
-      ofTurn = new ReplaySummary(cutoffs);
-      this.#turns.set(turn, ofTurn);
+  }
+
+  #generationOf({ generation }: RecordedQuery): RecordedGeneration {
+    let found = this.#byGeneration.get(generation);
+    if (found === undefined) {
+      const { cutoffs, examples } = this.#options;
+      found = { hasKnownIds: false, unknown: new Comparisons(cutoffs, examples) };
+      this.#byGeneration.set(generation, found);
     }
-    ofTurn.add(compared);
-    if (compared.identical) return;
-    const now = hits.map(({ id, row, score, title }) => ({ id, row, score, title }));
-    this.#differences.add({ rbo: compared.rbo, record, now });
+    return found;
+  }
+
+  /** Whether the passages that the target does not have are gone from it, or only have other ids there. */
+  #judgeUnknown(): void {
+    for (const { hasKnownIds, unknown } of this.#byGeneration.values()) {
+      if (hasKnownIds) this.#compared.addAll(unknown);
+      else this.#notCompared.otherIds! += unknown.queries;
+    }
+    this.#byGeneration.clear();
   }
 
   /** Whether a passage had a golden answer, and whether one has it now. */
@@ -281,21 +346,22 @@ class Replay {
   /** The differences that are kept, with the titles of the recorded passages. */
   async #shown(): Promise<ShownDifference[]> {
     const { target, signal } = this.#options;
-    const ids = new Set(this.#differences.all.flatMap(({ record }) => record.ids.filter((id) => id !== null)));
+    const differences = this.#compared.differences.all;
+    const ids = new Set(differences.flatMap(({ record }) => record.ids.filter((id) => id !== null)));
     const known = ids.size === 0 ? null : await target.passages([...ids], signal);
-    return this.#differences.all.map((difference) => shown(difference, known));
+    return differences.map((difference) => shown(difference, known));
   }
 }
 
-/** Whether the lists have no common id, and the target knows none of the recorded ones. */
-function hasOtherIds(
+/** Whether the target has some of the recorded ids, or none; `unknown` if there are none, or it cannot look them up. */
+function idsInTarget(
   { ids }: RecordedQuery,
   hits: readonly TargetHit[],
   known: ReadonlyMap<string, KnownPassage> | null,
-): boolean {
-  if (ids.length === 0 || hits.length === 0 || known === null) return false;
+): 'some' | 'none' | 'unknown' {
   const found = new Set(idsOf(hits));
-  return !ids.some((id) => found.has(id) || (id !== null && known.has(id)));
+  if (ids.some((id) => found.has(id) || (id !== null && known?.has(id) === true))) return 'some';
+  return ids.length === 0 || known === null ? 'unknown' : 'none';
 }
 
 function idsOf(hits: readonly TargetHit[]): (string | null)[] {

@@ -81,6 +81,21 @@ export class ReplaySummary {
     }
   }
 
+  /** Adds the queries of another summary with the same cutoffs. */
+  addAll(other: ReplaySummary): void {
+    this.#queries += other.#queries;
+    this.#identical += other.#identical;
+    this.#rbo += other.#rbo;
+    for (const [i, { sum, queries, same }] of other.#overlaps.entries()) {
+      const sums = this.#overlaps[i]!;
+      sums.sum += sum;
+      sums.queries += queries;
+      sums.same += same;
+    }
+    for (const name of typedKeys(this.#gold)) this.#gold[name] += other.#gold[name];
+    for (const name of typedKeys(this.#answers)) this.#answers[name] += other.#answers[name];
+  }
+
   get values(): SummaryValues {
     return {
       queries: this.#queries,
@@ -96,4 +111,8 @@ export class ReplaySummary {
       answers: { ...this.#answers },
     };
   }
+}
+
+function typedKeys<Sums extends object>(sums: Sums): (keyof Sums)[] {
+  return Object.keys(sums) as (keyof Sums)[];
 }

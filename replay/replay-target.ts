@@ -22,8 +22,8 @@ export interface TargetHit extends KnownPassage {
 export type TargetOutcome =
   /** With the generation that answered: a server can reload between two requests. */
   | { readonly ok: true; readonly generation: string; readonly hits: readonly TargetHit[] }
-  /** The code of the error. */
-  | { readonly ok: false; readonly code: string };
+  /** The code of the error, and whether the query itself is its reason (`isOfQuery`): whoever asks it again fails too. */
+  | { readonly ok: false; readonly code: string; readonly ofQuery: boolean };
 
 export interface TargetAnswer {
   /** Empty if every query was refused. */
@@ -34,7 +34,10 @@ export interface TargetAnswer {
 
 /** What recorded queries are asked again. */
 export interface ReplayTarget {
-  /** Rejects if the target cannot be searched at all; a search that it refuses has the code of the error as each outcome. */
+  /**
+   * Rejects if the target cannot be searched at all, or fails for a reason outside of the query; a search that it refuses has the code of
+   * the error as each outcome.
+   */
   search(queries: readonly EncoderInput[], call: KeyedCall, options: TargetSearchOptions): Promise<TargetAnswer>;
   /** The passages with these ids; unknown ids are left out. Null if the target cannot look up ids. */
   passages(ids: readonly string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, KnownPassage> | null>;

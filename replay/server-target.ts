@@ -1,9 +1,15 @@
-import { pause, waitMs } from '../src/client/retry.ts';
+import {
+  NoReply,
+  type RepeatedRequestOptions,
+  type Reply,
+  repeatedRequest,
+} from '../evaluation/server/repeated-request.ts';
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
 import { parseNumbers } from '../src/passages/exact-numbers.ts';
 import { hasOtherHits, type Perturbed } from '../src/retrieval/calls/perturbed.ts';
+import { isCodeOfQuery } from '../src/retrieval/calls/query-errors.ts';
 import type { KeyedCall } from './answer-key.ts';
 import {
   type KnownPassage,
@@ -15,26 +21,13 @@ import {
   type TargetSearchOptions,
 } from './replay-target.ts';
 
-export interface ServerTargetOptions {
-  /** Sent as `Authorization: Bearer …`. */
-  readonly apiKey?: string | undefined;
-  /** Tries of a request that the server refuses for now, ≥ 1. Default: 10. */
-  readonly attempts?: number;
-  /** The first wait and the longest one, in milliseconds. Default: 250 and 30,000. */
-  readonly firstWaitMs?: number;
-  readonly maxWaitMs?: number;
-}
+export type ServerTargetOptions = Omit<RepeatedRequestOptions, 'signal' | 'timeoutMs'>;
 
 /** Queries, and passages, per request: small enough for the limits of a server with its defaults. */
 const QUERIES_PER_REQUEST = 64;
 const PASSAGES_PER_REQUEST = 256;
 /** Shortest text that a hit can have in a reply. */
 const LEAST_CHARACTERS = 20;
-
-interface Reply {
-  readonly status: number;
-  readonly text: string;
-}
 
 interface SearchReply {
   readonly index: { readonly name: string; readonly generation: string };
@@ -77,7 +70,17 @@ export class ServerTarget implements ReplayTarget {
       const reply = await this.#post('/v1/search', body, signal);
       const refusal = this.#refusal(reply);
       if (refusal !== undefined) {
-        outcomes.push(...part.map(() => ({ ok: false, code: refusal }) as const));
+        const ofQuery = isCodeOfQuery(refusal);
+        if (!ofQuery || part.length === 1) {
+          outcomes.push(...part.map(() => ({ ok: false, code: refusal, ofQuery }) as const));
+          continue;
+        }
+        // One of them, such as a text that is too long, made the server refuse all.
+        for (const query of part) {
+          const alone = await this.search([query], call, { texts, signal });
+          if (alone.index !== '') index = alone.index;
+          outcomes.push(...alone.outcomes);
+        }
         continue;
       }
       const { results, ...head } = this.#parsed(reply) as unknown as SearchReply;
@@ -108,34 +111,11 @@ export class ServerTarget implements ReplayTarget {
   }
 
   async #post(path: string, body: object, signal: AbortSignal | undefined): Promise<Reply> {
-    const { apiKey, attempts = 10, firstWaitMs = 250, maxWaitMs = 30_000 } = this.#options;
-    for (let round = 0; ; round++) {
-      let retryAfter: string | null = null;
-      let reason: string;
-      try {
-        const response = await fetch(`${this.#url}${path}`, {
-          method: 'POST',
-          headers: {
-            'content-type': 'application/json',
-            ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-          },
-          body: JSON.stringify(body),
-          ...(signal === undefined ? {} : { signal }),
-        });
-        const text = await response.text();
-        if (response.status !== 429 && response.status !== 503) return { status: response.status, text };
-        retryAfter = response.headers.get('retry-after');
-        reason = `it answered ${response.status}`;
-      } catch (error) {
-        signal?.throwIfAborted();
-        const { message, cause } = error as Error;
-        reason =
-          cause instanceof Error
-            ? `${message}: ${cause.message || String((cause as NodeJS.ErrnoException).code)}`
-            : message;
-      }
-      if (round + 1 >= attempts) throw this.#failed(`${reason}, also after ${attempts} tries`);
-      await pause(waitMs(round, retryAfter, { firstWaitMs, maxWaitMs }), signal);
+    try {
+      return await repeatedRequest(`${this.#url}${path}`, body, { ...this.#options, signal });
+    } catch (error) {
+      if (!(error instanceof NoReply)) throw error;
+      throw this.#failed(`${error.message}, also after ${error.tries} tries`);
     }
   }
 
@@ -181,9 +161,9 @@ function settingsOf({ bm25, bm25Order, views: _, ...call }: KeyedCall): object {
 }
 
 function outcomeOf(result: SearchReply['results'][number], generation: string): TargetOutcome {
-  if (!result.ok) return { ok: false, code: result.error.code };
+  if (!result.ok) return { ok: false, code: result.error.code, ofQuery: isCodeOfQuery(result.error.code) };
   // Such hits say nothing about the index.
-  if (hasOtherHits(result.perturbed)) return { ok: false, code: 'PERTURBED' };
+  if (hasOtherHits(result.perturbed)) return { ok: false, code: 'PERTURBED', ofQuery: false };
   return { ok: true, generation, hits: result.hits.map(hitOf) };
 }
 

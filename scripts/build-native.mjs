@@ -1,5 +1,6 @@
-// Builds the native engine with make, if its sources changed. npm runs this as the package's install script. A failure is
-// only a warning, because without a compiler the program searches in TypeScript.
+// Builds the native engine with make, if its sources changed. npm runs this as the package's install script: in an installed
+// package it does nothing if a prebuilt binary fits (src/native/prebuilt-addon.ts). A failure is only a warning, because without
+// a compiler the program searches in TypeScript.
 //
 // This does not use node-gyp, which compiles against the headers of one Node.js version; npm's setting `nodedir` or the system
 // may name those of another version. Node-API is the same in every version, and its headers are an npm package.
@@ -28,21 +29,27 @@ export async function compileNativeCore() {
 /** Resolves to undefined if the engine is built, else to the output of the failed build. */
 export async function buildNative() {
   if (nativeIsCurrent()) return undefined;
+  const output = await makeAddon([]);
+  if (output === undefined) writeFileSync(STAMP, digestOfSources());
+  return output;
+}
+
+/** Makes the addon with these variables of the Makefile. Resolves to undefined, or to the output of the failed build. */
+export function makeAddon(variables) {
   const require = createRequire(import.meta.url);
   const headers = [require('node-api-headers').include_dir, dirname(require.resolve('node-addon-api/package.json'))];
   // Relative, because make does not support paths with a space.
   const folders = headers.map((folder) => relative(native, folder)).join(' ');
-  const output = await make(['addon', `NODE_API=${folders}`]);
-  if (output === undefined) writeFileSync(STAMP, digestOfSources());
-  return output;
+  return make(['addon', `NODE_API=${folders}`, ...variables]);
 }
 
 function make(args) {
   return outputOfFailure('make', [`--jobs=${availableParallelism()}`, ...args], { cwd: native, env: process.env });
 }
 
-function digestOfSources() {
-  const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
+/** A digest of the engine's sources and of the machine that they are compiled for. */
+export function digestOfSources(machine = `${process.platform} ${process.arch}`) {
+  const hash = createHash('sha256').update(machine);
   for (const file of sources(native)) hash.update(relative(native, file)).update(readFileSync(file));
   return hash.digest('hex');
 }
@@ -62,9 +69,17 @@ function sources(folder) {
 
 export const NATIVE_MISSING =
   'The native engine could not be built. Searches will run in TypeScript, with the same results but 20 to 1,000 times slower. ' +
-  'Install a C++ compiler and make (Debian: apt-get install g++ make) and run npm run setup.';
+  'Install a C++ compiler and make (Debian: apt-get install g++ make) and run npm run setup, or npm rebuild in an installed package.';
 
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+/** Whether this is an installed package in which a prebuilt binary, or one that was compiled before, can be loaded. */
+async function isUsable() {
+  // In a checkout, the binary has to be that of the present sources.
+  if (existsSync(join(root, 'tsconfig.json'))) return false;
+  const { loadAddon } = await import('../dist/src/native/load-addon.js');
+  return loadAddon().ok;
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href && !(await isUsable())) {
   const failure = await buildNative();
   if (failure !== undefined) process.stderr.write(`${failure}\n${NATIVE_MISSING}\n`);
 }

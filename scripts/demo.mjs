@@ -1,4 +1,4 @@
-// `npm run demo`: sets up the checkout, builds the index of the sample corpus and serves it with a search page.
+// `npm run demo`: sets up the checkout and runs `trawl demo` over indexes/sample.
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,10 +11,6 @@ Installs packages, compiles, builds the index of the sample corpus and serves it
   --port N         port to listen on (default 8000)
   --host ADDRESS   address to listen on (default 127.0.0.1: this machine only)`;
 
-const NEXT = `Questions to try are in corpus/sample/questions.jsonl. An index of your own passages:
-  npx trawl index FILE.jsonl --out indexes/mine
-  npx trawl serve indexes/mine`;
-
 const { values } = readArguments();
 if (values.help) {
   process.stdout.write(`${HELP}\n`);
@@ -22,10 +18,8 @@ if (values.help) {
   await portIsFree(values.port, values.host);
   await setup();
   const { main } = await import('../dist/cli/main.js');
-  const index = join(root, 'indexes', 'sample');
-  const built = await main(['index', join(root, 'corpus', 'sample', 'passages.jsonl'), '--out', index, '--if-changed']);
-  if (built === 0) process.stderr.write(`\n${NEXT}\n\n`);
-  process.exitCode = built === 0 ? await main(['serve', index, '--port', values.port, '--host', values.host]) : built;
+  const out = join(root, 'indexes', 'sample');
+  process.exitCode = await main(['demo', '--out', out, '--port', values.port, '--host', values.host]);
 }
 
 function readArguments() {

@@ -122,6 +122,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/model/',
     'src/embedding/tokenizer/',
     'src/embedding/inference/',
+    'src/embedding/endpoint/endpoint-clients.ts',
   ],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
   // Documents written over HTTP: parsed, checked and stored in a thread of their own.
@@ -289,7 +290,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/',
   ],
   // Ids of questions keep integers of any size.
-  'evaluation/': ['src/errors.ts', 'corpus/parse-json.ts'],
+  'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
+  // Asks any server's questions; a dialect a file.
+  'evaluation/server/': ['src/errors.ts', 'src/client/retry.ts', 'src/passages/exact-numbers.ts'],
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -317,9 +320,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/',
     'src/recording/answer-facts.ts',
     'src/recording/composed-query.ts',
-    'src/client/retry.ts',
     'evaluation/answer-match.ts',
     'evaluation/read-questions.ts',
+    'evaluation/server/repeated-request.ts',
     'records/',
   ],
   'records/': [

@@ -13,7 +13,7 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/baselines.ts': ['baselineFolder'],
   'bench/lucene.ts': ['COMPARED_LUCENE', 'withoutLucene'],
   'hub/select-files.ts': ['matchingFiles'],
-  'src/native/kernel.ts': ['ADDON_PATH'],
+  'src/native/load-addon.ts': ['ADDON_PATH'],
   'bench/embed/embed-case.ts': ['smallestCosine'],
   'bench/serve/search-calls.ts': ['SAME_QUERY_PROBABILITY'],
   'bench/serve/serve-answers.ts': ['sameAnswer'],

@@ -1,7 +1,7 @@
+import { bootstrapInterval, meanOf } from '../evaluation/bootstrap.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import { bug } from '../src/errors.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
-import { bootstrapInterval, meanOf } from './bootstrap.ts';
 import type { RecallEstimator } from './estimate-recall.ts';
 import type { JudgedQuestions } from './judged-questions.ts';
 import type { Pool, PoolSource } from './pool.ts';

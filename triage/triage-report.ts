@@ -1,4 +1,4 @@
-import type { Interval } from './bootstrap.ts';
+import type { Interval } from '../evaluation/bootstrap.ts';
 
 /** A mean over the questions, and how far it depends on which questions were asked (95 %). */
 export interface Estimate extends Interval {

@@ -1,3 +1,4 @@
+import { meanOf } from '../../evaluation/bootstrap.ts';
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -8,7 +9,6 @@ import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
-import { meanOf } from '../../triage/bootstrap.ts';
 import { ESTIMATORS, type Estimator, RecallEstimator, TAIL_SCORES } from '../../triage/estimate-recall.ts';
 import { judgedQuestions } from '../../triage/judged-questions.ts';
 import { type PoolSource, poolOf } from '../../triage/pool.ts';

@@ -94,7 +94,12 @@ export const candidatesAction = defineAction({
     const trajectories = given.records
       ? await openRecords([input!], given.questions, context)
       : await openTrajectoryFile(input!, context.signal);
-    const retrieving = { ...retrieverOptions(given), ...(modes === undefined ? {} : { modes }), onWarning: note };
+    const retrieving = {
+      ...retrieverOptions(given),
+      ...(modes === undefined ? {} : { modes }),
+      signal: context.signal,
+      onWarning: note,
+    };
     const { retriever, close } = await openReranked(folder!, given, retrieving);
     try {
       const { info } = retriever;
@@ -121,10 +126,10 @@ export const candidatesAction = defineAction({
         const counts = await search(trajectories, output, { retriever, ranking }, context);
         await output.finish(counts, { counts });
         report(out, counts, context);
+        return counts.failed > 0 ? EXIT.failed : EXIT.ok;
       } finally {
         await output.close();
       }
-      return EXIT.ok;
     } catch (error) {
       throw resumableIfCancelled(error);
     } finally {
@@ -184,6 +189,7 @@ const DROPPED_BECAUSE: Readonly<Record<DropReason, string>> = {
 };
 
 function report(out: string, counts: CandidateCounts, { options: given, out: print, note }: Context): void {
+  reportFailed(out, counts);
   if (given.json) {
     print(JSON.stringify({ out, report: reportPath(out), k: given.k, ...counts }));
     return;
@@ -204,6 +210,16 @@ function report(out: string, counts: CandidateCounts, { options: given, out: pri
   note(
     `The ids of this index are not its row numbers, which Agentic-R's later steps look up. Give them the passages.jsonl of ` +
       '`trawl agentic-r hand-over`, whose ids are row numbers, instead of the corpus.',
+  );
+}
+
+/** As `trawl search --queries` says it, also with --quiet and --json. */
+function reportFailed(out: string, { failed, failures, rounds }: CandidateCounts): void {
+  if (failed === 0) return;
+  const named = failures.map(({ message }) => `  ${message}\n`).join('');
+  const more = failed > failures.length ? `  and ${formatCount(failed - failures.length)} more\n` : '';
+  process.stderr.write(
+    `${out}: ${formatCount(failed)} of ${formatNumberOf(rounds, 'round')} failed and have no candidates:\n${named}${more}`,
   );
 }
 

@@ -54,7 +54,10 @@ export const handOverAction = defineAction({
       else {
         print(`${join(out, 'rounds.jsonl')}: ${formatNumberOf(counts.rounds, 'round')}`);
         print(`${join(out, 'passages.jsonl')}: ${formatNumberOf(counts.passages, 'passage')}`);
-        const { withoutSubanswer = 0 } = counts;
+        const { withoutCandidates, withoutSubanswer = 0 } = counts;
+        if (withoutCandidates > 0) {
+          note(`Not handed over, because they have no candidates: ${formatNumberOf(withoutCandidates, 'round')}.`);
+        }
         if (withoutSubanswer > 0) note(`${formatCount(withoutSubanswer)} rounds have no sub-answer.`);
       }
       return EXIT.ok;

@@ -42,6 +42,7 @@ export async function openUtilities(
 }
 
 const PROBLEMS: Readonly<Record<RoundProblem, string>> = {
+  'no-candidates': 'without candidates: there is nothing to judge',
   'no-local': 'without local utilities',
   'no-global': 'without global utilities',
   'local-unusable': 'with unusable local utilities',

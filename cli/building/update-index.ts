@@ -13,10 +13,15 @@ import type { OptionValues } from '../../src/options/option-spec.ts';
 import { recordedModel, recordedOverrides } from '../../src/retrieval/open-index-encoder.ts';
 import { EXIT } from '../command.ts';
 import { type ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
+<<<<<<< HEAD
 import { asUsage, givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
 import { buildForecast } from '../speed/build-forecast.ts';
+=======
+import { givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
+>>>>>>> main
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
+import { openedForBuild } from './opened-for-build.ts';
 import { recordedReading } from './recorded-reading.ts';
 import { printPlan, sharedBuildOptions, withProgress } from './run-build.ts';
 
@@ -76,7 +81,7 @@ export async function runUpdate(run: UpdateRun): Promise<number> {
 /** Undefined for an index without vectors. */
 function encoderFor(
   manifest: IndexManifest,
-  { folder, options, given, note }: UpdateRun,
+  { folder, options, given, signal, note }: UpdateRun,
 ): Promise<TextEncoder | undefined> {
   const override = Object.keys(OVERRIDE_OPTIONS).find((name) => given.has(name));
   if (override !== undefined && given.has('model') && isServerUrl(options.model)) {
@@ -84,7 +89,7 @@ function encoderFor(
   }
   const { model } = manifest;
   if (model === null) return Promise.resolve(undefined);
-  return asUsage(
+  return openedForBuild(
     openEncoder(given.has('model') ? options.model : recordedModel([folder], { ...manifest, model }), {
       workers: options.workers,
       device: options.device,
@@ -92,6 +97,7 @@ function encoderFor(
       precision: options.precision ?? model.precision ?? undefined,
       endpoint: endpointOptions(options, { forBuild: true }),
       recorded: model,
+      signal,
       onWarning: note,
       overrides: { ...recordedOverrides(model), ...givenOverrides(options) },
     }),

@@ -71,6 +71,7 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
   const modes = modesOption(options, given);
   const retrieving: OpenRetrieverOptions = {
     ...retrieverOptions(options),
+    signal,
     ...(modes === undefined ? {} : { modes }),
     ...vectorOptions(folder, options),
     batchQueries: BATCH_QUERIES,

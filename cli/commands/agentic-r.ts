@@ -22,9 +22,11 @@ export const agenticRCommand = defineCommand({
     'rounds and their passages for the language models of steps 3-0 to 3-2, which run elsewhere. `check` compares the utilities that ' +
     'came back with the candidates; the exit code is 3 if rounds have to be judged again. `construct` (step 4) makes the rows for ' +
     "Agentic-R's fork of tevatron. docs/agentic-r.md walks through all steps and describes the files.\n\n" +
-    '`candidates` can be stopped at any moment, and the same command resumes it. The other actions start anew.\n\n' +
-    'With --json: candidates prints {"out", "report", "k", "read", "written", "rounds", "dropped", "truncated", "short", "otherIds", ' +
-    '"withoutText"}; hand-over {"out", "rounds", "passages", "withoutSubanswer"}; check {"rounds", "usable", "problems", ' +
+    '`candidates` can be stopped at any moment, and the same command resumes it. The other actions start anew. A round whose own query ' +
+    'cannot be searched (it has no vector, or a server refuses it) has no candidates; `candidates` names such rounds and ends with exit ' +
+    'code 1.\n\n' +
+    'With --json: candidates prints {"out", "report", "k", "read", "written", "rounds", "dropped", "failed", "failures", "truncated", ' +
+    '"short", "otherIds", "withoutText"}; hand-over {"out", "rounds", "passages", "withoutCandidates", "withoutSubanswer"}; check {"rounds", "usable", "problems", ' +
     '"noGlobalByDesign", "historyDiffers", "repeatedRounds", "local", "global", "examples", "open"}; construct {"out", "utilities", ' +
     '"dropped", "rounds", "rows", "unusedPositives", "correctNegatives", "excluded"}.',
   positionals: {
@@ -34,6 +36,7 @@ export const agenticRCommand = defineCommand({
       index: 'For candidates and hand-over: the index directory.',
       file: "For candidates: the trajectories, step 1's intermediate_data.json or JSON lines of the same items. For the others: the candidates.",
     },
+    words: Object.keys(ACTIONS),
     min: 1,
     max: 3,
   },

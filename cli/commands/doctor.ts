@@ -104,6 +104,7 @@ type SearchEngine =
       readonly engine: 'native';
       readonly isa: string;
       readonly threads: number;
+      readonly origin: string;
       readonly instructionSets: readonly InstructionSet[];
     }
   | { readonly engine: 'reference'; readonly reason: string };
@@ -111,8 +112,8 @@ type SearchEngine =
 function searchEngine(): SearchEngine {
   const loaded = loadKernel();
   if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
-  const { isa, threads, instructionSets } = loaded.kernel;
-  return { engine: 'native', isa, threads, instructionSets };
+  const { isa, threads, origin, instructionSets } = loaded.kernel;
+  return { engine: 'native', isa, threads, origin, instructionSets };
 }
 
 function searchLines(search: SearchEngine): string[] {
@@ -123,7 +124,7 @@ function searchLines(search: SearchEngine): string[] {
     ];
   }
   return [
-    `search          native, ${search.isa}, ${formatNumberOf(search.threads, 'thread')}`,
+    `search          native, ${search.origin}, ${search.isa}, ${formatNumberOf(search.threads, 'thread')}`,
     ...search.instructionSets.map(
       ({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`,
     ),

@@ -1,21 +1,21 @@
-import { evaluateRun } from '../../evaluation/evaluate-run.ts';
-import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { readQrels } from '../../evaluation/read-qrels.ts';
-import { answersOf, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { isServerUrl } from '../../src/model-server/server-url.ts';
+import { LineOutput } from '../agentic-r/line-output.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { evalJson, evalText } from '../eval/eval-report.ts';
-import { searchQuestions } from '../eval/search-questions.ts';
+import { compareSystems, hasMeasured } from '../eval/comparison.ts';
+import { comparisonHtml } from '../eval/comparison-html.ts';
+import { comparisonText } from '../eval/comparison-text.ts';
+import { countLine, evalJson, evalText } from '../eval/eval-report.ts';
+import { goldIds, readJudgedQuestions } from '../eval/judged-questions.ts';
+import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
+import { searchSystems } from '../eval/search-systems.ts';
+import { serverLines } from '../eval/server-lines.ts';
+import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
+import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
 import { filterOption } from '../filter-option.ts';
-import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
+import { FURTHER_INDEX_OPTION } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
-import { VIEW_OPTIONS } from '../view-options.ts';
 
 export const evalCommand = defineCommand({
   name: 'eval',
@@ -25,10 +25,21 @@ export const evalCommand = defineCommand({
     'and r_precision are averaged over the judged questions, as trec_eval defines them; all_gold@k is the share of questions ' +
     'whose relevant passages are all among the first k. title_recall@k, title_all_gold@k and title_hit@k are the same for pages, ' +
     'where a question has gold_titles. answer_hit@k: one of the first k passages contains the words of a golden answer; ' +
-    'answer_substring@k: its characters. Where questions have a type, the metrics follow for each type. --run writes a run file ' +
+    'answer_substring@k: its characters. In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
+    'were asked (bootstrap). Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
-    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "byType"?}.',
-  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+    '--url measures a running server in its dialect, with the latency of its answers; failed searches are left out of the metrics and ' +
+    'counted, and the exit code is then 3.\n\n' +
+    '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
+    'the p-value of the paired randomisation test, and the questions that changed.\n\n' +
+    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?}, ' +
+    'or with --compare {"source", "seed", "systems", "comparisons"} (docs/evaluation.md).',
+  positionals: {
+    usage: '[index]',
+    help: { index: 'The index directory; or a TREC run, whose results are measured. Omitted with --url.' },
+    min: 0,
+    max: 1,
+  },
   options: {
     queries: {
       type: 'string',
@@ -38,6 +49,11 @@ export const evalCommand = defineCommand({
         'or the files of FlashRAG, HotpotQA, 2WikiMultihopQA, MuSiQue, KILT, NQ-open, TriviaQA, PopQA, Bamboogle, DPR, TREC topics, and ' +
         'folders of BEIR (docs/evaluation.md). Required.',
     },
+    url: {
+      type: 'string',
+      value: 'URL',
+      help: 'In place of an index: the URL of a running server, of any project whose dialect Trawl knows (--dialect). Measures the latency, too.',
+    },
     index: FURTHER_INDEX_OPTION,
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
     cutoffs: {
@@ -46,20 +62,47 @@ export const evalCommand = defineCommand({
       default: '1,5,10',
       help: 'The values of k. The largest is the number of passages retrieved per question.',
     },
-    'query-form': QUERY_FORM_OPTION,
-    'query-template': QUERY_TEMPLATE_OPTION,
-    ...RANKING_OPTIONS,
-    ...VIEW_OPTIONS,
-    ...RERANK_OPTIONS,
+    compare: {
+      type: 'list',
+      value: '[NAME=]SYSTEM',
+      help: "A system to compare with the first, over the same questions: an index directory, a TREC run, the URL of a server, or the first index with other options. PLACE?option=value&option=value sets options of a search for this system alone, such as '?mode=bm25' or 'int8=indexes/wiki?precision=int8'. Repeat the option for several.",
+    },
+    by: {
+      type: 'string',
+      value: 'METRIC',
+      help: 'With --compare: the metric by which the questions that changed are chosen, such as ndcg@10. Default: recall, else title_recall, else answer_hit, at the largest cutoff.',
+    },
+    examples: {
+      type: 'integer',
+      min: 0,
+      max: 10_000,
+      default: 5,
+      help: 'With --compare: number of changed questions shown for each system, with the passages of both side by side.',
+    },
+    html: {
+      type: 'string',
+      value: 'FILE',
+      help: 'With --compare: also write the report as an HTML page, which loads nothing. An existing file is replaced.',
+    },
+    ...SYSTEM_OPTIONS,
+    seed: {
+      type: 'integer',
+      min: 0,
+      max: 2 ** 31 - 1,
+      default: 1,
+      help: 'Seed of the random draws of intervals and p-values.',
+    },
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
     tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
-    ...RETRIEVER_OPTIONS,
   },
   examples: [
     'trawl eval indexes/sample --queries corpus/sample/questions.jsonl',
     'trawl eval indexes/wiki18 --queries questions.jsonl --mode bm25 --k1 1.2 --b 0.75',
     'trawl eval indexes/wiki18 --queries questions.jsonl --mode hybrid --hybrid-weights dense=0.4,bm25=0.6',
     'trawl eval indexes/sample --queries corpus/sample/sub-queries.jsonl --query-form question-and-query --json',
+    "trawl eval indexes/wiki18 --queries questions.jsonl --compare '?mode=bm25' --compare '?mode=hybrid' --html report.html",
+    'trawl eval --url http://127.0.0.1:8000 --dialect search-r1 --queries questions.jsonl --concurrency 16',
+    'trawl eval old=indexes/wiki18 --queries questions.jsonl --compare new=indexes/wiki18-new --compare pyserini=run.txt',
   ],
   async run({ options, positionals, given, signal, out, note }) {
     if (options.queries === undefined) {
@@ -67,64 +110,112 @@ export const evalCommand = defineCommand({
     }
     const cutoffs = parseCutoffs(options.cutoffs);
     filterOption(options.filter);
-    const { questions, judgements: own, source } = await readQuestionSet(options.queries);
-    const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
+    const specs = systemsOf(positionals[0], options, given);
+    const comparing = specs.length > 1;
+    checkCompareOptions(given, comparing);
+    const set = await readJudgedQuestions(options.queries, options.qrels);
+    const { questions, judgements } = set;
     const forRun = options.run !== undefined;
     if (forRun) {
       checkTrecField('tag', options.tag);
       for (const { id } of questions) checkTrecField('query id', id);
     }
-    const modes = modesOption(options, given);
-    checkRerankOptions(options, given);
-    checkEndpointOptions(options.model, given);
-    const retrieving = { ...retrieverOptions(options), ...(modes === undefined ? {} : { modes }), onWarning: note };
-    const { retriever, close } = await openReranked(positionals[0]!, options, retrieving, options.index);
+    const page = options.html === undefined ? undefined : await LineOutput.create(options.html, true);
     try {
-      const run = await searchQuestions(retriever, questions, {
-        form: options['query-form'],
-        k: Math.max(...cutoffs),
-        ranking: {
-          ...rankingOf(options, retriever.info, Math.max(...cutoffs)),
-          ...templateOf(options['query-template']),
-        },
+      const searched = await searchSystems(specs, {
+        asked: { questions, k: Math.max(...cutoffs), gold: goldIds(set), signal, note },
+        further: options.index,
         forRun,
-        signal,
       });
-      const evaluation = evaluateRun({
-        queryIds: questions.map(({ id }) => id),
-        run,
-        judgements,
-        titleJudgements: titleJudgementsOf(questions),
-        answers: answersOf(questions),
-        cutoffs,
-      });
+      const measured = searched.map((system) => measureSystem(system, { questions, judgements, cutoffs }));
+      const [{ system, evaluation }] = measured as [MeasuredSystem];
+      if (options.run !== undefined)
+        await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
-      if (options.run !== undefined) {
-        await writeOutputFile(options.run, formatTrecRun(run, { tag: options.tag }));
-      }
-      out(options.json ? evalJson(evaluation, { types, source }) : evalText(evaluation, { types, source }));
-      const asked = new Set(questions.map(({ id }) => id));
-      const unasked = [...judgements.keys()].filter((id) => !asked.has(id));
-      if (unasked.length > 0)
-        note(
-          `${unasked.length} of ${judgements.size} judged queries are not in ${options.queries}, such as ${JSON.stringify(unasked[0])}; ` +
-            'their judgements are not used.',
+      const context = { types, source: set.source, seed: options.seed };
+      if (comparing) {
+        const { by, examples } = options;
+        const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
+        const counts = countLine(evaluation, set.source);
+        const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
+        await page?.write(comparisonHtml(report, counts));
+        await page?.publish();
+        out(options.json ? JSON.stringify(report) : comparisonText(report, counts, width));
+        if (options.html !== undefined) note(`${options.html}: the report as a page`);
+      } else {
+        const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
+        out(
+          options.json
+            ? JSON.stringify({ ...evalJson(evaluation, context), ...server })
+            : [...serverLines(system), evalText(evaluation, context)].join('\n'),
         );
-      if (evaluation.judged === 0 && evaluation.titleJudged === 0 && evaluation.answerable === 0) {
+      }
+      for (const text of [...set.notes, ...measured.flatMap(({ notes }) => notes)]) note(text);
+      if (!measured.some((each) => hasMeasured(each.evaluation))) {
         note(
           'No question has judgements or answers, so nothing was measured. Pass --qrels, or add gold_ids, gold_titles or golden_answers to the questions.',
         );
         return EXIT.failed;
       }
-      if (evaluation.judged > 0 && Object.values(evaluation.means).every((mean) => mean === 0)) {
-        note('No search found a judged passage. Check that the judgements use the ids of this index.');
+      for (const { system, evaluation } of measured) {
+        if (evaluation.judged === 0 || Object.values(evaluation.means).some((mean) => mean !== 0)) continue;
+        note(
+          `${comparing ? `${system.name}: ` : ''}No search found a judged passage. Check that the judgements use the ids of this index.`,
+        );
       }
-      return EXIT.ok;
+      return searched.some(({ failed }) => failed.size > 0) ? EXIT.problems : EXIT.ok;
     } finally {
-      await close();
+      await page?.discard();
     }
   },
 });
+
+/** The systems to measure, the one of the command line first. */
+function systemsOf(
+  index: string | undefined,
+  options: SystemOptions & { readonly url: string | undefined; readonly compare: readonly string[] },
+  given: ReadonlySet<string>,
+): SystemSpec[] {
+  const { url, compare } = options;
+  if ((index === undefined) === (url === undefined))
+    throw new TrawlError(
+      'USAGE',
+      `Expected either an index or --url URL; ${url === undefined ? 'neither is given' : 'compare both with --compare URL'}.`,
+    );
+  if (url !== undefined && !isServerUrl(url))
+    throw new TrawlError(
+      'USAGE',
+      `--url is ${JSON.stringify(url)}; expected the URL of a server, such as http://127.0.0.1:8000.`,
+    );
+  const first = parseSystem((index ?? url)!, { place: undefined, options, given });
+  const specs = [first, ...compare.map((text) => parseSystem(text, { place: first.place, options, given }))];
+  for (const [i, { name }] of specs.entries()) {
+    if (specs.findIndex((other) => other.name === name) < i)
+      throw new TrawlError(
+        'USAGE',
+        `Two systems have the name ${name}. Choose another name for one: --compare NAME=${compare[i - 1]}.`,
+      );
+  }
+  const useless = [...given].find(
+    (option) => option in SYSTEM_OPTIONS && specs.every(({ kind }) => UNUSED_OPTIONS[kind].includes(option)),
+  );
+  if (useless === undefined) return specs;
+  const kinds = [
+    ...new Set(specs.map(({ kind }) => ({ index: 'an index', run: 'a run file', server: 'a server' })[kind])),
+  ];
+  throw new TrawlError('USAGE', `--${useless} has no effect with ${kinds.join(' and ')}.`);
+}
+
+function checkCompareOptions(given: ReadonlySet<string>, comparing: boolean): void {
+  const useless = (comparing ? ['run', 'tag'] : ['html', 'by', 'examples']).find((name) => given.has(name));
+  if (useless === undefined) return;
+  throw new TrawlError(
+    'USAGE',
+    comparing
+      ? `--${useless} has no effect with --compare: write the run of each system by itself.`
+      : `--${useless} has no effect without --compare SYSTEM.`,
+  );
+}
 
 function parseCutoffs(text: string): number[] {
   const cutoffs = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));

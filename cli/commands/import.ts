@@ -9,11 +9,12 @@ import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';
 import { COLUMN_OPTIONS } from '../building/column-options.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
+import { openedForBuild } from '../building/opened-for-build.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand } from '../command.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
-import { asUsage, folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model/model-options.ts';
+import { folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model/model-options.ts';
 
 export const importCommand = defineCommand({
   name: 'import',
@@ -93,12 +94,13 @@ export const importCommand = defineCommand({
     checkEndpointOptions(model, given);
     const endpoint = endpointOptions(options, { forBuild: true });
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
-      asUsage(
+      openedForBuild(
         openEncoder(model, {
           workers,
           precision,
           overrides: { ...overrides, ...changed },
           endpoint,
+          signal: context.signal,
           onWarning: context.note,
         }),
       );

@@ -15,13 +15,13 @@ import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/buil
 import { jsonFacts } from '../building/build-summary.ts';
 import { COLUMN_OPTIONS } from '../building/column-options.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
+import { openedForBuild } from '../building/opened-for-build.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { runUpdate } from '../building/update-index.ts';
 import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
-  asUsage,
   DEVICE_OPTION,
   folderOfPath,
   modelOverrides,
@@ -111,7 +111,7 @@ export const indexCommand = defineCommand({
   ],
   resumable: true,
   async run(context) {
-    const { options, positionals, given, out, note } = context;
+    const { options, positionals, given, signal, out, note } = context;
     const folder = required(options.out);
     const reading = corpusOptions(options);
     const fromFiles = options['from-embeddings'].length > 0;
@@ -128,7 +128,7 @@ export const indexCommand = defineCommand({
     const overrides = modelOverrides(options);
     const endpoint = endpointOptions(options, { forBuild: true });
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
-      asUsage(
+      openedForBuild(
         openEncoder(options.model, {
           workers: options.workers,
           device: options.device,
@@ -136,6 +136,7 @@ export const indexCommand = defineCommand({
           precision: options.precision,
           overrides: { ...overrides, ...changed },
           endpoint,
+          signal,
           onWarning: note,
         }),
       );

@@ -56,6 +56,7 @@ export const mcpCommand = defineCommand({
     // Assistants wait only a short time for the handshake, so the index opens in the background.
     const retrieving = {
       ...retrieverOptions(options),
+      signal,
       ...(options.mode === undefined ? {} : { modes: [options.mode] }),
       cutTokenizer: options['cut-tokenizer'],
       onWarning: note,

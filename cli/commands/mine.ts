@@ -71,6 +71,7 @@ export const mineCommand = defineCommand({
     const { 'num-negatives': count, 'range-max': depth, 'query-form': form } = options;
     const retrieving = {
       ...retrieverOptions(options),
+      signal,
       ...(modes === undefined || options['also-bm25'] ? {} : { modes }),
       onWarning: note,
     };

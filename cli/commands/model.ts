@@ -53,6 +53,7 @@ export const modelCommand = defineCommand({
       source: 'For add: a folder (beginning with ./ or /, or existing) or organisation/name[@revision].',
       model: 'For show, verify and remove: a name in models/ or the path of a model folder.',
     },
+    words: ACTIONS,
     min: 1,
     max: 2,
   },

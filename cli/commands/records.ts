@@ -85,6 +85,7 @@ export const recordsCommand = defineCommand({
   positionals: {
     usage: '<action> <file…>',
     help: { action: 'stats, cat, merge or redact.', file: 'Files of --record.' },
+    words: ACTIONS,
     min: 2,
     max: 1000,
   },

@@ -227,7 +227,7 @@ interface OpenTarget {
 /** Options that a running server has settled. */
 const OF_INDEX: readonly string[] = [...Object.keys(RETRIEVER_OPTIONS), ...Object.keys(RERANK_OPTIONS)];
 
-async function openTarget({ options, given, note }: Context, against: string): Promise<OpenTarget> {
+async function openTarget({ options, given, signal, note }: Context, against: string): Promise<OpenTarget> {
   const isUrl = /^https?:\/\//.test(against);
   const filter = filterOption(options.filter);
   const changes = {
@@ -249,7 +249,7 @@ async function openTarget({ options, given, note }: Context, against: string): P
   if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
   checkRerankOptions(options, given);
   checkEndpointOptions(options.model, given);
-  const retrieving = { ...retrieverOptions(options), onWarning: note };
+  const retrieving = { ...retrieverOptions(options), signal, onWarning: note };
   const { retriever, close } = await openReranked(
     against,
     { ...options, views: undefined, view: undefined },

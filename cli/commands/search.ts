@@ -87,6 +87,7 @@ export const searchCommand = defineCommand({
     if (isBulk) return searchQueries(folder!, context);
     const retrieving = {
       ...retrieverOptions(context.options),
+      signal: context.signal,
       ...(modes === undefined ? {} : { modes }),
       onWarning: context.note,
     };

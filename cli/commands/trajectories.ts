@@ -28,6 +28,7 @@ export const trajectoriesCommand = defineCommand({
       'file…':
         "Trajectories as Agentic-R's step 1 writes them (intermediate_data.json), or JSON lines of the same items.",
     },
+    words: ['report'],
     min: 2,
     max: Number.POSITIVE_INFINITY,
   },

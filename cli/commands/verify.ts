@@ -66,7 +66,8 @@ export const verifyCommand = defineCommand({
         sample: options.sample,
         largestDistance: distance === undefined ? undefined : numberFrom('sample-distance', distance, { max: 2 }),
         requireEncoder: options['require-model'],
-        openEncoder: (folder, manifest) => openIndexEncoder(folder, manifest, { ...encoderOptions, onWarning: note }),
+        openEncoder: (folder, manifest) =>
+          openIndexEncoder(folder, manifest, { ...encoderOptions, signal, onWarning: note }),
         onProgress: ({ step, doneBytes, totalBytes }) =>
           progress.update({
             step,

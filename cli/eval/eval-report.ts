@@ -1,17 +1,21 @@
-import { type Evaluation, type Metrics, meansByGroup } from '../../evaluation/evaluate-run.ts';
+import { type Evaluation, type Metrics, meansOf, metricsByGroup } from '../../evaluation/evaluate-run.ts';
+import { type MetricIntervals, metricIntervals } from '../../evaluation/metric-intervals.ts';
 
 export interface EvalContext {
   /** The format of the questions, for people. */
   readonly source: string;
   /** Question id → type, for the questions that have one. */
   readonly types: ReadonlyMap<string, string>;
+  /** Of the draws of the intervals. */
+  readonly seed: number;
 }
 
 /** The report of `trawl eval --json`. */
-export function evalJson(evaluation: Evaluation, { source, types }: EvalContext): string {
+export function evalJson(evaluation: Evaluation, context: EvalContext): object {
   const { queries, judged, unjudged, titleJudged, answerable, means, perQuery } = evaluation;
-  const groups = meansByGroup(perQuery, (id) => types.get(id));
-  return JSON.stringify({
+  const { source, seed } = context;
+  const groups = groupsOf(evaluation, context);
+  return {
     source,
     queries,
     judged,
@@ -19,39 +23,59 @@ export function evalJson(evaluation: Evaluation, { source, types }: EvalContext)
     titleJudged,
     answerable,
     metrics: means,
-    ...(groups.size === 0
+    intervals: metricIntervals(perQuery.values(), seed),
+    seed,
+    ...(groups.length === 0
       ? {}
       : {
           byType: Object.fromEntries(
-            Array.from(groups, ([type, group]) => [type, { queries: group.queries, metrics: group.means }]),
+            groups.map(({ type, queries, means, intervals }) => [type, { queries, metrics: means, intervals }]),
           ),
         }),
-  });
+  };
 }
 
 /** The report of `trawl eval` in a terminal: a table of metrics by cutoff, then one for each type of question. */
-export function evalText(evaluation: Evaluation, { source, types }: EvalContext): string {
-  const { queries, judged, unjudged, titleJudged, answerable, means, perQuery } = evaluation;
-  const counts = [
+export function evalText(evaluation: Evaluation, context: EvalContext): string {
+  const { means, perQuery } = evaluation;
+  return [
+    countLine(evaluation, context.source),
+    ...metricTable(means, metricIntervals(perQuery.values(), context.seed)),
+    ...groupsOf(evaluation, context).flatMap(({ type, queries, means, intervals }) => [
+      '',
+      `${type}: ${queries === 1 ? '1 query' : `${queries} queries`}`,
+      ...metricTable(means, intervals),
+    ]),
+  ].join('\n');
+}
+
+/** How many questions there are, and what is known of them. */
+export function countLine(
+  { queries, judged, unjudged, titleJudged, answerable }: Omit<Evaluation, 'means' | 'perQuery'>,
+  source: string,
+): string {
+  return [
     `queries ${queries} (${source})`,
     `judged ${judged}${unjudged > 0 && judged > 0 ? ` (${unjudged} without judgements skipped)` : ''}`,
     ...(titleJudged > 0 ? [`judged by page ${titleJudged}`] : []),
     `with answers ${answerable}`,
-  ];
-  const groups = meansByGroup(perQuery, (id) => types.get(id));
-  return [
-    counts.join(', '),
-    ...metricTable(means),
-    ...Array.from(groups, ([type, group]) => [
-      '',
-      `${type}: ${group.queries === 1 ? '1 query' : `${group.queries} queries`}`,
-      ...metricTable(group.means),
-    ]).flat(),
-  ].join('\n');
+  ].join(', ');
 }
 
-/** Metrics with a cutoff, a row each with a column for each cutoff; then those of the whole ranking. */
-function metricTable(means: Metrics): string[] {
+function groupsOf({ perQuery }: Evaluation, { types, seed }: EvalContext) {
+  return Array.from(
+    metricsByGroup(perQuery, (id) => types.get(id)),
+    ([type, members]) => ({
+      type,
+      queries: members.length,
+      means: meansOf(members),
+      intervals: metricIntervals(members, seed),
+    }),
+  );
+}
+
+/** Metrics with a cutoff, a row each with a column for each cutoff; then those of the whole ranking. With the intervals of the means. */
+function metricTable(means: Metrics, intervals: MetricIntervals): string[] {
   const names = Object.keys(means).map((name) => {
     const [metric, cutoff] = name.split('@');
     return { metric: metric!, cutoff };
@@ -63,7 +87,8 @@ function metricTable(means: Metrics): string[] {
   const rows = [...new Set(names.map(({ metric }) => metric))];
   const width = Math.max(...rows.map((metric) => metric.length));
   const line = (first: string, cells: readonly string[]) =>
-    [first.padEnd(width), ...cells.map((cell) => cell.padStart(6))].join('  ').trimEnd();
+    [first.padEnd(width), ...cells.map((cell) => cell.padEnd(CELL_WIDTH))].join('  ').trimEnd();
+  const cell = (name: string): string => (name in means ? valueAndInterval(means[name]!, intervals[name]) : '');
   return [
     line(
       '',
@@ -73,9 +98,17 @@ function metricTable(means: Metrics): string[] {
       atCutoffs.has(metric)
         ? line(
             metric,
-            cutoffs.map((cutoff) => means[`${metric}@${cutoff}`]?.toFixed(4) ?? ''),
+            cutoffs.map((cutoff) => cell(`${metric}@${cutoff}`)),
           )
-        : line(metric, [means[metric]!.toFixed(4)]),
+        : line(metric, [cell(metric)]),
     ),
   ];
+}
+
+/** `0.7412 [0.712, 0.769]`. */
+const CELL_WIDTH = 21;
+
+function valueAndInterval(value: number, interval: MetricIntervals[string] | undefined): string {
+  const limits = interval === undefined ? '' : ` [${interval.low.toFixed(3)}, ${interval.high.toFixed(3)}]`;
+  return `${value.toFixed(4)}${limits}`;
 }

@@ -91,6 +91,7 @@ async function indexStep(
     shareWeights: shareWeights(options['share-weights']),
     precision: model!.precision,
     overrides: model!.overrides as ModelOverrides,
+    onWarning: note,
   });
   try {
     // A run was killed before it recorded this step, or jobs built the shards and `trawl merge` joined them.

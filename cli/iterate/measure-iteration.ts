@@ -7,18 +7,17 @@ import { questionFiles, readQuestionSet } from '../../evaluation/question-set.ts
 import { readQrels } from '../../evaluation/read-qrels.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import type { Measures } from '../../iteration/records.ts';
-import { compareLists } from '../../replay/compared-query.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
 import { DEFAULT_PERSISTENCE, type RankedList } from '../../replay/rank-biased-overlap.ts';
 import { replayRecords } from '../../replay/replay-records.ts';
-import { ReplaySummary, type SummaryValues } from '../../replay/replay-summary.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { searchQuestions } from '../eval/search-questions.ts';
-import { formatCount } from '../format.ts';
+import { formatCount, formatNumberOf } from '../format.ts';
 import { type QueryForm, queryOf } from '../query-form.ts';
+import { changesOf, comparedAnswers } from './changed-answers.ts';
 
 /** Cutoffs of the metrics beside that of `--recall-k`. */
 const CUTOFFS = [1, 5, 10];
@@ -146,10 +145,22 @@ export class IterationMeasurement {
   }
 
   async #evaluate(retriever: Retriever): Promise<Asked> {
-    const { form, recallK, changedK, signal } = this.#options;
+    const { form, recallK, changedK, note, signal } = this.#options;
     const cutoffs = [...new Set([...CUTOFFS, recallK])].sort((a, b) => a - b);
     const k = Math.max(...cutoffs, changedK);
-    const run = await searchQuestions(retriever, this.#questions, { form, k, ranking: {}, forRun: false, signal });
+    const failed: string[] = [];
+    const run = await searchQuestions(retriever, this.#questions, {
+      form,
+      k,
+      ranking: {},
+      forRun: false,
+      onFailed: (id, error) => failed.push(`${id}: ${error.message}`),
+      signal,
+    });
+    if (failed.length > 0) {
+      const count = formatNumberOf(failed.length, 'held-out question');
+      note(`${count} cannot be searched in ${retriever.info.index} and find nothing there. The first: ${failed[0]}`);
+    }
     const evaluation = evaluateRun({
       queryIds: this.#questions.map(({ id }) => id),
       run,
@@ -184,24 +195,4 @@ interface Asked {
   readonly generation: string;
   readonly evaluation: Evaluation;
   readonly lists: ReadonlyMap<string, RankedList>;
-}
-
-/** Compares the answers to equal questions as `trawl replay` compares recorded ones. */
-function comparedAnswers(
-  before: ReadonlyMap<string, RankedList>,
-  now: ReadonlyMap<string, RankedList>,
-  k: number,
-): SummaryValues {
-  const summary = new ReplaySummary([k]);
-  for (const [id, list] of before) {
-    const lists = { before: list, now: now.get(id)! };
-    const compared = compareLists(lists, { cutoffs: [k], k: [k, k], p: DEFAULT_PERSISTENCE });
-    summary.add({ turn: null, ...compared, gold: null, answer: null });
-  }
-  return summary.values;
-}
-
-function changesOf({ overlap, rbo }: SummaryValues): Omit<Measures['answers'], 'of'> {
-  const { k, mean, queries, same } = overlap[0]!;
-  return { k, queries, changed: queries - same, replaced: mean === null ? null : 1 - mean, rbo };
 }

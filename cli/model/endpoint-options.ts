@@ -12,7 +12,7 @@ export const ENDPOINT_OPTIONS = {
   'endpoint-api': {
     type: 'choice',
     choices: EMBEDDING_APIS,
-    help: `${WITH_URL} the request format, openai (/v1/embeddings) or tei (/embed of text-embeddings-inference). Default: found out by a trial request, openai first.`,
+    help: `${WITH_URL} the request format, openai (/v1/embeddings) or tei (/embed of text-embeddings-inference). Default: that of the index, else found out by a trial request: tei first for text-embeddings-inference, else openai.`,
   },
   'endpoint-model': {
     type: 'string',
@@ -43,7 +43,7 @@ export const ENDPOINT_OPTIONS = {
     min: 1,
     max: 2048,
     default: 32,
-    help: `${WITH_URL} most texts of a request, and never more than the endpoint says that it takes.`,
+    help: `${WITH_URL} most texts of a request, and never more than the endpoint says that it takes, nor than 256 in a build.`,
   },
   'endpoint-batch-tokens': {
     type: 'integer',

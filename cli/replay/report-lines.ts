@@ -12,7 +12,7 @@ const REASONS: Readonly<Record<keyof ReplayReport['notCompared'], string>> = {
   perturbed: 'whose hits the server had changed on purpose (--perturb)',
   rerankFailed: 'whose reranking failed',
   unknown: 'with settings that this version does not know',
-  otherIds: 'with ids that the other index does not have',
+  otherIds: 'of a generation none of whose ids the other index has',
   withoutIds: 'with passages without an id',
 };
 
@@ -34,13 +34,16 @@ function generations(all: readonly string[]): string {
   return all.length === 0 ? '(none)' : all.map((each) => (each === '' ? '(none)' : printable(each))).join(', ');
 }
 
-function leftOut({ notCompared, failed, answersUnknown }: ReplayReport): string[] {
+function leftOut({ notCompared, failed, failedQueries, answersUnknown }: ReplayReport): string[] {
   const reasons = Object.entries(REASONS).flatMap(([reason, text]) => {
     const count = notCompared[reason as keyof typeof notCompared];
     return count === 0 ? [] : [`not compared: ${formatCount(count)} ${text}`];
   });
   const refused = Object.entries(failed).map(
-    ([code, count]) => `not compared: ${formatCount(count)} that fail now [${code}]`,
+    ([code, count]) => `not compared: ${formatCount(count)} whose search is refused now [${code}]`,
+  );
+  const failing = Object.entries(failedQueries).map(
+    ([code, count]) => `compared with an empty list: ${formatCount(count)} that fail now [${code}]`,
   );
   const unknown =
     answersUnknown === 0
@@ -48,7 +51,7 @@ function leftOut({ notCompared, failed, answersUnknown }: ReplayReport): string[
       : [
           `answers: ${formatCount(answersUnknown)} ${answersUnknown === 1 ? 'query' : 'queries'} left out, as texts of recorded passages are unknown`,
         ];
-  return [...reasons, ...refused, ...unknown];
+  return [...reasons, ...refused, ...failing, ...unknown];
 }
 
 /** One line per turn and one for all. */

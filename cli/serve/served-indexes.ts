@@ -91,6 +91,8 @@ export function indexOpener(
   },
 ): OpenIndex {
   const encoderPools = options.encoderPools ?? new EncoderPools();
+  const start = performance.now();
+  const opened = new Set<string>();
   return async (name, { folder, model }, report): Promise<Retriever> => {
     if (model !== undefined && isServerUrl(model) && model !== options.model) {
       throw new TrawlError(
@@ -109,12 +111,17 @@ export function indexOpener(
           report({ stage: 'reading', doing: `reading the index: ${percent(done, total)}`, done, total }),
       });
     }
+    // A reload asks the endpoint again; it may have been started with another model.
+    const answersSince = opened.has(name) ? undefined : start;
+    opened.add(name);
     if (reranker !== undefined) report({ stage: 'loading', doing: 'loading the reranker' });
     return openRetriever(folder, {
       ...options,
       views: views?.definitions ?? [],
       reranker: await reranker?.get(),
       encoderPools,
+      answersSince,
+      signal,
       ...(model === undefined ? {} : { model }),
       name,
       onProgress: (doing, stage) => report({ stage, doing }),

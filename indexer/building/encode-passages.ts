@@ -11,7 +11,7 @@ import type { PassageFile } from '../../src/passages/passage-file.ts';
  * even if the encoder's vectors depend on the batch.
  */
 export const BATCH_PASSAGES = 256;
-/** Enough to keep all workers busy while a batch is written; bounds memory. An encoder behind HTTP may want more (`busyTexts`). */
+/** Enough to keep all workers busy while a batch is written; bounds memory. An encoder behind HTTP may want more. */
 const BATCHES_IN_FLIGHT = 4;
 
 export interface EncodedBatch {
@@ -40,7 +40,7 @@ export async function encodePassages(
   encoder: TextEncoder,
   { onBatch, signal }: { onBatch: (batch: EncodedBatch) => Promise<void>; signal: AbortSignal | undefined },
 ): Promise<void> {
-  const most = Math.max(BATCHES_IN_FLIGHT, Math.ceil((encoder.busyTexts ?? 0) / BATCH_PASSAGES));
+  const most = Math.max(BATCHES_IN_FLIGHT, encoder.busyCalls?.(BATCH_PASSAGES) ?? 0);
   const inFlight: Batch[] = [];
   const dropAll = (): void => {
     for (const { stop } of inFlight) stop.abort(signal?.reason);

@@ -47,7 +47,7 @@ export function encoderOfIndex(model: ModelIdentity | null, encoder: TextEncoder
     encode: (inputs, options) => encoder.encode(inputs, options),
     close: () => encoder.close(),
     check: async (signal) => encoder.check?.(signal),
-    ...(encoder.busyTexts === undefined ? {} : { busyTexts: encoder.busyTexts }),
+    busyCalls: (texts) => encoder.busyCalls?.(texts) ?? 0,
   };
 }
 

@@ -33,6 +33,8 @@ export interface RunOptions {
    * that this process may use.
    */
   readonly shareWeights?: boolean | undefined;
+  /** Called with a warning about an endpoint, or about the memory of a device. */
+  readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
 export interface OpenEncoderOptions extends RunOptions {
@@ -44,24 +46,34 @@ export interface OpenEncoderOptions extends RunOptions {
    * used. Default: float16, float32 on CUDA; none on the CPU.
    */
   readonly preferredPrecisions?: readonly Precision[] | undefined;
-  /** Pools that share workers and weights between encoders of the same model. Default: a separate pool. */
+  /** Pools that share workers and weights, or an endpoint's client, between encoders of the same model. Default: a separate pool. */
   readonly pools?: EncoderPools | undefined;
   /** For a model that is given by a URL. */
   readonly endpoint?: EndpointOptions | undefined;
   /** For a model that is given by a URL: the model of the index, whose prefixes and settings it takes instead of `overrides`. */
   readonly recorded?: ModelIdentity | undefined;
-  /** Called with a warning about an endpoint. */
-  readonly onWarning?: ((warning: string) => void) | undefined;
+  /** For a model that is given by a URL: see `OpenEndpointOptions`. */
+  readonly answersSince?: number | undefined;
+  /** For a model that is given by a URL: aborting ends the opening with CANCELLED. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Opens an encoder by its name in `models/`, by its folder, or by the URL of an endpoint. Call `close` when done. Errors:
- * MODEL_NOT_FOUND, MODEL_INVALID, CONFIG_INVALID, DEVICE_UNAVAILABLE, ENDPOINT_FAILED.
+ * MODEL_NOT_FOUND, MODEL_INVALID, CONFIG_INVALID, DEVICE_UNAVAILABLE, ENDPOINT_FAILED, CANCELLED.
  */
 export async function openEncoder(nameOrFolder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
   if (isServerUrl(nameOrFolder)) {
-    const { endpoint, overrides, recorded, onWarning } = options;
-    return openEndpoint(nameOrFolder, { ...endpoint, overrides, recorded, onWarning });
+    const { endpoint, overrides, recorded, answersSince, signal, onWarning, pools } = options;
+    return openEndpoint(nameOrFolder, {
+      ...endpoint,
+      overrides,
+      recorded,
+      answersSince,
+      signal,
+      onWarning,
+      clients: pools?.endpoints,
+    });
   }
   const devices = parseDevice(options.device ?? 'cpu');
   const preferred = options.preferredPrecisions ?? (devices === null ? [] : (['float16', 'float32'] as const));
@@ -86,7 +98,8 @@ export async function poolOptions(
   const workers = cudaDevices?.length ?? options.workers ?? availableCores();
   const canShare = cudaDevices === null && model.externalData.length > 0;
   const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));
-  return { model, workers, cudaDevices, shareWeights, trialAtStart: options.trialAtStart ?? false };
+  const { trialAtStart = false, onWarning } = options;
+  return { model, workers, cudaDevices, shareWeights, trialAtStart, onWarning };
 }
 
 async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {

@@ -147,8 +147,8 @@ export interface TextEncoder {
   /** Why every text fails; undefined while the encoder works. */
   readonly failure: TrawlError | undefined;
   readonly load: EncoderLoad;
-  /** Texts at a time that keep it busy; undefined: about a thousand. */
-  readonly busyTexts?: number;
+  /** Calls of `texts` texts each that keep it busy at a time; undefined: a few calls of hundreds of texts. */
+  busyCalls?(texts: number): number;
   /**
    * Finds out whether the encoder is still the one of the beginning. Undefined: it cannot change.
    *

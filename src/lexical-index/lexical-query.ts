@@ -89,6 +89,8 @@ export interface RowsQuery extends Boosted {
   readonly rows: RowBitmap;
   /** A finite score of at least 0 for each row of the set, in the order of the rows. Default: 1 each. */
   readonly scores?: Float32Array | undefined;
+  /** With scores: the rows among which the set was found, as by the filter of a knn; no search needs them. Default: all. */
+  readonly among?: RowBitmap | undefined;
 }
 
 /** The terms of `terms` that must match, at least 0; may be more than there are. */

@@ -1,9 +1,6 @@
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
 import type { ColumnType } from '../filter/column.ts';
 import type { Metric } from '../metric.ts';
 import { environmentVariable } from '../options/resolve-options.ts';
-import { packageRoot } from '../package-root.ts';
 import { availableCores } from '../system/cores.ts';
 import type {
   Addon,
@@ -20,12 +17,10 @@ import type {
 } from './addon.ts';
 import type { NativeColumn, NativeRowTest } from './column-functions.ts';
 import { LexicalKernel } from './lexical-kernel.ts';
+import { type AddonOrigin, loadAddon } from './load-addon.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
 export type { CheckedRows, InstructionSet, NativeRows } from './addon.ts';
-
-/** Where scripts/build-native.mjs puts the addon. */
-export const ADDON_PATH = join(packageRoot, 'native', 'build', 'addon', 'trawl.node');
 
 /** The native engine. Wraps the addon and translates its errors to `TrawlError`s. */
 export class Kernel {
@@ -33,12 +28,14 @@ export class Kernel {
   readonly isa: string;
   /** The lexical half of the engine. */
   readonly lexical: LexicalKernel;
+  readonly origin: AddonOrigin;
   readonly #addon: Addon;
   readonly #calls: NativeCalls;
 
   /** @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have. */
-  constructor(addon: Addon) {
+  constructor(addon: Addon, origin: AddonOrigin = 'compiled here') {
     this.#addon = addon;
+    this.origin = origin;
     this.#calls = new NativeCalls(addon);
     this.lexical = new LexicalKernel(addon, this.#calls);
     this.isa = translate(() => addon.selectIsa(environmentVariable('TRAWL_ISA') ?? ''));
@@ -181,7 +178,8 @@ export type LoadedKernel =
 let loaded: LoadedKernel | undefined;
 
 /**
- * Loads the native engine once. If it cannot be used, for example because there was no compiler, searches run in TypeScript.
+ * Loads the native engine once. If it cannot be used, because no prebuilt binary fits and there was no compiler, searches run in
+ * TypeScript.
  *
  * @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have.
  */
@@ -191,12 +189,6 @@ export function loadKernel(): LoadedKernel {
 }
 
 function load(): LoadedKernel {
-  let addon: Addon;
-  try {
-    addon = createRequire(import.meta.url)(ADDON_PATH) as Addon;
-  } catch (error) {
-    const [reason = ''] = (error as Error).message.split('\n');
-    return { ok: false, reason };
-  }
-  return { ok: true, kernel: new Kernel(addon) };
+  const loaded = loadAddon();
+  return loaded.ok ? { ok: true, kernel: new Kernel(loaded.addon, loaded.origin) } : loaded;
 }

@@ -36,13 +36,13 @@ export interface PerturbingOptions {
  * A retriever for one request whose searches are perturbed. It stands around the cache, whose answers stay unperturbed, and around the
  * views and the filter of the request, which distractors do not leave. Look-ups by id, scores of given passages, vectors and reranked
  * texts are not searches and pass unchanged.
+ *
+ * It keeps nothing between two calls, because a request may have several searches at a time. A deeper search names the call that it
+ * continues.
  */
 export class PerturbingRetriever extends PassingRetriever {
   readonly #request: RequestPerturbation;
   readonly #options: PerturbingOptions;
-  #passed: Promise<number> | undefined;
-  /** The questions of the last call that was no deeper search: a deeper one has some of its queries. */
-  #asked: readonly AskedQuestion[] = [];
 
   constructor(inner: Retriever, request: RequestPerturbation, options: PerturbingOptions = {}) {
     super(inner);
@@ -51,12 +51,11 @@ export class PerturbingRetriever extends PassingRetriever {
   }
 
   override async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    const texts = call.queries.map((query) => textsOf(inputOf(query)));
-    // The deeper searches of a request belong to its first.
-    this.#passed ??= this.#request.pass(texts, call.signal);
+    // A deeper search has passed with the call that it continues.
+    const first = call.continues?.call ?? call;
+    const delayMs = await this.#request.pass(textsIn(first), first.signal);
     const asked = this.#askedIn(call);
-    const delayMs = await this.#passed;
-    const changes = texts.map((each, i) => this.#changeOf(each, asked[i]));
+    const changes = textsIn(call).map((each, i) => this.#changeOf(each, asked[i]));
     const found = await retrieveWithoutGold(
       this.inner,
       call,
@@ -106,10 +105,10 @@ export class PerturbingRetriever extends PassingRetriever {
   }
 
   /** The question of each query, found by position: equal queries may have different ones. */
-  #askedIn({ queries, asked, positions }: RetrieveCall): readonly AskedQuestion[] {
-    if (positions !== undefined) return positions.map((i) => this.#asked[i] ?? {});
-    this.#asked = this.#request.asked(queries.length).map((ofRequest, i) => ({ ...ofRequest, ...asked?.[i] }));
-    return this.#asked;
+  #askedIn(call: RetrieveCall): readonly AskedQuestion[] {
+    const { call: first, positions } = call.continues ?? { call, positions: undefined };
+    const asked = this.#request.asked(first.queries.length).map((named, i) => ({ ...named, ...first.asked?.[i] }));
+    return positions === undefined ? asked : positions.map((i) => asked[i] ?? {});
   }
 
   #changeOf(texts: Texts, asked: AskedQuestion | undefined): Change {
@@ -157,6 +156,10 @@ function stated(outcome: QueryOutcome, delayMs: number): QueryOutcome {
     perturbed,
     certificate: hasOtherHits(perturbed) ? { ...certificate, exact: false } : certificate,
   };
+}
+
+function textsIn({ queries }: RetrieveCall): readonly Texts[] {
+  return queries.map((query) => textsOf(inputOf(query)));
 }
 
 function textsOf(input: EncoderInput): Texts {

@@ -57,11 +57,12 @@ export async function retrieveDeepening(
 }
 
 /** The parts of a call that are one per query, for some of its queries. */
-function deeperCall({ asked, ...call }: RetrieveCall, unfinished: readonly number[]): RetrieveCall {
+function deeperCall(first: RetrieveCall, unfinished: readonly number[]): RetrieveCall {
+  const { asked, continues = { call: first, positions: first.queries.map((_, i) => i) }, ...call } = first;
   return {
     ...call,
     ...(asked === undefined ? {} : { asked: unfinished.map((i) => asked[i]!) }),
-    positions: unfinished.map((i) => call.positions?.[i] ?? i),
+    continues: { call: continues.call, positions: unfinished.map((i) => continues.positions[i]!) },
   };
 }
 

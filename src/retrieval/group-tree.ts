@@ -25,9 +25,10 @@ export function treeOfMember(query: LexicalQuery, member: GroupMember): LexicalQ
 function rowsOfMember(query: RowsQuery, { firstRow, retriever }: GroupMember): RowsQuery {
   const rows = query.rows.slice(firstRow, retriever.info.rows);
   if (query.scores === undefined) return { ...query, rows };
+  const among = query.among?.slice(firstRow, retriever.info.rows);
   // Scores are in the order of the rows, so those of one index are next to each other.
   const first = query.rows.slice(0, firstRow).count();
-  return { ...query, rows, scores: query.scores.slice(first, first + rows.count()) };
+  return { ...query, rows, among, scores: query.scores.slice(first, first + rows.count()) };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { untilAborted } from '../abort.ts';
 import { embedProbes, storedProbes } from '../embedding/endpoint/embed-probes.ts';
 import type { EndpointOptions } from '../embedding/endpoint/endpoint-options.ts';
 import { changedEndpoint } from '../embedding/endpoint/endpoint-watch.ts';
@@ -33,6 +34,10 @@ export interface IndexEncoderOptions {
   readonly encoderPools?: EncoderPools;
   /** For a URL as `model`. */
   readonly endpoint?: EndpointOptions | undefined;
+  /** For a URL as `model`: see `OpenEndpointOptions`. */
+  readonly answersSince?: number | undefined;
+  /** Aborting ends the opening of an endpoint with CANCELLED. */
+  readonly signal?: AbortSignal | undefined;
   /**
    * For a URL as `model` and an index of a model folder, which has no probes: embeds passages of the index again and compares them with
    * their vectors. Resolves to the largest relative distance and whether all are near enough. Without it such an index is refused.
@@ -51,7 +56,7 @@ export type CheckStored = (
  * Opens the encoder of an index. Prefixes, pooling and token limits come from the manifest, and the encoder must have the weights
  * that the index was built with; an endpoint must give the recorded vectors. `folders`: the index's path as given and, if that is a symbolic link, its target.
  *
- * @throws TrawlError NOT_SUPPORTED for an index without vectors, MODEL_NOT_FOUND, MODEL_INVALID, MODEL_MISMATCH, ENDPOINT_FAILED or DEVICE_UNAVAILABLE; nothing stays open then.
+ * @throws TrawlError NOT_SUPPORTED for an index without vectors, MODEL_NOT_FOUND, MODEL_INVALID, MODEL_MISMATCH, ENDPOINT_FAILED, DEVICE_UNAVAILABLE or CANCELLED; nothing stays open then.
  */
 export async function openIndexEncoder(
   folders: string | readonly string[],
@@ -70,6 +75,8 @@ export async function openIndexEncoder(
     pools: options.encoderPools,
     endpoint: options.endpoint,
     recorded: model,
+    answersSince: options.answersSince,
+    signal: options.signal,
     onWarning: options.onWarning,
   });
   try {
@@ -77,7 +84,7 @@ export async function openIndexEncoder(
     const remark =
       model.endpoint === undefined && encoder.identity.endpoint === undefined
         ? checkSameModel(model, encoder.identity, { precisionAsked })
-        : await checkVectors([folders].flat()[0]!, model, encoder, options);
+        : await untilAborted(checkVectors([folders].flat()[0]!, model, encoder, options), options.signal);
     if (remark !== null) options.onWarning?.(remark);
     return encoder;
   } catch (error) {

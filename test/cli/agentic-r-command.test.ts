@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -116,6 +119,49 @@ test('candidates, hand-over, check and construct give rows whose passages are in
     ...['construct', candidates, ...files, '--out', rows, '--overwrite', '--exclude-correct', '--group-size', '19'],
   );
   assert.match(text.stdout, /24 rows of 24 rounds[\s\S]*excluded: 24 negatives, em 1/);
+});
+
+test('candidates goes on behind a query that a server refuses, names it, and ends with exit code 1', async (t) => {
+  let isDown = false;
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request) body += String(part);
+    const { query, texts } = JSON.parse(body) as { query: string; texts: string[] };
+    const isFailing = isDown && query === 'a river';
+    if (isFailing || query === 'refused') response.writeHead(isFailing ? 500 : 422).end();
+    else response.end(JSON.stringify(texts.map((text, i) => ({ index: i, score: text.length / 1000 }))));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const [file, out] = [join(folder, 'refused.json'), join(folder, 'refused-candidates.json')];
+  const searches = ['a bridge', 'refused', 'a river'].map((query) => ({ query, searchedText: query }));
+  await writeFile(file, JSON.stringify([step1Item({ id: 'x', searches })]));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const reranking = ['--rerank', url, '--rerank-api', 'tei', '--rerank-depth', '30'];
+  const args = ['candidates', index, file, '--out', out, '--json', ...reranking];
+  isDown = true;
+  const stopped = await agenticR(...args);
+  assert.equal(stopped.code, 1);
+  assert.match(stopped.stderr, /refused\.json, item 1, search 3: .*status 500.* The same command resumes there\./);
+  isDown = false;
+  const made = await agenticR(...args);
+  assert.equal(made.code, 1, made.stderr);
+  const named =
+    /refused-candidates\.json: 1 of 3 rounds failed and have no candidates:\n {2}\S*refused\.json, item 1, search 2: .*422/;
+  assert.match(made.stderr, named);
+  const counts = JSON.parse(made.stdout) as { rounds: number; failed: number; failures: { code: string }[] };
+  assert.deepEqual([counts.rounds, counts.failed, counts.failures[0]!.code], [3, 1, 'RERANK_REFUSED']);
+  const [{ trajectory }] = JSON.parse(await readFile(out, 'utf8')) as [Item];
+  assert.deepEqual(
+    trajectory.map(({ candidate_passage_ids: rows }) => rows.length),
+    [20, 0, 20],
+  );
+  const report = JSON.parse(await readFile(`${out}.report.json`, 'utf8')) as { counts: { failed: number } };
+  assert.equal(report.counts.failed, 1);
+  const over = await agenticR('hand-over', index, out, '--out', join(folder, 'refused-hand-over'));
+  assert.equal(over.code, 0, over.stderr);
+  assert.match(over.stderr, /Not handed over, because they have no candidates: 1 round\./);
 });
 
 test('candidates are the hits of the searched text, the sub-query or question and query', async () => {

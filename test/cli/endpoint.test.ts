@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { EXIT } from '../../cli/command.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { embeddingServer } from '../helpers/embedding-server.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import {
+  endOf,
   fileFolder,
   jsonOf,
   postJson,
@@ -15,6 +17,7 @@ import {
   SAMPLE_PASSAGES,
   sampleIndex,
   serveIndex,
+  spawnTrawl,
 } from './run-trawl.ts';
 
 interface Report {
@@ -329,6 +332,34 @@ test('the key comes from a file or the environment, and is in no output and no f
   writeFileSync(join(cwd, 'empty'), '\n');
   const empty = await runTrawl([...args, '--endpoint-key-file', 'empty'], { cwd });
   assert.match(empty.stderr, /has no key.*CONFIG_INVALID/s);
+});
+
+test('a signal ends a command while the endpoint is opened', async (t) => {
+  let asked = (): void => undefined;
+  const silent = await embeddingServer(t, {
+    answer() {
+      asked();
+      return true;
+    },
+  });
+  const cwd = await tempFolder(t);
+  const build = ['index', SAMPLE_PASSAGES, '--out', 'made'];
+  for (const [args, signal, code, message] of [
+    [build, 'SIGINT', EXIT.interrupted, /Stopped before the encoder was open\. Run the same command again\./],
+    [build, 'SIGTERM', EXIT.resumable, /Stopped before the encoder was open\. Run the same command again\./],
+    [['search', remote, QUERY], 'SIGINT', EXIT.interrupted, /^trawl: Interrupted\. \[CANCELLED\]\n$/],
+    [['serve', remote, '--port', '0'], 'SIGTERM', EXIT.ok, /stopping before the start was complete/],
+  ] as const) {
+    const wasAsked = new Promise<void>((resolve) => (asked = resolve));
+    const child = spawnTrawl([...args, '--model', silent.url], { cwd });
+    const ended = endOf(child);
+    await wasAsked;
+    child.kill(signal);
+    const { code: found, stderr } = await ended;
+    assert.equal(found, code, `${args[0]} ${signal}: ${stderr}`);
+    assert.match(stderr, message);
+  }
+  assert.equal(existsSync(join(cwd, 'made')), false);
 });
 
 test('options without effect end the command with the reason', async () => {

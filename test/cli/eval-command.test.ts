@@ -13,6 +13,8 @@ interface EvalReport {
   readonly titleJudged: number;
   readonly answerable: number;
   readonly metrics: Readonly<Record<string, number>>;
+  readonly intervals: Readonly<Record<string, { readonly low: number; readonly high: number }>>;
+  readonly seed: number;
 }
 
 const cwd = await fileFolder();
@@ -46,7 +48,7 @@ const EVAL = ['eval', 'ix', '--queries', 'questions.jsonl'];
 test('the metrics of a small case equal those computed by hand', async () => {
   const report = jsonOf<EvalReport>(await runTrawl([...EVAL, '--cutoffs', '2,1', '--json'], { cwd }));
   assert.deepEqual(
-    { ...report, metrics: 0 },
+    { ...report, metrics: 0, intervals: 0 },
     {
       source: 'questions with ids, JSON lines',
       queries: 4,
@@ -55,6 +57,8 @@ test('the metrics of a small case equal those computed by hand', async () => {
       titleJudged: 0,
       answerable: 2,
       metrics: 0,
+      intervals: 0,
+      seed: 1,
     },
   );
   // q1: its only passage is first. q2: one of its two is first, the other is not in the index. q3: its only one is not either.
@@ -88,7 +92,10 @@ test('the metrics of a small case equal those computed by hand', async () => {
 
 test('the text report has the same figures with four decimals', async () => {
   const { stdout } = await runTrawl([...EVAL, '--cutoffs', '1,2'], { cwd });
-  const [counts, ...rows] = stdout.trimEnd().split('\n');
+  const [counts, ...rows] = stdout
+    .trimEnd()
+    .replaceAll(/ \[[^\]]+\]/g, '')
+    .split('\n');
   assert.equal(
     counts,
     'queries 4 (questions with ids, JSON lines), judged 3 (1 without judgements skipped), with answers 2',
@@ -108,6 +115,24 @@ test('the text report has the same figures with four decimals', async () => {
       ['answer_substring', '0.5000', '0.5000'],
     ],
   );
+});
+
+test('each mean has its interval, which repeats with its seed', async () => {
+  const asked = [...EVAL, '--cutoffs', '1', '--json'];
+  const report = jsonOf<EvalReport>(await runTrawl(asked, { cwd }));
+  const { metrics, intervals } = report;
+  assert.deepEqual(Object.keys(intervals), Object.keys(metrics));
+  for (const [name, { low, high }] of Object.entries(intervals)) {
+    assert.ok(0 <= low && low <= metrics[name]! && metrics[name]! <= high && high <= 1, name);
+  }
+  // Of three questions with 1, 0.5 and 0, all three draws are the first with a probability of 1 / 27, more than 2.5 %.
+  assert.deepEqual(intervals['recall@1'], { low: 0, high: 1 });
+  assert.deepEqual(jsonOf<EvalReport>(await runTrawl(asked, { cwd })), report);
+  const { stdout } = await runTrawl([...EVAL, '--cutoffs', '1'], { cwd });
+  assert.match(stdout, /^recall +0\.5000 \[0\.000, 1\.000\]$/m);
+  write('one.jsonl', [{ id: 'q1', question: 'The cat sat on the mat.', gold_ids: ['p0'] }]);
+  const one = await runTrawl(['eval', 'ix', '--queries', 'one.jsonl', '--cutoffs', '1'], { cwd });
+  assert.match(one.stdout, /^recall +1\.0000$/m);
 });
 
 test('questions with gold titles are judged by page, and questions with types get a table for each', async () => {

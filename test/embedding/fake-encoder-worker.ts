@@ -5,11 +5,12 @@ import type { SerializedError } from '../../src/errors.ts';
 /**
  * A worker thread for tests of the encoder pool. Every value of a text's vector is the text's length. When it counts tokens,
  * each character is one; an encoded text reports one token. The text "die" exits the thread, "throw" throws in it, "fail"
- * reports that this text failed, and "sleep <ms>" takes that long.
+ * reports that this text failed, "sleep <ms>" takes that long, and after "full" batches have half as many tokens.
  */
 const port = parentPort!;
-const { model } = workerData as WorkerSetup;
+const { model, device } = workerData as WorkerSetup;
 const dimension = model.identity.dimension;
+let { batchTokens } = device;
 
 port.on('message', async (message: ToWorker) => {
   if (message.type === 'close') {
@@ -28,6 +29,7 @@ port.on('message', async (message: ToWorker) => {
   for (const [index, input] of inputs.entries()) {
     const text = typeof input === 'string' ? input : input.query;
     if (text === 'die') process.exit(3);
+    if (text === 'full' && batchTokens !== null) batchTokens /= 2;
     if (text === 'throw') throw new Error('thrown in the worker');
     if (text === 'fail') failures.push({ index, error: { code: 'ENCODING_FAILED', message: 'failed', details: {} } });
     else vectors.fill(text.length, index * dimension, (index + 1) * dimension);
@@ -41,6 +43,7 @@ port.on('message', async (message: ToWorker) => {
     truncations: new Uint8Array(inputs.length),
     failures,
     canGroup: null,
+    batchTokens,
     elapsedMs: performance.now() - started,
   } satisfies EncodedChunk;
   port.postMessage(chunk);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { evaluateRun, meansByGroup } from '../../evaluation/evaluate-run.ts';
+import { evaluateRun, meansOf, metricsByGroup } from '../../evaluation/evaluate-run.ts';
 import { titleKey } from '../../evaluation/page-title.ts';
 import { failsWith } from './evaluation-dir.ts';
 
@@ -102,9 +102,9 @@ test('titles that differ in accents are different pages', () => {
 
 test('means by group leave out queries without a group', () => {
   const { perQuery } = evaluateRun({ queryIds: ['q1', 'q2', 'q4'], run, judgements, cutoffs: [1] });
-  const groups = meansByGroup(perQuery, (id) => (id === 'q4' ? undefined : id === 'q1' ? 'bridge' : 'comparison'));
+  const groups = metricsByGroup(perQuery, (id) => (id === 'q4' ? undefined : id === 'q1' ? 'bridge' : 'comparison'));
   assert.deepEqual(
-    Array.from(groups, ([group, { queries, means }]) => [group, queries, means['recall@1']]),
+    Array.from(groups, ([group, members]) => [group, members.length, meansOf(members)['recall@1']]),
     [
       ['bridge', 1, 1],
       ['comparison', 1, 0],

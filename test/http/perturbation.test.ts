@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { recordedCall } from '../../replay/recorded-call.ts';
 import type { Column } from '../../src/filter/column.ts';
+import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
@@ -16,7 +17,14 @@ import type { RecordedRequest, RecordedSearch } from '../../src/recording/record
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { parseRecord } from '../records/parse-record.ts';
 import { build, errorOf, eventually, getFrom, type Posted, postTo, serve } from './build.ts';
-import { articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch/elasticsearch-server.ts';
+import {
+  articleIndex,
+  ask,
+  elasticsearch,
+  type Json,
+  vectorIndex,
+  withoutWords,
+} from './elasticsearch/elasticsearch-server.ts';
 
 const DOCUMENTS = Array.from({ length: 400 }, (_, i) =>
   JSON.stringify({ id: `p-${i}`, title: `T ${i}`, text: `Text ${i}.` }),
@@ -333,6 +341,35 @@ test('the result of a tool of an assistant says what was done, also where a repl
   assert.equal(fetched.headers['x-trawl-perturbed'], undefined);
 });
 
+test('the calls of a batch of an assistant are perturbed as each alone', async (t) => {
+  const app = build(t, retriever(), {
+    mcp: { hosts: [], tools: 'trawl' },
+    ...perturbs({ distractors: 0.5, delay: 0.5, fail: 0.3 }, { seed: 2 }),
+  });
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const call = (id: number) => {
+    const params = { name: 'search', arguments: { query: `query ${id}`, k: 3 } };
+    return { jsonrpc: '2.0', id, method: 'tools/call', params };
+  };
+  interface Answer {
+    readonly id: number;
+    readonly result: object;
+  }
+  const ids = Array.from({ length: 12 }, (_, i) => i);
+  const batch = (await postTo(app, '/mcp', ids.map(call), headers)).json as Answer[];
+  assert.equal(batch.length, ids.length);
+  for (const { id, result } of batch) {
+    // The next number of a request that failed gets another draw, so each is asked at another server.
+    const other = build(t, retriever(), {
+      mcp: { hosts: [], tools: 'trawl' },
+      ...perturbs({ distractors: 0.5, delay: 0.5, fail: 0.3 }, { seed: 2 }),
+    });
+    assert.deepEqual((await postTo(other, '/mcp', call(id), headers)).json, { jsonrpc: '2.0', id, result });
+  }
+  const failed = batch.filter(({ result }) => (result as { isError?: boolean }).isError === true).length;
+  assert.ok(failed > 0 && failed < ids.length, `${failed} of ${ids.length} failed`);
+});
+
 const ARTICLES = Array.from({ length: 40 }, (_, i) => ({
   id: `a-${i}`,
   title: `Article ${i}`,
@@ -416,6 +453,87 @@ test("distractors in Elasticsearch's searches keep the order of scores and of so
       numbers.every((number) => number < 10),
       JSON.stringify(filtered),
     );
+  }
+});
+
+test("distractors in Elasticsearch's searches by vectors stay within the filter of the knn, wherever it stands", {
+  skip: withoutWords,
+}, async (t) => {
+  const { retriever: index, vectors } = await vectorIndex(t, ARTICLES, { metric: 'cosine', columns: COLUMNS });
+  const app = elasticsearch(t, index, perturbs({ distractors: 1 }, { distractors: 3 }));
+  const range = (from: number, to: number) => ({ range: { number: { gte: from, lt: to } } });
+  const knn = (i: number, filter?: object) => {
+    const of = { field: 'vector', query_vector: [...vectors[i]!], k: 2, num_candidates: 10 };
+    return filter === undefined ? of : { ...of, filter };
+  };
+  const words = { match: { text: 'bridge' } };
+  const low = range(0, 10);
+  const bodies: readonly (readonly [object, (number: number) => boolean])[] = [
+    [{ knn: knn(3, low) }, (number) => number < 10],
+    [{ knn: [knn(3, range(0, 6)), knn(30, [range(30, 40), range(20, 36)])] }, (n) => n < 6 || (n >= 30 && n < 36)],
+    [{ query: { knn: knn(3, low) } }, (number) => number < 10],
+    [{ query: { bool: { must: [{ knn: knn(3, low) }] } } }, (number) => number < 10],
+    [
+      { query: { bool: { should: [{ knn: knn(3, low) }, { knn: knn(35, range(33, 40)) }] } } },
+      (n) => n < 10 || n >= 33,
+    ],
+    [{ query: { dis_max: { queries: [{ knn: knn(3, low) }] } } }, (number) => number < 10],
+    [{ knn: knn(3, low), query: { bool: { must: [words], filter: [range(5, 12)] } } }, (number) => number < 12],
+    [
+      {
+        query: {
+          bool: {
+            should: [{ bool: { must: [words], filter: [low] } }, { bool: { must: [words], filter: [range(8, 12)] } }],
+          },
+        },
+      },
+      (number) => number < 12,
+    ],
+    [
+      {
+        query: {
+          bool: {
+            should: [{ bool: { must: [words], filter: [low] } }, { bool: { must: [words], filter: [range(2, 20)] } }],
+            minimum_should_match: 2,
+          },
+        },
+      },
+      (number) => number >= 2 && number < 10,
+    ],
+  ];
+  for (const [body, passes] of bodies) {
+    const { json, headers, text } = await ask(app, 'POST', '/wiki_en/_search', { ...body, size: 6 });
+    assert.equal(headers['x-trawl-perturbed'], 'distractors;0', text);
+    const numbers = hitsOf(json).map(({ _id }) => Number(_id.slice(2)));
+    assert.ok(numbers.length > 3 && numbers.every(passes), `${JSON.stringify(body).slice(0, 300)}: ${numbers}`);
+  }
+  // Without a filter any passage may be one, also beside words that have a filter.
+  const free = { knn: knn(3), query: { bool: { must: [words], filter: [low] } } };
+  const drawn = hitsOf((await ask(app, 'POST', '/wiki_en/_search', { ...free, size: 20 })).json);
+  assert.ok(drawn.some(({ _id }) => Number(_id.slice(2)) >= 10));
+});
+
+test('distractors of /v1/search stay within the filters of the request and of the address', {
+  skip: withoutWords,
+}, async (t) => {
+  const { retriever: index } = await vectorIndex(t, ARTICLES, { metric: 'cosine', columns: COLUMNS });
+  const least = parseFilterExpression('number >= 4');
+  const app = build(t, index, { ...perturbs({ distractors: 1 }, { distractors: 3 }), filter: least });
+  for (const mode of ['dense', 'bm25']) {
+    for (const question of ['river', 'bridge 7', 'article 30', 'a', 'b']) {
+      const body = { queries: [question], k: 5, mode, filter: 'number < 12' };
+      const { json, text } = await postTo(app, '/v1/search', body);
+      const [result] = (json as { results: readonly { hits: readonly { id: string; distractor?: true }[] }[] }).results;
+      const numbers = result!.hits.map(({ id }) => Number(id.slice(2)));
+      assert.ok(
+        result!.hits.some(({ distractor }) => distractor),
+        text,
+      );
+      assert.ok(
+        numbers.every((number) => number >= 4 && number < 12),
+        `${mode} ${question}: ${numbers}`,
+      );
+    }
   }
 });
 

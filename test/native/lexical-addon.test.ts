@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import type { Addon } from '../../src/native/addon.ts';
-import { ADDON_PATH, loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { ADDON_PATH } from '../../src/native/load-addon.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeLexical } from '../lexical-index/lexical-files.ts';
 

@@ -11,7 +11,8 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 /** From the version in which every used field is stable (podFailurePolicy, backoffLimitPerIndex). */
 const VERSIONS = ['1.33', '1.34', '1.35', '1.36', '1.37'];
 const FOLDER = join(packageRoot, 'deploy', 'kubernetes');
-const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'));
+// kustomization.yaml is for kubectl, not for the API.
+const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml');
 
 interface Container {
   readonly name: string;
@@ -67,6 +68,7 @@ test('every manifest is valid for each version of the API', { skip: withoutPeers
   );
   assert.deepEqual(manifests.map(({ document }) => document.kind).sort(), [
     'Deployment',
+    'HorizontalPodAutoscaler',
     'Job',
     'Job',
     'Job',
@@ -123,6 +125,24 @@ test('the manifests agree with each other', { skip: withoutPeers() }, () => {
   const labels = deployment!.spec.template.metadata.labels;
   assert.deepEqual(byKind('Service')[0]!.spec.selector, labels);
   assert.equal(new Set(containers.map(({ image }) => image)).size, 1);
+});
+
+test('the autoscaler scales the server by a metric that the server has', { skip: withoutPeers() }, () => {
+  const text = readFileSync(join(FOLDER, 'autoscale.yaml'), 'utf8');
+  const [, metric] = /metric: \{ name: (\w+) \}/.exec(text)!;
+  assert.ok(readFileSync(join(packageRoot, 'docs', 'operations.md'), 'utf8').includes(`\`${metric}{`), metric);
+  const scaled = manifests.find(({ document }) => document.kind === 'HorizontalPodAutoscaler')!.document as unknown as {
+    spec: { scaleTargetRef: { name: string } };
+  };
+  const deployment = manifests.find(({ document }) => document.kind === 'Deployment')!.document;
+  assert.equal(scaled.spec.scaleTargetRef.name, deployment.metadata.name);
+});
+
+test('the kustomization names files that are there', () => {
+  const text = readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8');
+  const named = [...text.matchAll(/^ {2}- (\S+\.yaml)$/gm)].map(([, name]) => name!);
+  assert.deepEqual(named.sort(), ['autoscale.yaml', 'serve.yaml', 'volume.yaml']);
+  for (const name of named) assert.ok(FILES.includes(name));
 });
 
 test('containers run unprivileged with resource limits, and write only to the volume and /tmp', {

@@ -306,8 +306,9 @@ test('the requests of a batch fail together, and a request whose later searches 
   await assert.rejects(answers(ranking(), failing, QUERIES), trawlError('PERTURBED'));
   const delaying = perturbation({ delay: 1 }, { delayMs: 1 });
   const retriever = requested(ranking(), delaying);
-  const first = await retriever.retrieve({ queries: ['a', 'b'], k: 2 });
-  const deeper = await retriever.retrieve({ queries: ['b'], k: 8, positions: [1] });
+  const call = { queries: ['a', 'b'], k: 2 };
+  const first = await retriever.retrieve(call);
+  const deeper = await retriever.retrieve({ queries: ['b'], k: 8, continues: { call, positions: [1] } });
   for (const outcome of [...first.outcomes, ...deeper.outcomes]) {
     assert.ok(outcome.ok);
     assert.deepEqual(outcome.perturbed, { delayMs: 1 });
@@ -368,6 +369,43 @@ test('equal queries with different questions lose the gold passages of their own
     deep.outcomes.map((outcome) => outcome.ok && outcome.hits.length),
     [4, 16, 16],
   );
+});
+
+test('searches that a request has at a time are perturbed as each alone, each with its own questions', async () => {
+  const gold: GoldPassages = {
+    of:
+      ({ questionId }) =>
+      (document) =>
+        Number(documentFields(document).id!.slice(2)) % 5 === Number(questionId),
+  };
+  const rates = { 'drop-gold': 1, distractors: 0.5, delay: 0.5, fail: 0.3 };
+  const of = () => {
+    const options = {
+      perturbation: perturbation(rates, { seed: 11, delayMs: 1 }, gold),
+      caller: '',
+      asked: (queries: number) => Array.from({ length: queries }, () => ({ questionId: 'none' })),
+      onPerturbed: () => undefined,
+    };
+    return new PerturbingRetriever(ranking(), new RequestPerturbation(options));
+  };
+  const search = async (retriever: Retriever, i: number): Promise<unknown> => {
+    const call = { queries: [`a ${i}`, `b ${i}`], k: 4, asked: [{ questionId: `${i % 5}` }, { questionId: '4' }] };
+    let searches = 0;
+    const needMore = async (): Promise<number[]> => (searches++ === 0 ? [1] : []);
+    try {
+      const { outcomes } = await retrieveDeepening(retriever, call, { maxK: 16, needMore });
+      return outcomes.map((outcome) => (outcome.ok ? [rowsOf(outcome), outcome.perturbed] : outcome.error.code));
+    } catch (error) {
+      return (error as TrawlError).code;
+    }
+  };
+  const searches = Array.from({ length: 40 }, (_, i) => i);
+  const alone: unknown[] = [];
+  for (const i of searches) alone.push(await search(of(), i));
+  const request = of();
+  assert.deepEqual(await Promise.all(searches.map((i) => search(request, i))), alone);
+  const failed = alone.filter((found) => found === 'PERTURBED').length;
+  assert.ok(failed > 0 && failed < 40, `${failed} of 40 failed`);
 });
 
 test('a passage is looked at once per query, however often it is searched deeper, and other work runs in between', async () => {

@@ -9,6 +9,7 @@ import { GoldQuestions } from '../../replay/gold-questions.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
 import { type ReplayOptions, type ReplayReport, replayRecords } from '../../replay/replay-records.ts';
 import { ServerTarget } from '../../replay/server-target.ts';
+import { type ErrorCode, TrawlError } from '../../src/errors.ts';
 import { Perturbation } from '../../src/perturbation/perturbation.ts';
 import { perturbationSettings } from '../../src/perturbation/settings.ts';
 import { jsonOf, runTrawl } from '../cli/run-trawl.ts';
@@ -36,14 +37,22 @@ function line(fields: object): string {
   return `${JSON.stringify({ ...basic, place: 0, query: 'q', k: 3, rows: [], scores: [], ids: [], ...fields })}\n`;
 }
 
+interface LettersOptions {
+  readonly generation?: string;
+  readonly documents?: readonly string[];
+  /** The error of the query "bad". Default: it is searched. */
+  readonly fails?: ErrorCode;
+}
+
 /** A retriever that finds the passages with the letters of the query, in their order. */
-function letters(options: { generation?: string; documents?: readonly string[] } = {}): FakeRetriever {
-  const { documents = DOCUMENTS, generation = 'new' } = options;
+function letters({ documents = DOCUMENTS, generation = 'new', fails }: LettersOptions = {}): FakeRetriever {
   return new FakeRetriever({
     documents,
     generation,
     outcome(input) {
       const text = typeof input === 'string' ? input : input.query;
+      if (fails !== undefined && text === 'bad')
+        return { ok: false, error: new TrawlError(fails, 'It has no vector.') };
       const rows = [...text].map((letter) => 'abcd'.indexOf(letter)).filter((row) => row >= 0);
       const hits = rows.map((row, i) => ({ row, score: 1 - i / 10, document: documents[row]! }));
       return {
@@ -205,8 +214,8 @@ test('what cannot be compared is counted by its reason', async (t) => {
     line({ query: 'ab', ...found('cx'), perturbed: { delayMs: 5 } }),
     line({ ...found('a'), indexes: ['one'] }),
     line({ ...found('a'), mode: 'sparse' }),
-    // The other index numbers its passages in another way.
-    line({ query: 'ab', ...found('xyz') }),
+    // An index with other ids.
+    line({ query: 'ab', ...found('xyz'), generation: 'foreign' }),
     // It has some of them, so nothing in common is a difference.
     line({ query: 'ab', ...found('cx') }),
   ]);
@@ -223,6 +232,59 @@ test('what cannot be compared is counted by its reason', async (t) => {
     withoutIds: 0,
   });
   assert.deepEqual([report.all.queries, report.all.rbo], [2, 0]);
+});
+
+test('passages that are gone are differences, unless the other index has no id of their generation', async (t) => {
+  const records = [
+    line({ query: 'ab', ...found('xyz'), generation: 'one', turn: 1 }),
+    line({ query: 'ab', ...found('xy'), generation: 'two', turn: 1 }),
+    // Of generation one, the index has d, although it does not find it.
+    line({ query: 'ab', ...found('dxy'), generation: 'one', turn: 2 }),
+    line({ query: 'ab', ...found('abz'), generation: 'three', turn: 2 }),
+  ];
+  for (const lines of [records, [...records].reverse()]) {
+    const report = await replay(t, lines);
+    assert.deepEqual([report.all.queries, report.notCompared.otherIds], [3, 1]);
+    assert.deepEqual(report.all.overlap[0], { k: 1, mean: 1 / 3, queries: 3, same: 1 });
+    assert.deepEqual(
+      report.turns.map(({ turn, queries, identical }) => [turn, queries, identical]),
+      [
+        [1, 1, 0],
+        [2, 2, 0],
+      ],
+    );
+    assert.deepEqual(report.differences.map(({ rbo }) => rbo === 0).sort(), [false, true, true]);
+  }
+});
+
+test('a query that fails now by itself has nothing in common with its recorded list, and loses its gold passages', async (t) => {
+  const failing = (fails: ErrorCode) => new IndexTarget(letters({ fails }));
+  const gold = new GoldQuestions([{ id: 'q1', question: 'Q', goldIds: ['a', 'b'], goldenAnswers: ['text of a'] }]);
+  const lines = [
+    line({ query: 'bad', ...found('abc'), questionId: 'q1' }),
+    line({ query: 'ab', ...found('ab'), questionId: 'q1' }),
+    // It found nothing then: that was an answer, too.
+    line({ query: 'bad', ...found('') }),
+  ];
+  const report = await replay(t, lines, { target: failing('ENCODING_FAILED'), gold });
+  assert.deepEqual([report.failedQueries, report.failed], [{ ENCODING_FAILED: 2 }, {}]);
+  assert.deepEqual([report.all.queries, report.all.identical, report.all.rbo], [3, 1, 1 / 3]);
+  assert.deepEqual(report.all.overlap[2], { k: 3, mean: 1 / 3, queries: 3, same: 1 });
+  assert.deepEqual([report.all.gold.before, report.all.gold.lost, report.all.gold.lostQueries], [4, 2, 1]);
+  assert.deepEqual([report.all.answers.before, report.all.answers.lost], [2, 1]);
+  // A failure that is not of the query says nothing about the index.
+  await assert.rejects(replay(t, lines, { target: failing('ENCODER_FAILED') }), trawlError('ENCODER_FAILED'));
+});
+
+test('a text that a server refuses does not hide the answers of the others', async (t) => {
+  const url = await serveRetriever(t, letters(), { maxQueryChars: 10 });
+  const lines = [
+    line({ query: 'ab', ...found('ab') }),
+    line({ query: 'a'.repeat(11), ...found('ab') }),
+    line({ query: 'ba', ...found('ba') }),
+  ];
+  const report = await replay(t, lines, { target: new ServerTarget(url) });
+  assert.deepEqual([report.failedQueries, report.all.queries, report.all.identical], [{ QUERY_TOO_LONG: 1 }, 3, 2]);
 });
 
 test('lists that the asked server changes on purpose are not compared', async (t) => {
@@ -256,7 +318,6 @@ test('changes replace the recorded settings, and another mode drops those of the
 test('a search that the target refuses is counted by its code, and the others are compared', async (t) => {
   const retriever = letters();
   const asked = retriever.retrieve.bind(retriever);
-  const { TrawlError } = await import('../../src/errors.ts');
   retriever.retrieve = async (call) => {
     if (call.mode === 'bm25') throw new TrawlError('NOT_SUPPORTED', 'no words');
     return asked(call);

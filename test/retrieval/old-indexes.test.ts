@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
@@ -55,6 +55,21 @@ async function assertAnswers(index: VectorIndex, k: number, { searches }: Record
     assert.deepEqual([...result.scores.subarray(q * k, q * k + result.counts[q]!)], scores);
   }
 }
+
+test('every index of an earlier version is in the table of docs/index-format.md, and every release has one', () => {
+  const fixtures = readdirSync(join(packageRoot, 'test', 'fixtures')).filter((name) => name.startsWith('index-'));
+  const page = readFileSync(join(packageRoot, 'docs', 'index-format.md'), 'utf8');
+  const table = page.slice(page.indexOf('### What opens what'));
+  const listed = [...table.matchAll(/`(index-[^`]+)`/g)].map(([, name]) => name!);
+  assert.deepEqual(listed.sort(), fixtures.sort());
+  const changes = readFileSync(join(packageRoot, 'CHANGELOG.md'), 'utf8');
+  for (const [, version] of changes.matchAll(/^## (?:v|\[)?(\d+\.\d+\.\d+)/gm))
+    assert.match(
+      table,
+      new RegExp(`^\\| ${version!.replaceAll('.', '\\.')} \\|`, 'm'),
+      `no index of ${version} is tested`,
+    );
+});
 
 test('an index of the first manifest version gives the recorded answers', async (t) => {
   const recorded = recordedWith(FIXTURE);

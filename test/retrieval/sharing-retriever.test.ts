@@ -133,7 +133,7 @@ test('queries with other history are equal if the template leaves it out', async
 
 type Ranking = Omit<
   RetrieveCall,
-  'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate' | 'asked' | 'positions'
+  'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate' | 'asked' | 'continues'
 >;
 
 const SETTINGS = hybridSettings({}, 1);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bootstrapInterval, meanOf } from '../../triage/bootstrap.ts';
+import { bootstrapInterval, meanOf } from '../../evaluation/bootstrap.ts';
 import { calibrateTail, negativeBinomialAtMost } from '../../triage/calibrate-tail.ts';
 import { RecallEstimator } from '../../triage/estimate-recall.ts';
 import { upperQuantile, upperTail } from '../../triage/normal-tail.ts';

@@ -128,7 +128,7 @@ export async function checkUtilities(
   for await (const judged of judgedRounds(candidates, files, signal)) {
     const { item, round, problem } = judged;
     if (!check.add(judged) || problem === undefined) continue;
-    if (problem === 'no-global' && omittedByDesign(round)) continue;
+    if (problem === 'no-candidates' || (problem === 'no-global' && omittedByDesign(round))) continue;
     await onOpen({ id: item.id, round_index: round.round_index, problem });
   }
   return check.counts();

@@ -27,6 +27,8 @@ export interface HandOverCounts {
   readonly rounds: number;
   /** Distinct candidates of all rounds. */
   readonly passages: number;
+  /** Rounds without candidates, which are not handed over. */
+  readonly withoutCandidates: number;
   /** Rounds without sub-answer, if a file of sub-answers is given. */
   readonly withoutSubanswer: number | undefined;
 }
@@ -52,7 +54,7 @@ export interface HandOverOptions {
 }
 
 /**
- * Writes what a judge of utilities needs: one line for each round, and the passages of all rounds, so that nobody loads the whole corpus.
+ * Writes what a judge of utilities needs: one line for each round with candidates, and the passages of all rounds, so that nobody loads the whole corpus.
  * Memory: a bit for each row of the index.
  *
  * @throws TrawlError CORPUS_BAD_LINE; INDEX_FILE_FOREIGN for a candidate that is not a row of the index.
@@ -75,8 +77,7 @@ async function writeRounds(
   { candidates, dataset, subanswers, writeRound, rows, signal }: HandOverOptions,
   chosen: RowBitmap,
 ): Promise<Omit<HandOverCounts, 'passages'>> {
-  let rounds = 0;
-  let withoutSubanswer = 0;
+  let [rounds, withoutCandidates, withoutSubanswer] = [0, 0, 0];
   for await (const { id, question, golden_answers, trajectory, place } of readCandidates(candidates, { signal })) {
     const answers = subanswers?.get(id);
     if (answers !== undefined && answers.length !== trajectory.length) {
@@ -90,6 +91,11 @@ async function writeRounds(
       for (const row of round.candidate_passage_ids) {
         if (row >= rows) throw foreign(`${place} has the candidate ${row}, but the index has ${rows} rows`);
         chosen.add(row);
+      }
+      if (round.candidate_passage_ids.length === 0) {
+        history.push(round.current_query);
+        withoutCandidates += 1;
+        continue;
       }
       const subanswer = answers?.[i] ?? null;
       if (subanswer === null) withoutSubanswer += 1;
@@ -110,7 +116,7 @@ async function writeRounds(
       rounds += 1;
     }
   }
-  return { rounds, withoutSubanswer: subanswers === undefined ? undefined : withoutSubanswer };
+  return { rounds, withoutCandidates, withoutSubanswer: subanswers === undefined ? undefined : withoutSubanswer };
 }
 
 function handedPassage(row: number, document: string): object {

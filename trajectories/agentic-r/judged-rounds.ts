@@ -4,8 +4,9 @@ import { type ReadCandidates, readCandidates } from './read-candidates.ts';
 import { roundKey } from './round-key.ts';
 import { type GlobalRound, globalRound, localUtilities, UnusableRound, type Utilities } from './utilities.ts';
 
-/** What can be wrong with the utilities of a round. */
+/** Why a round has no usable utilities. `no-candidates`: there is nothing to judge, because its query could not be searched or found nothing. */
 export const ROUND_PROBLEMS = [
+  'no-candidates',
   'no-local',
   'no-global',
   'local-unusable',
@@ -66,6 +67,7 @@ async function judge(
   const key = roundKey(item.id, round.round_index);
   const rows = round.candidate_passage_ids;
   const base = { item, round, history, local: undefined, global: undefined, detail: undefined, historyDiffers: false };
+  if (rows.length === 0) return { ...base, problem: 'no-candidates' };
   const localItem = await files.local?.read(key);
   const globalItem = await files.global?.read(key);
   if (files.local !== undefined && localItem === undefined) return { ...base, problem: 'no-local' };

@@ -1,7 +1,8 @@
 import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { asTrawlError, type ErrorCode, TrawlError } from '../../src/errors.ts';
 import { idColumnOf } from '../../src/passages/id-column.ts';
-import type { Hit } from '../../src/retrieval/calls/query-outcome.ts';
+import { isOfQuery } from '../../src/retrieval/calls/query-errors.ts';
+import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import type { ResumableOutput } from '../../src/system/resumable-output.ts';
@@ -13,6 +14,17 @@ import { DROP_REASONS, type DropReason, type OpenRound, type RoundsOptions, roun
 const BATCH_QUERIES = 256;
 /** Time between two checkpoints. */
 const CHECKPOINT_MS = 500;
+/** Failed rounds that are named in the report. */
+const MAX_FAILURES = 10;
+
+/** A round whose own query cannot be searched (`isOfQuery`). */
+export interface FailedRound {
+  readonly id: string;
+  readonly round_index: number;
+  readonly code: ErrorCode;
+  /** With the place of the trajectory. */
+  readonly message: string;
+}
 
 export interface CandidateCounts {
   /** Trajectories read. */
@@ -21,9 +33,13 @@ export interface CandidateCounts {
   readonly written: number;
   readonly rounds: number;
   readonly dropped: Readonly<Record<DropReason, number>>;
+  /** Rounds whose own query cannot be searched; they have no candidates. */
+  readonly failed: number;
+  /** The first of them. */
+  readonly failures: readonly FailedRound[];
   /** Rounds whose query was truncated to the token limit. */
   readonly truncated: number;
-  /** Rounds with fewer than k candidates, for which Agentic-R's step 3-2 makes no utilities. */
+  /** Other rounds with fewer than k candidates, for which Agentic-R's step 3-2 makes no utilities. */
   readonly short: number;
   /** Candidates whose id in the corpus is not their row number. */
   readonly otherIds: number;
@@ -49,7 +65,11 @@ export interface MakeCandidatesOptions extends RoundsOptions {
  * "golden_answers", "output", "trajectory"}`, an item a line, in the order of the input. The output is not published yet. Equal inputs
  * give equal bytes, also if the work was interrupted and resumed.
  *
- * @throws TrawlError CANCELLED (the file can be resumed), and the errors of the retriever and of the input.
+ * A round whose own query cannot be searched has no candidates. After any other failure the same query may succeed, so the work stops
+ * there; what was found is saved.
+ *
+ * @throws TrawlError CANCELLED (the file can be resumed), the error of the first search that failed for another reason, with its
+ * trajectory; the errors of the input.
  */
 export async function makeCandidates(options: MakeCandidatesOptions): Promise<CandidateCounts> {
   const { output, trajectories, signal, onProgress = () => undefined } = options;
@@ -59,7 +79,10 @@ export async function makeCandidates(options: MakeCandidatesOptions): Promise<Ca
   let lastCheckpoint = performance.now();
   for await (const batch of batches(trajectories(counts.read), options)) {
     throwIfCancelled(signal);
-    const { text, counts: next } = await searchBatch(batch, counts, options);
+    const { text, counts: next } = await searchBatch(batch, counts, options).catch(async (error: unknown) => {
+      if (counts.read > 0) await output.save(counts);
+      throw error;
+    });
     await output.append([text]);
     counts = next;
     onProgress(counts);
@@ -76,6 +99,8 @@ const NOTHING: CandidateCounts = {
   written: 0,
   rounds: 0,
   dropped: Object.fromEntries(DROP_REASONS.map((reason) => [reason, 0])) as Record<DropReason, number>,
+  failed: 0,
+  failures: [],
   truncated: 0,
   short: 0,
   otherIds: 0,
@@ -113,8 +138,8 @@ async function searchBatch(
 ): Promise<{ text: string; counts: CandidateCounts }> {
   const open = batch.flatMap(({ rounds }) => (typeof rounds === 'string' ? [] : rounds));
   const call = { ...ranking, queries: open.map(({ input }) => input), k, ...(signal === undefined ? {} : { signal }) };
-  const outcomes = open.length === 0 ? [] : (await retriever.retrieve(call)).outcomes;
-  const counts = { ...before, dropped: { ...before.dropped } };
+  const outcomes = open.length === 0 ? [] : await searched(retriever, call, batch);
+  const counts = { ...before, dropped: { ...before.dropped }, failures: [...before.failures] };
   let text = '';
   let next = 0;
   for (const { trajectory, rounds } of batch) {
@@ -123,10 +148,17 @@ async function searchBatch(
       counts.dropped[rounds] += 1;
       continue;
     }
-    const found = rounds.map(({ search }) => {
+    const found = rounds.map(({ search }, i) => {
       const outcome = outcomes[next]!;
       next += 1;
-      if (!outcome.ok) throw failedRound(trajectory, search.turn, outcome.error);
+      if (!outcome.ok) {
+        if (!isOfQuery(outcome.error)) throw failedRound(trajectory, search.turn, outcome.error, RESUMES);
+        const { code, message } = failedRound(trajectory, search.turn, outcome.error);
+        counts.failed += 1;
+        if (counts.failures.length < MAX_FAILURES)
+          counts.failures.push({ id: trajectory.id, round_index: i + 1, code, message });
+        return [];
+      }
       counts.truncated += outcome.truncated ? 1 : 0;
       counts.short += outcome.hits.length < k ? 1 : 0;
       counts.otherIds += outcome.hits.filter((hit) => !idIsRow(hit)).length;
@@ -166,8 +198,26 @@ function idIsRow({ row, document }: Hit): boolean {
   return id === row || id === String(row);
 }
 
-function failedRound({ place }: Trajectory, turn: number, error: TrawlError): TrawlError {
-  return new TrawlError(error.code, `${place}, search ${turn}: ${error.message}`, {
+const RESUMES = ' The same command resumes there.';
+
+/** The outcomes of a batch. An error of the whole batch names its first trajectory. */
+async function searched(
+  retriever: Retriever,
+  call: RetrieveCall,
+  [first]: readonly OpenTrajectory[],
+): Promise<readonly QueryOutcome[]> {
+  try {
+    return (await retriever.retrieve(call)).outcomes;
+  } catch (cause) {
+    const error = asTrawlError(cause);
+    if (error.code === 'CANCELLED') throw error;
+    const message = `The batch from ${first!.trajectory.place}: ${error.message}${RESUMES}`;
+    throw new TrawlError(error.code, message, { details: error.details, cause });
+  }
+}
+
+function failedRound({ place }: Trajectory, turn: number, error: TrawlError, next = ''): TrawlError {
+  return new TrawlError(error.code, `${place}, search ${turn}: ${error.message}${next}`, {
     details: error.details,
     cause: error,
   });

@@ -1,4 +1,4 @@
-import { PAGE_STYLE } from './page-style.ts';
+import { escaped, htmlPage, htmlTable } from '../../evaluation/report/html-page.ts';
 import { countOf, percent } from './report-numbers.ts';
 import type { TrajectoryReport } from './trajectory-report.ts';
 import type { GroupReport, TurnReport } from './trajectory-tally.ts';
@@ -10,26 +10,13 @@ export function reportHtml(report: TrajectoryReport, title: string): string {
     unknownQuestions === null || unknownQuestions === 0
       ? ''
       : `<p class="note">${unknownQuestions} trajectories have a question that is not in the questions file.</p>`;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${escaped(title)}</title>
-<style>${PAGE_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>${escaped(title)}</h1>
-${facts(all)}
+  return htmlPage(
+    title,
+    `${facts(all)}
 ${missing}
 ${groupSections(all)}
-${types.length === 0 ? '' : typesSection(types)}
-</main>
-</body>
-</html>
-`;
+${types.length === 0 ? '' : typesSection(types)}`,
+  );
 }
 
 function facts(group: GroupReport): string {
@@ -50,7 +37,7 @@ function groupSections({ turns }: GroupReport): string {
   return `<section>
 <h2>Gold reached by turn</h2>
 <p>Of all trajectories with known gold passages or answers, the share that has reached them up to and with a turn.</p>
-${table(
+${htmlTable(
   ['turn', 'trajectories searching', 'any gold passage', 'all gold passages', 'gold recall', 'answer shown'],
   turns.map((turn) => [
     String(turn.turn),
@@ -63,7 +50,7 @@ ${table(
 <h2>Searches that brought little</h2>
 <p>Repeated: an earlier query of the trajectory was the same. Nothing new: every passage had been shown before.
 Truncated: the token limit cut off a part of the text.</p>
-${table(
+${htmlTable(
   ['turn', 'queries', 'repeated', 'nothing new', 'passages shown again', 'truncated'],
   turns.map((turn) => [String(turn.turn), count(turn.queries), ...wasteBars(turn)]),
 )}
@@ -73,7 +60,7 @@ ${table(
 function typesSection(types: readonly GroupReport[]): string {
   return `<section>
 <h2>By question type</h2>
-${table(
+${htmlTable(
   [
     'type',
     'trajectories',
@@ -121,25 +108,6 @@ function bar(text: string, share: number | null, name: string): string {
   return `<span class="value">${text}</span><span class="bar ${name}"><i style="width:${(100 * share).toFixed(1)}%"></i></span>`;
 }
 
-/** Cells are HTML. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (row: readonly string[]): string =>
-    `<tr>${row.map((cell, i) => (i === 0 ? `<th scope="row">${cell}</th>` : `<td>${cell}</td>`)).join('')}</tr>`;
-  const names = head.map((name) => `<th scope="col">${name}</th>`).join('');
-  return `<div class="scroll"><table><thead><tr>${names}</tr></thead><tbody>${rows.map(line).join('\n')}</tbody></table></div>`;
-}
-
 function count(value: number): string {
   return value.toLocaleString('en-US');
-}
-
-function escaped(text: string): string {
-  const entities: Readonly<Record<string, string>> = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    '"': '&quot;',
-    "'": '&#39;',
-  };
-  return text.replaceAll(/[&<>"']/g, (char) => entities[char]!);
 }

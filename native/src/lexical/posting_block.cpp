@@ -171,6 +171,13 @@ uint32_t best_tf_bits(const uint32_t* values, uint32_t count) {
   return best;
 }
 
+// Lanes of two vectors, numbered through both. clang has only the first builtin, GCC before 12 only the second.
+#if defined(__clang__) || __GNUC__ >= 12
+#define TRAWL_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define TRAWL_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Lanes{__VA_ARGS__})
+#endif
+
 // Converts gaps to rows, four at a time, by a prefix sum over the lanes and one over the vectors.
 void sum_gaps(uint32_t* rows, uint32_t count, uint32_t first_base) {
   uint32_t row = first_base;
@@ -181,11 +188,11 @@ void sum_gaps(uint32_t* rows, uint32_t count, uint32_t first_base) {
     std::memcpy(&value, rows + i, sizeof value);
     value += 1u;
     const Lanes zero = {};
-    value += __builtin_shuffle(value, zero, Lanes{4, 0, 1, 2});
-    value += __builtin_shuffle(value, zero, Lanes{4, 4, 0, 1});
+    value += TRAWL_SHUFFLE(value, zero, 4, 0, 1, 2);
+    value += TRAWL_SHUFFLE(value, zero, 4, 4, 0, 1);
     value += base;
     std::memcpy(rows + i, &value, sizeof value);
-    base = __builtin_shuffle(value, Lanes{3, 3, 3, 3});
+    base = TRAWL_SHUFFLE(value, value, 3, 3, 3, 3);
   }
   row = base[0];
   for (; i < count; i++) rows[i] = row += rows[i] + 1;

@@ -1,5 +1,6 @@
+import { untilAborted } from '../../abort.ts';
 import { TrawlError } from '../../errors.ts';
-import type { Probe } from '../../manifest/endpoint-record.ts';
+import type { EmbeddingApi, Probe } from '../../manifest/endpoint-record.ts';
 import { encodeVector } from '../../manifest/probe-vectors.ts';
 import { ModelServers } from '../../model-server/model-servers.ts';
 import type { InputType } from '../text-encoder.ts';
@@ -7,9 +8,12 @@ import { type EmbeddingReply, embeddingBody, readEmbeddings } from './embedding-
 import { type EndpointAddress, type EndpointFacts, type EndpointRoute, readFacts } from './endpoint-facts.ts';
 import type { EndpointOptions } from './endpoint-options.ts';
 import { LONG_PROBE, type ProbeText } from './probe-texts.ts';
+import { RecentResults } from './recent-results.ts';
 
 /** How the texts of a request are sent. */
 export interface SentSettings {
+  /** The route of each server. */
+  readonly routes: readonly EndpointRoute[];
   readonly model: string | null;
   /** Whether TEI's `/embed` is to normalise. */
   readonly normalize: boolean;
@@ -17,6 +21,13 @@ export interface SentSettings {
   readonly added: Readonly<Record<InputType, Readonly<Record<string, unknown>>>>;
   /** Values of a vector of the endpoint. Null until the first vectors are known. */
   readonly dimension: number | null;
+}
+
+/** Which earlier answer may be used, and when to stop waiting. */
+export interface Freshness {
+  /** `performance.now()` from which on an answer must have been asked for. */
+  readonly since: number;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** How one request is sent. */
@@ -41,24 +52,23 @@ export function isRefusedContent(error: unknown): boolean {
   return error instanceof TrawlError && error.code === 'ENDPOINT_REFUSED';
 }
 
-/** Requests to the endpoints of one model. */
+/** Requests to the endpoints of one model. Several encoders may use it (`EndpointClients`). */
 export class EndpointClient {
   readonly addresses: readonly EndpointAddress[];
   /** Requests at the same time to all endpoints. */
   readonly concurrency: number;
   readonly #servers: ModelServers;
-  readonly #routes: (EndpointRoute | undefined)[];
+  /** Answers about the servers, which several encoders use. */
+  readonly #recent = new RecentResults();
+  readonly #onLost = new Set<(server: number) => void>();
+  /** When each server may have been started again (`performance.now()`). */
+  readonly #lostAt: number[];
   /** `float` if a server refuses base64. */
   #encoding: 'base64' | 'float' = 'base64';
 
-  constructor(
-    addresses: readonly EndpointAddress[],
-    options: EndpointOptions,
-    /** Called when a server may have been started again. */
-    onLost?: (server: number) => void,
-  ) {
+  constructor(addresses: readonly EndpointAddress[], options: EndpointOptions) {
     this.addresses = addresses;
-    this.#routes = addresses.map(() => undefined);
+    this.#lostAt = addresses.map(() => 0);
     const concurrency = options.requests ?? 8;
     this.concurrency = concurrency * addresses.length;
     this.#servers = new ModelServers(addresses.length, {
@@ -68,34 +78,63 @@ export class EndpointClient {
       maxWaitMs: options.maxWaitMs ?? 10_000,
       attempts: options.attempts ?? 5,
       concurrency,
-      onLost,
+      onLost: (server) => {
+        this.#lostAt[server] = performance.now();
+        for (const listener of this.#onLost) listener(server);
+      },
       failed: (reason, { server, status }) => failed(addresses[server]!, reason, status),
     });
   }
 
   /** The facts of a server. Pages that it does not have are left out. */
-  facts(server: number, wanted: string | undefined): Promise<EndpointFacts> {
-    return readFacts(this.addresses[server]!, (url) => this.#page(server, url), wanted);
+  facts(server: number, wanted: string | undefined, fresh: Freshness): Promise<EndpointFacts> {
+    return this.#shared(server, ['facts', wanted], fresh, () =>
+      readFacts(this.addresses[server]!, (url) => this.#page(server, url), wanted),
+    );
+  }
+
+  /** Calls `listener` when a server may have been started again. Returns a function that ends this. */
+  onLost(listener: (server: number) => void): () => void {
+    this.#onLost.add(listener);
+    return () => this.#onLost.delete(listener);
   }
 
   /**
    * Finds the route that a server has, by embedding a text.
    *
-   * @throws TrawlError ENDPOINT_FAILED.
+   * @param wanted the API that it must have.
+   * @param preferred the API that is tried first.
+   * @throws TrawlError CONFIG_INVALID; ENDPOINT_FAILED; CANCELLED.
    */
-  async findRoute(server: number, wanted: EndpointOptions['api'], settings: SentSettings): Promise<EndpointRoute> {
+  findRoute(
+    server: number,
+    { wanted, preferred }: { readonly wanted: EndpointOptions['api']; readonly preferred: EmbeddingApi },
+    settings: Omit<SentSettings, 'routes'>,
+    fresh: Freshness,
+  ): Promise<EndpointRoute> {
     const { routes, shown } = this.addresses[server]!;
-    const candidates = routes.filter(({ api }) => wanted === undefined || api === wanted);
+    const candidates = routes
+      .filter(({ api }) => wanted === undefined || api === wanted)
+      .toSorted((a, b) => Number(b.api === preferred) - Number(a.api === preferred));
     if (candidates.length === 0) {
       throw new TrawlError(
         'CONFIG_INVALID',
         `--endpoint-api is ${wanted}, but the path of ${shown} is that of the other API.`,
       );
     }
+    return this.#shared(server, ['route', candidates, settings], fresh, () =>
+      this.#firstRoute(server, candidates, settings),
+    );
+  }
+
+  async #firstRoute(
+    server: number,
+    candidates: readonly EndpointRoute[],
+    settings: Omit<SentSettings, 'routes'>,
+  ): Promise<EndpointRoute> {
     for (const route of candidates) {
-      this.#routes[server] = route;
       try {
-        await this.#try(server, settings);
+        await this.#try(server, route, settings);
         return route;
       } catch (error) {
         const isMissing = error instanceof TrawlError && [404, 405].includes(error.details.status as number);
@@ -106,13 +145,14 @@ export class EndpointClient {
   }
 
   /** Embeds a text. If a server refuses base64, it is asked for numbers, and so are all from then on. */
-  async #try(server: number, settings: SentSettings): Promise<void> {
+  async #try(server: number, route: EndpointRoute, others: Omit<SentSettings, 'routes'>): Promise<void> {
+    const settings = { ...others, routes: this.addresses.map(() => route) };
     try {
       await this.embed(['a'], 'passage', settings, { server });
     } catch (error) {
       const status = error instanceof TrawlError ? error.details.status : undefined;
       const mayRefuseBase64 = status === 400 || status === 422;
-      if (!mayRefuseBase64 || this.#routes[server]!.api !== 'openai') throw error;
+      if (!mayRefuseBase64 || route.api !== 'openai') throw error;
       const before = this.#encoding;
       this.#encoding = 'float';
       await this.embed(['a'], 'passage', settings, { server }).catch(() => {
@@ -122,19 +162,14 @@ export class EndpointClient {
     }
   }
 
-  /** The route of the first server. */
-  get route(): EndpointRoute {
-    return this.#routes[0]!;
-  }
-
   /** One request, and the server that answered it. Errors: ENDPOINT_FAILED, ENDPOINT_REFUSED, CANCELLED. */
   async embed(
     texts: readonly string[],
     inputType: InputType,
-    { model, normalize, prefixes, added, dimension }: SentSettings,
+    { routes, model, normalize, prefixes, added, dimension }: SentSettings,
     { server, attempts, signal, onStart }: EmbedCall = {},
   ): Promise<EmbeddingReply & { readonly server: number }> {
-    const { api } = this.#routes[server ?? 0]!;
+    const { api } = routes[server ?? 0]!;
     const prefix = prefixes[inputType];
     const body = embeddingBody(api, {
       texts: texts.map((text) => prefix + text),
@@ -147,7 +182,7 @@ export class EndpointClient {
     const reply = await this.#servers.send({
       url: (chosen) => {
         answering = chosen;
-        return this.#routes[chosen]!.url;
+        return routes[chosen]!.url;
       },
       body,
       server,
@@ -160,15 +195,22 @@ export class EndpointClient {
   }
 
   /**
-   * Embeds the probes on one server, each in a request of its own: alone, its tokens are counted, and a refused one is known.
+   * Embeds the probes on one server, each in a request of its own: alone, its tokens are counted, and a refused one is known. Encoders
+   * with the same probes and settings share the requests.
    *
-   * @throws TrawlError ENDPOINT_FAILED; a text that is refused for its length has no vector instead.
+   * @throws TrawlError ENDPOINT_FAILED; CANCELLED; a text that is refused for its length has no vector instead.
    */
-  probe(server: number, texts: readonly ProbeText[], settings: SentSettings, signal?: AbortSignal): Promise<Probe[]> {
+  probe(server: number, texts: readonly ProbeText[], settings: SentSettings, fresh: Freshness): Promise<Probe[]> {
+    // Of recorded probes without their vectors, which may differ in their last bits.
+    const own = texts.map(({ name, inputType, text }) => ({ name, inputType, text }));
+    return this.#shared(server, ['probes', own, settings], fresh, () => this.#probe(server, own, settings));
+  }
+
+  #probe(server: number, texts: readonly ProbeText[], settings: SentSettings): Promise<Probe[]> {
     return Promise.all(
       texts.map(async ({ name, inputType, text }): Promise<Probe> => {
         try {
-          const { vectors, tokens } = await this.embed([text], inputType, settings, { server, signal });
+          const { vectors, tokens } = await this.embed([text], inputType, settings, { server });
           const [vector] = vectors;
           if (!(vector instanceof Float32Array)) throw vector!;
           return { name, inputType, text, vector: encodeVector(vector), tokens };
@@ -178,6 +220,12 @@ export class EndpointClient {
         }
       }),
     );
+  }
+
+  /** An answer about a server. After a lost connection, answers of before do not count. */
+  #shared<T>(server: number, what: unknown[], { since, signal }: Freshness, ask: () => Promise<T>): Promise<T> {
+    const key = JSON.stringify([server, ...what]);
+    return untilAborted(this.#recent.get(key, Math.max(since, this.#lostAt[server]!), ask), signal);
   }
 
   close(): void {

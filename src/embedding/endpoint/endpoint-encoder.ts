@@ -43,13 +43,17 @@ export class EndpointEncoder implements TextEncoder {
   readonly #watch: EndpointWatch;
   readonly #isUnit: boolean;
   readonly #load = new EndpointLoad();
-  #closed = false;
+  readonly #closed = new AbortController();
+  readonly #endWatch: () => void;
+  readonly #release: () => void;
 
   /** See `openEndpoint`. */
   constructor(
     identity: ModelIdentity,
     how: {
       readonly client: EndpointClient;
+      /** Gives the client back. */
+      readonly release: () => void;
       readonly settings: SentSettings;
       readonly size: RequestSize;
       readonly watch: EndpointWatch;
@@ -59,6 +63,8 @@ export class EndpointEncoder implements TextEncoder {
   ) {
     this.identity = identity;
     this.#client = how.client;
+    this.#release = how.release;
+    this.#endWatch = how.client.onLost((server) => how.watch.lost(server));
     this.#settings = how.settings;
     this.#size = how.size;
     this.#watch = how.watch;
@@ -69,9 +75,9 @@ export class EndpointEncoder implements TextEncoder {
     return this.identity.dimension;
   }
 
-  /** Twice as many as run at a time, so that requests wait for the endpoint and not the endpoint for requests. */
-  get busyTexts(): number {
-    return 2 * this.#client.concurrency * this.#size.texts;
+  /** For twice as many requests as run at a time, so that requests wait for the endpoint and not the endpoint for requests. */
+  busyCalls(texts: number): number {
+    return Math.ceil((2 * this.#client.concurrency) / Math.ceil(texts / this.#size.texts));
   }
 
   get separator(): string | null {
@@ -88,10 +94,11 @@ export class EndpointEncoder implements TextEncoder {
 
   async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
     throwIfCancelled(options.signal);
-    if (this.#closed) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
+    if (this.#closed.signal.aborted) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
     if (this.failure !== undefined) throw this.failure;
     this.#watch.used();
     const begun = performance.now();
+    const signal = AbortSignal.any([this.#closed.signal, ...(options.signal === undefined ? [] : [options.signal])]);
     let firstStart: number | undefined;
     const vectors = new Float32Array(inputs.length * this.dimension);
     const outcomes = new Array<EncodeOutcome>(inputs.length);
@@ -119,11 +126,16 @@ export class EndpointEncoder implements TextEncoder {
     const parts = await Promise.all(
       starts.map((start, i) => {
         const rows = wanted.slice(start, starts[i + 1] ?? wanted.length);
-        return this.#embed(rows, texts, options, {
-          done,
-          failed: (at, error) => (outcomes[at] = { ok: false, error }),
-          onStart,
-        });
+        return this.#embed(
+          rows,
+          texts,
+          { ...options, signal },
+          {
+            done,
+            failed: (at, error) => (outcomes[at] = { ok: false, error }),
+            onStart,
+          },
+        );
       }),
     );
     const tokens = parts.flat().every((part) => part.tokens !== null)
@@ -142,9 +154,11 @@ export class EndpointEncoder implements TextEncoder {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort();
     this.#watch.close();
-    this.#client.close();
+    this.#endWatch();
+    this.#release();
   }
 
   /** Embeds the texts of `rows` in one request, or in halves if it is refused. Throws CANCELLED and MODEL_MISMATCH alone. */

@@ -34,12 +34,14 @@ export interface EndpointFacts {
 export type ReadPage = (url: string) => Promise<unknown>;
 
 const KEY = { what: "encoder's endpoint", keyOption: '--endpoint-key-file' };
-/** In the order in which they are tried. Infinity has `/embeddings` alone. */
+/** In the order in which they are tried, but text-embeddings-inference is asked at `/embed` first. Infinity has `/embeddings` alone. */
 const ROUTES = [
   { api: 'openai', path: '/v1/embeddings' },
   { api: 'openai', path: '/embeddings' },
   { api: 'tei', path: '/embed' },
 ] as const satisfies readonly { api: EmbeddingApi; path: string }[];
+/** How the name of text-embeddings-inference begins, as `software`. */
+export const TEI = 'text-embeddings-inference';
 const SUFFIXES = /\/(v1\/embeddings|v1|embeddings|embed)\/?$/;
 
 /**
@@ -112,7 +114,7 @@ function teiFacts(info: Fields, shown: string, wanted: string | undefined): Endp
     );
   }
   return {
-    software: `text-embeddings-inference${typeof info.version === 'string' ? ` ${info.version}` : ''}`,
+    software: `${TEI}${typeof info.version === 'string' ? ` ${info.version}` : ''}`,
     model: wanted ?? text(info.model_id),
     revision: text(info.model_sha),
     maxTokens: positive(info.max_input_length),

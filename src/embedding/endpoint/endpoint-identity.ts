@@ -5,8 +5,8 @@ import { decodeVector } from '../../manifest/probe-vectors.ts';
 import { sha256OfText } from '../model/model-checksum.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import type { EndpointFacts, EndpointRoute } from './endpoint-facts.ts';
-import type { OpenEndpointOptions } from './endpoint-options.ts';
 import { modelPrompts } from './model-prompts.ts';
+import type { OpenEndpointOptions } from './open-endpoint-options.ts';
 import { LONG_PROBE } from './probe-texts.ts';
 
 /** What a vector's length may differ from 1 by, so that it counts as normalised: bfloat16 has eight bits. */

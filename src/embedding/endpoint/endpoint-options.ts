@@ -1,10 +1,11 @@
 import type { EmbeddingApi } from '../../manifest/endpoint-record.ts';
-import type { ModelIdentity } from '../../manifest/model-identity.ts';
-import type { ModelOverrides } from '../model/model-overrides.ts';
 
 /** How an encoder behind HTTP is used. */
 export interface EndpointOptions {
-  /** Default: the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`. */
+  /**
+   * Default: the API that the index records, else that of the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`;
+   * of text-embeddings-inference `/embed` first.
+   */
   readonly api?: EmbeddingApi | undefined;
   /** `model` of the requests. Default: the endpoint's only model. */
   readonly model?: string | undefined;
@@ -33,11 +34,4 @@ export interface EndpointOptions {
   readonly checkEveryMs?: number | undefined;
   /** Whether an endpoint that has changed fails every text, or is only reported to `onWarning`. Default: `refuse`. */
   readonly onChange?: 'refuse' | 'report' | undefined;
-}
-
-export interface OpenEndpointOptions extends EndpointOptions {
-  readonly overrides?: ModelOverrides | undefined;
-  /** The model of an index, whose prefixes and settings the encoder takes. */
-  readonly recorded?: ModelIdentity | undefined;
-  readonly onWarning?: ((warning: string) => void) | undefined;
 }

@@ -1,6 +1,7 @@
 import { asTrawlError, TrawlError } from '../../errors.ts';
 import type { Probe } from '../../manifest/endpoint-record.ts';
 import { areSameProbes, compareProbes, describeSimilarities } from '../../manifest/probe-vectors.ts';
+import type { Freshness } from './endpoint-client.ts';
 
 export interface WatchOptions {
   /** Milliseconds between two checks; 0: never. */
@@ -10,7 +11,7 @@ export interface WatchOptions {
   /** The endpoints' addresses for messages. */
   readonly shown: readonly string[];
   /** Embeds the probes on a server. */
-  readonly probe: (server: number, signal?: AbortSignal) => Promise<readonly Probe[]>;
+  readonly probe: (server: number, fresh: Freshness) => Promise<readonly Probe[]>;
 }
 
 /**
@@ -24,8 +25,8 @@ export class EndpointWatch {
   #wasUsed = false;
   /** Of servers that have changed. */
   readonly #failures = new Map<number, TrawlError>();
-  /** Servers whose next answer waits for a check. */
-  readonly #unchecked = new Set<number>();
+  /** Servers whose next answer waits for a check, with the time since when (`performance.now()`). */
+  readonly #unchecked = new Map<number, number>();
   readonly #running = new Map<number, Promise<void>>();
   #reported = false;
   #timer: NodeJS.Timeout | undefined;
@@ -47,7 +48,7 @@ export class EndpointWatch {
 
   /** A server may have been started again, with another model. */
   lost(server: number): void {
-    if (this.#options.everyMs > 0) this.#unchecked.add(server);
+    if (this.#options.everyMs > 0) this.#unchecked.set(server, performance.now());
   }
 
   /**
@@ -56,8 +57,10 @@ export class EndpointWatch {
    * @throws TrawlError MODEL_MISMATCH; ENDPOINT_FAILED if it could not be checked.
    */
   async trusted(server: number): Promise<void> {
-    if (this.#unchecked.has(server)) {
-      const check = this.#running.get(server) ?? this.#compare(server).finally(() => this.#running.delete(server));
+    const since = this.#unchecked.get(server);
+    if (since !== undefined) {
+      const check =
+        this.#running.get(server) ?? this.#compare(server, { since }).finally(() => this.#running.delete(server));
       this.#running.set(server, check);
       await check.catch((error: unknown) => {
         const { code, message } = asTrawlError(error);
@@ -74,7 +77,7 @@ export class EndpointWatch {
    * @throws TrawlError MODEL_MISMATCH; ENDPOINT_FAILED if one could not be checked; CANCELLED.
    */
   async check(signal?: AbortSignal): Promise<void> {
-    await this.#compareAll(signal).catch((error: unknown) => {
+    await this.#compareAll({ since: performance.now(), signal }).catch((error: unknown) => {
       throw this.failure ?? error;
     });
     if (this.failure !== undefined) throw this.failure;
@@ -88,15 +91,19 @@ export class EndpointWatch {
   #plan(): void {
     const { everyMs } = this.#options;
     if (everyMs === 0) return;
-    this.#timer = setTimeout(() => void this.#checkUsed(), everyMs);
+    // At multiples of the interval, so that all encoders of a client check at the same time and share the probes.
+    const now = performance.now();
+    const next = (Math.floor(now / everyMs) + 1) * everyMs;
+    // A millisecond later, because a timer may be early by a part of one.
+    this.#timer = setTimeout(() => void this.#checkUsed(next), Math.ceil(next - now) + 1);
     this.#timer.unref();
   }
 
-  async #checkUsed(): Promise<void> {
+  async #checkUsed(since: number): Promise<void> {
     const timer = this.#timer;
     try {
-      if (this.#wasUsed || this.#failures.size > 0) await this.#compareAll();
-      else for (const server of this.#options.shown.keys()) this.#unchecked.add(server);
+      if (this.#wasUsed || this.#failures.size > 0) await this.#compareAll({ since });
+      else for (const server of this.#options.shown.keys()) this.#unchecked.set(server, since);
     } catch (error) {
       // An endpoint that does not answer has not changed; its texts fail by themselves.
       const { code, message } = asTrawlError(error);
@@ -107,10 +114,10 @@ export class EndpointWatch {
   }
 
   /** Compares all servers. Throws the first error of a server that could not be compared, after the others. */
-  async #compareAll(signal?: AbortSignal): Promise<void> {
+  async #compareAll(fresh: Freshness): Promise<void> {
     this.#wasUsed = false;
     const compared = await Promise.allSettled(
-      [...this.#options.shown.keys()].map((server) => this.#compare(server, signal)),
+      [...this.#options.shown.keys()].map((server) => this.#compare(server, fresh)),
     );
     const failed = compared.find((result) => result.status === 'rejected');
     if (failed === undefined) return;
@@ -118,10 +125,12 @@ export class EndpointWatch {
     throw failed.reason;
   }
 
-  async #compare(server: number, signal?: AbortSignal): Promise<void> {
+  async #compare(server: number, fresh: Freshness): Promise<void> {
     const { shown, probe, onWarning } = this.#options;
-    const error = changedEndpoint(shown[server]!, this.#expected, await probe(server, signal));
-    this.#unchecked.delete(server);
+    const begun = performance.now();
+    const error = changedEndpoint(shown[server]!, this.#expected, await probe(server, fresh));
+    // Unless it may have been started again meanwhile.
+    if ((this.#unchecked.get(server) ?? 0) <= begun) this.#unchecked.delete(server);
     if (error !== undefined) {
       if (!this.#reported) onWarning(error.message);
       this.#reported = true;

@@ -1,13 +1,15 @@
+import { throwIfCancelled } from '../../abort.ts';
 import { TrawlError } from '../../errors.ts';
-import type { Probe } from '../../manifest/endpoint-record.ts';
+import type { EmbeddingApi, Probe } from '../../manifest/endpoint-record.ts';
 import { decodeVector } from '../../manifest/probe-vectors.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
-import { EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
+import { type Freshness, isRefusedContent, type SentSettings } from './endpoint-client.ts';
+import { type ClientLease, EndpointClients } from './endpoint-clients.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
-import { type EndpointFacts, parseEndpoints } from './endpoint-facts.ts';
+import { type EndpointFacts, TEI } from './endpoint-facts.ts';
 import { endpointIdentity, endpointSettings, isUnitVector, lengthOfVector } from './endpoint-identity.ts';
-import type { OpenEndpointOptions } from './endpoint-options.ts';
 import { changedEndpoint, EndpointWatch } from './endpoint-watch.ts';
+import type { OpenEndpointOptions } from './open-endpoint-options.ts';
 import { probeTexts } from './probe-texts.ts';
 
 /** Texts of a request to an endpoint that states no limit: the default of TEI. */
@@ -18,15 +20,16 @@ const DEFAULT_BATCH_TOKENS = 16_384;
  * Opens the encoder behind one address or several, separated by commas, which must give the same vectors. Asks for the model and
  * embeds the probe texts.
  *
- * @throws TrawlError CONFIG_INVALID; ENDPOINT_FAILED; MODEL_MISMATCH if two endpoints differ. Nothing stays open then.
+ * @throws TrawlError CONFIG_INVALID; ENDPOINT_FAILED; MODEL_MISMATCH if two endpoints differ; CANCELLED. Nothing stays open then.
  */
 export async function openEndpoint(text: string, options: OpenEndpointOptions = {}): Promise<EndpointEncoder> {
-  let watch: EndpointWatch | undefined;
-  const client = new EndpointClient(parseEndpoints(text), options, (server) => watch?.lost(server));
+  const { clients = new EndpointClients(), answersSince = performance.now(), signal } = options;
+  throwIfCancelled(signal);
+  const lease = clients.lease(text, options);
   try {
-    return await open(client, options, (made) => (watch = made));
+    return await open(lease, options, { since: answersSince, signal });
   } catch (error) {
-    client.close();
+    lease.release();
     if (!isRefusedContent(error)) throw error;
     // Not a fault of a query's text: the endpoint refuses the probes.
     throw new TrawlError('ENDPOINT_FAILED', (error as Error).message, { cause: error });
@@ -34,24 +37,25 @@ export async function openEndpoint(text: string, options: OpenEndpointOptions = 
 }
 
 async function open(
-  client: EndpointClient,
+  { client, release }: ClientLease,
   options: OpenEndpointOptions,
-  onWatch: (watch: EndpointWatch) => void,
+  fresh: Freshness,
 ): Promise<EndpointEncoder> {
   const { recorded, overrides = {}, onWarning = () => undefined } = options;
   const shown = client.addresses.map((address) => address.shown);
-  const all = await Promise.all(shown.map((_, server) => client.facts(server, options.model)));
+  const all = await Promise.all(shown.map((_, server) => client.facts(server, options.model, fresh)));
   const facts = common(all);
   if (facts.takesInputType && recorded === undefined) checkNoPrefixes(overrides);
   const own = endpointSettings(facts, options);
-  const settings: SentSettings = {
+  const unrouted = {
     model: facts.model,
     normalize: (recorded?.normalize ?? overrides.normalize) !== false,
     prefixes: facts.takesInputType ? { query: '', passage: '' } : own.prefixes,
     added: own.requests,
     dimension: null,
   };
-  const routes = await Promise.all(shown.map((_, server) => client.findRoute(server, options.api, settings)));
+  const apis = { wanted: options.api, preferred: preferredApi(facts, options) };
+  const routes = await Promise.all(shown.map((_, server) => client.findRoute(server, apis, unrouted, fresh)));
   const other = routes.findIndex(({ api }) => api !== routes[0]!.api);
   if (other >= 0) {
     throw new TrawlError(
@@ -59,13 +63,13 @@ async function open(
       `The endpoints ${shown[0]} and ${shown[other]} have different APIs (${routes[0]!.api}, ${routes[other]!.api}). Choose one with --endpoint-api.`,
     );
   }
+  const settings: SentSettings = { ...unrouted, routes };
   const texts = recorded?.endpoint?.probes ?? probeTexts(facts.maxTokens);
-  const probe = (server: number, signal?: AbortSignal): Promise<Probe[]> =>
-    client.probe(server, texts, settings, signal);
-  const probes = await probe(0);
+  const probe = (server: number, when: Freshness): Promise<Probe[]> => client.probe(server, texts, settings, when);
+  const probes = await probe(0, fresh);
   for (const server of shown.keys()) {
     if (server === 0) continue;
-    const others = await probe(server);
+    const others = await probe(server, fresh);
     const error = changedEndpoint(shown[server]!, probes, others);
     if (error === undefined) {
       if (refusesLong(others) !== refusesLong(probes)) {
@@ -100,9 +104,9 @@ async function open(
   const { onChange = 'refuse', checkEveryMs = 0 } = options;
   const expected = recorded?.endpoint?.probes ?? probes;
   const watch = new EndpointWatch(expected, { everyMs: checkEveryMs, onChange, onWarning, shown, probe });
-  onWatch(watch);
   return new EndpointEncoder(identity, {
     client,
+    release,
     isUnit,
     settings: { ...settings, dimension: identity.fullDimension ?? identity.dimension },
     size: {
@@ -124,6 +128,14 @@ function checkNoPrefixes({ queryPrefix = '', passagePrefix = '' }: ModelOverride
 
 function refusesLong(probes: readonly Probe[]): boolean {
   return probes.some(({ vector }) => vector === null);
+}
+
+/**
+ * The API that is tried first: that of the index, so that long texts are truncated or refused as before. TEI has both; its own
+ * truncates if the request says so, the other as the server was started.
+ */
+function preferredApi({ software }: EndpointFacts, { recorded }: OpenEndpointOptions): EmbeddingApi {
+  return recorded?.endpoint?.api ?? (software?.startsWith(TEI) === true ? 'tei' : 'openai');
 }
 
 /** The facts of the first server, with the smallest limits of all. */

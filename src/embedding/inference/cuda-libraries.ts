@@ -52,6 +52,16 @@ export function cudaUnavailable(device: number, reason: string, cause?: unknown)
   );
 }
 
+/** The error for a CUDA device whose free memory does not hold the model. */
+export function cudaFull(device: number, reason: string, cause?: unknown): TrawlError {
+  return new TrawlError(
+    'DEVICE_UNAVAILABLE',
+    `cuda:${device} has not enough free memory for the model: ${reason}. End other programs on it (nvidia-smi lists them), or use ` +
+      'another device.',
+    { details: { device }, cause },
+  );
+}
+
 function installCommand(folder: string): string {
   return `node ${join(folder, INSTALL_SCRIPT)} ${INSTALL_FLAG}`;
 }

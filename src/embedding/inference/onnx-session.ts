@@ -2,7 +2,8 @@ import { env, InferenceSession, listSupportedBackends, Tensor } from 'onnxruntim
 import { TrawlError } from '../../errors.ts';
 import type { Pooling } from '../../manifest/model-identity.ts';
 import { disableTelemetry } from '../../options/onnxruntime-telemetry.ts';
-import { cudaFacts, cudaUnavailable } from './cuda-libraries.ts';
+import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
+import { isOutOfMemory, runFailure } from './run-failure.ts';
 import type { TokenBatch } from './token-batch.ts';
 
 /** Names that exporters give to outputs, by use, the most common first. */
@@ -99,6 +100,7 @@ export class OnnxSession {
       });
     } catch (error) {
       const { message } = error as Error;
+      if (cudaDevice !== null && isOutOfMemory(message)) throw cudaFull(cudaDevice, message.trim(), error);
       if (cudaDevice !== null && /cuda|cudnn|cublas|backend|provider|shared library/i.test(message)) {
         throw cudaUnavailable(cudaDevice, message.trim(), error);
       }
@@ -120,15 +122,7 @@ export class OnnxSession {
     try {
       output = (await this.#session.run(feeds, [this.#outputName]))[this.#outputName];
     } catch (error) {
-      const texts = batch.rows === 1 ? 'a text' : `${batch.rows} texts`;
-      throw new TrawlError(
-        'ENCODER_FAILED',
-        `The model failed on ${texts} of ${batch.length} tokens: ${String(error)}`,
-        {
-          details: { texts: batch.rows, tokens: batch.length },
-          cause: error,
-        },
-      );
+      throw runFailure(error, batch);
     }
     const data = output?.data;
     if (data instanceof Float32Array) return { data, dims: output!.dims };

@@ -59,6 +59,8 @@ export interface EncodedChunk {
   readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
   /** Whether texts of equal length get the same bits together as alone; null until the trial has run. */
   readonly canGroup: boolean | null;
+  /** As in `WorkerDevice`, or less if the device had not enough memory for a batch. */
+  readonly batchTokens: number | null;
   /** Time that the worker spent on the parts, in milliseconds. */
   readonly elapsedMs: number;
 }

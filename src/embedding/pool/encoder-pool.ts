@@ -32,6 +32,8 @@ export interface EncoderPoolOptions {
   readonly trialAtStart?: boolean;
   /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null on the CPU, 16,384 on CUDA. */
   readonly batchTokens?: number | null;
+  /** Called when a device had not enough memory, and batches become smaller. */
+  readonly onWarning?: ((warning: string) => void) | undefined;
   /** The file that each thread runs; replaceable for tests. */
   readonly workerUrl?: URL;
 }
@@ -51,8 +53,8 @@ export class EncoderPool {
   /** Values per text or pair. */
   readonly dimension: number;
   readonly #options: EncoderPoolOptions;
-  /** Null: texts run unpadded. */
-  readonly #batchTokens: number | null;
+  /** Null: texts run unpadded. Smaller after a device had not enough memory. */
+  #batchTokens: number | null;
   readonly #sizer: ChunkSizer;
   /** Null for a thread that died too often. */
   readonly #threads: (EncoderThread | null)[];
@@ -193,6 +195,7 @@ export class EncoderPool {
         this.#deathsInARow[place] = 0;
         this.#sizer.observe(chunk.weight, encoded.elapsedMs, chunk.isGrouped);
         this.#countsTokens &&= encoded.canGroup !== false;
+        this.#limitBatches(encoded.batchTokens, device.cudaDevice);
         let offset = 0;
         for (const slice of chunk.slices) {
           slice.call.user.texts += slice.inputs.length;
@@ -203,6 +206,16 @@ export class EncoderPool {
       onDied: (chunk, error) => this.#threadDied(place, chunk, error),
     });
     return thread;
+  }
+
+  /** A thread that is started later begins with the smaller batches. */
+  #limitBatches(batchTokens: number | null, cudaDevice: number | null): void {
+    if (batchTokens === null || this.#batchTokens === null || batchTokens >= this.#batchTokens) return;
+    this.#batchTokens = batchTokens;
+    this.#options.onWarning?.(
+      `${cudaDevice === null ? 'The machine' : `cuda:${cudaDevice}`} had not enough free memory for a batch. Batches have at most ` +
+        `${batchTokens} tokens from now on.`,
+    );
   }
 
   #threadDied(place: number, chunk: Chunk | null, error: TrawlError): void {

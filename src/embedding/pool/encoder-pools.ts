@@ -1,3 +1,4 @@
+import { EndpointClients } from '../endpoint/endpoint-clients.ts';
 import { EncoderPool, type EncoderPoolOptions } from './encoder-pool.ts';
 
 /** One encoder's use of a pool. */
@@ -24,6 +25,8 @@ interface SharedPool {
  * that it replaces, and the last user closes the pool. A failed pool gets no new users.
  */
 export class EncoderPools {
+  /** The clients of encoders behind HTTP. */
+  readonly endpoints = new EndpointClients();
   readonly #shared = new Map<string, SharedPool>();
 
   /** Pools that are open or opening. */

@@ -6,6 +6,7 @@ import type { TextModel } from '../inference/text-model.ts';
 import { TRUNCATIONS } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 import type { TokenizedText, TokenizeOptions } from '../tokenizer/truncation.ts';
+import { runBatches, type TextBatch } from './batch-runs.ts';
 import type { EncodedChunk, FromWorker, ToWorker, WorkerSetup, WorkPart } from './encoder-messages.ts';
 import { RunGate } from './run-gate.ts';
 
@@ -19,6 +20,8 @@ const { model, device, gate: sharedGate } = workerData as WorkerSetup;
 const gate = new RunGate(sharedGate);
 const width = valuesPerInput(model);
 
+/** Becomes smaller if the device has not enough memory. */
+let { batchTokens } = device;
 let textModel: TextModel;
 void load();
 
@@ -66,35 +69,45 @@ async function handle(message: ToWorker): Promise<void> {
       return null;
     }
   };
-  /** If a batch fails, runs each of its texts alone, so that only the texts at fault fail. */
-  const run = async (indexes: readonly number[], texts: readonly TokenizedText[], length: number): Promise<void> => {
-    try {
-      const rows = await guarded(() => textModel.run(texts, length));
-      for (const [i, index] of indexes.entries()) vectors.set(rows[i]!, index * width);
-    } catch (error) {
-      if (indexes.length === 1) return fail(indexes[0]!, error);
-      for (const [i, index] of indexes.entries()) await run([index], [texts[i]!], texts[i]!.ids.length);
-    }
-  };
   const texts = inputs.map((_, index) => tokenize(index));
   const lengths = texts.map((text) => text?.ids.length ?? 0);
   const tokenizedMs = performance.now() - started;
   const batches = await planBatches(lengths);
   // Excludes planning, which may run the grouping trial.
   const planned = performance.now();
-  for (const { indexes, length } of batches) {
-    const batch = indexes.flatMap((index) => texts[index] ?? []);
-    if (batch.length > 0) await run(indexes, batch, length);
-  }
+  const tokenized = batches.filter(({ indexes }) => indexes.every((index) => texts[index] !== null));
+  await runBatches(tokenized, lengths, {
+    batchTokens,
+    async run({ indexes, length }) {
+      const rows = await guarded(() =>
+        textModel.run(
+          indexes.map((index) => texts[index]!),
+          length,
+        ),
+      );
+      for (const [i, index] of indexes.entries()) vectors.set(rows[i]!, index * width);
+    },
+    failed: fail,
+    onSmaller: (limit) => (batchTokens = limit),
+  });
   const elapsedMs = tokenizedMs + performance.now() - planned;
   const { canGroup } = textModel;
-  const chunk: FromWorker = { type: 'encoded', vectors, tokens, truncations, failures, canGroup, elapsedMs };
+  const chunk: FromWorker = {
+    type: 'encoded',
+    vectors,
+    tokens,
+    truncations,
+    failures,
+    canGroup,
+    batchTokens,
+    elapsedMs,
+  };
   port.postMessage(chunk, [vectors.buffer, tokens.buffer, truncations.buffer]);
 }
 
 /** Batches of texts that run together, and the padded length of each. */
-async function planBatches(lengths: readonly number[]): Promise<{ indexes: number[]; length: number }[]> {
-  if (device.batchTokens !== null) return packByLength(lengths, device.batchTokens);
+async function planBatches(lengths: readonly number[]): Promise<TextBatch[]> {
+  if (batchTokens !== null) return packByLength(lengths, batchTokens);
   let groups = groupByLength(lengths);
   const allAlone = groups.every(({ length }) => length === 1);
   if (!allAlone && !(await textModel.tryGrouping(guarded))) groups = lengths.map((_, index) => [index]);

@@ -61,7 +61,7 @@ export async function runSearch(
     const index = indexes[i]!;
     const { info } = retriever;
     order = sort && treeOrder(sort, info);
-    const query = await queryOf(search, index, nearest[i]!);
+    const query = await queryOf(search, index, nearest[i]!, filters[i]!);
     const key = keyOf(search, { isOne, now });
     const found = await retriever.searchTree({
       query,
@@ -75,7 +75,6 @@ export async function runSearch(
       ...(sort === undefined || after === undefined ? {} : { after: orderValuesAfter(after, sort, info) }),
       ...(key === undefined ? {} : { key }),
       text,
-      among: filters[i]!.flatMap((rows) => rows ?? []),
       signal,
     });
     if (found.perturbed !== undefined) changes.push(found.perturbed);
@@ -122,11 +121,12 @@ async function queryOf(
   { query, knn }: SearchRequest,
   index: QueriedIndex,
   nearest: readonly (readonly ScoredRow[])[],
+  filters: readonly (RowBitmap | undefined)[],
 ): Promise<LexicalQuery> {
   const all = { type: 'match-all', boost: 1 } as const;
   if (knn.length === 0) return lexicalTree(query ?? all, index);
   const { rows } = index.retriever.info;
-  const should = knn.map(({ boost }, i) => scoredRowsQuery(nearest[i]!, rows, boost));
+  const should = knn.map(({ boost }, i) => scoredRowsQuery(nearest[i]!, rows, { boost, among: filters[i] }));
   const words = query === undefined ? [] : [await lexicalTree(query, index)];
   return { type: 'bool', should: [...should, ...words] };
 }

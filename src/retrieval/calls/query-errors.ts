@@ -20,6 +20,11 @@ export function isOfQuery({ code, details }: TrawlError): boolean {
   return OF_QUERY.has(code) || (code === 'NOT_SUPPORTED' && details['maxTied'] !== undefined);
 }
 
+/** Whether an error that a server answers for a query has this meaning, by its code alone. */
+export function isCodeOfQuery(code: string): boolean {
+  return (OF_QUERY as ReadonlySet<string>).has(code);
+}
+
 /** Why a batch of queries cannot be searched: an error that is not of a query itself. */
 export class SearchFailure extends Error {
   override readonly name = 'SearchFailure';

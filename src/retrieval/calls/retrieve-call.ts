@@ -60,10 +60,10 @@ export interface RetrieveCall extends RowScope {
   /** One per query: the question that it helps to answer, if the client names it. Perturbation finds gold passages by it. */
   readonly asked?: readonly AskedQuestion[];
   /**
-   * For a deeper search of some queries of an earlier call to the same retriever: the position of each there. It continues that call, so
-   * perturbation takes what it knows of its queries.
+   * For a deeper search of some queries of an earlier call to the same retriever: that call, which continues no other, and the position
+   * of each query there. Perturbation treats the queries as those of the earlier call.
    */
-  readonly positions?: readonly number[];
+  readonly continues?: { readonly call: RetrieveCall; readonly positions: readonly number[] };
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
   readonly signal?: AbortSignal;
 }

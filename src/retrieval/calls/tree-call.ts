@@ -1,6 +1,5 @@
 import type { Bm25Parameters } from '../../lexical-index/bm25.ts';
 import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
-import type { RowBitmap } from '../../row-bitmap.ts';
 import type { StageTimings } from '../timings.ts';
 import type { OrderValue, TreeOrder } from '../tree-order.ts';
 import type { Perturbed } from './perturbed.ts';
@@ -34,8 +33,6 @@ export interface TreeCall extends RowScope {
   readonly key?: string;
   /** What the search asks for, as the record has it. Perturbation draws by it; a call without it is not perturbed. */
   readonly text?: string;
-  /** Conditions of the request that `query` does not show, such as the filters of a search by vectors. Distractors keep them. */
-  readonly among?: readonly RowBitmap[];
   readonly signal?: AbortSignal;
 }
 

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { EndpointEncoder } from '../../../src/embedding/endpoint/endpoint-encoder.ts';
-import type { OpenEndpointOptions } from '../../../src/embedding/endpoint/endpoint-options.ts';
 import { openEndpoint } from '../../../src/embedding/endpoint/open-endpoint.ts';
+import type { OpenEndpointOptions } from '../../../src/embedding/endpoint/open-endpoint-options.ts';
 import type { EncodeResult } from '../../../src/embedding/text-encoder.ts';
 import {
   type AskedEmbedding,

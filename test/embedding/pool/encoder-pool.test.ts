@@ -2,20 +2,25 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ModelFolder } from '../../../src/embedding/model/model-folder.ts';
 import { ModelEncoder } from '../../../src/embedding/model-encoder.ts';
-import { EncoderPool } from '../../../src/embedding/pool/encoder-pool.ts';
+import { EncoderPool, type EncoderPoolOptions } from '../../../src/embedding/pool/encoder-pool.ts';
 import type { EncodeResult } from '../../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../../src/errors.ts';
 
 const DIMENSION = 2;
 
 /** An encoder whose workers run `fake-encoder-worker.ts`, in a pool that it does not share. */
-async function fakePool(t: TestContext, workers: number): Promise<ModelEncoder> {
+async function fakePool(
+  t: TestContext,
+  workers: number,
+  more: Partial<EncoderPoolOptions> = {},
+): Promise<ModelEncoder> {
   const prefixes = { query: '', passage: '' };
   const identity = { name: 'fake', dimension: DIMENSION, prefixes, maxTokens: { query: 32, passage: 32 } };
   const pool = await ModelEncoder.open({
     model: { identity } as ModelFolder,
     workers,
     workerUrl: new URL('../fake-encoder-worker.js', import.meta.url),
+    ...more,
   });
   t.after(() => pool.close());
   return pool;
@@ -37,6 +42,16 @@ test('results come back in the order of the texts', async (t) => {
     texts.flatMap((text) => [text.length, text.length]),
   );
   assert.ok(outcomes.every((outcome) => outcome.ok && outcome.tokens === 1 && !outcome.truncated));
+});
+
+test('a device without enough memory is reported with the smaller batches, which a thread that starts later keeps', async (t) => {
+  const warnings: string[] = [];
+  const pool = await fakePool(t, 1, { batchTokens: 4096, onWarning: (warning) => warnings.push(warning) });
+  for (const text of ['a', 'full', 'b', 'die', 'c', 'full']) await pool.encode([text], { inputType: 'query' });
+  assert.deepEqual(
+    warnings.map((warning) => /had not enough free memory for a batch.* at most (\d+) tokens/.exec(warning)?.[1]),
+    ['2048', '1024'],
+  );
 });
 
 test('encoding no texts returns no vectors', async (t) => {

@@ -41,6 +41,20 @@ test('complete utilities have no problem', async (t) => {
   assert.deepEqual(open, []);
 });
 
+test('a round without candidates has nothing to judge, and is not to be judged again', async (t) => {
+  const files = await judgedFiles(
+    t,
+    [
+      { id: 'a', utilities: [] },
+      { ...round, id: 'b' },
+    ],
+    { local: [], global: [] },
+  );
+  const { counts, open } = await check(t, files);
+  assert.deepEqual([counts.problems['no-candidates'], counts.problems['no-local']], [1, 1]);
+  assert.deepEqual(open, [{ id: 'b', round_index: 1, problem: 'no-local' }]);
+});
+
 test('each thing that makes utilities unusable is counted, described and to be judged again', async (t) => {
   const local = localLine(round) as { docid_score: Record<string, unknown> };
   const global = globalLine(round) as { docid_score: Record<string, unknown> };

@@ -67,7 +67,20 @@ test('a round has everything a judge needs, and a passage of several rounds is w
     { id: '2', contents: '"Big id"\nIts id is beyond 2^53.', corpus_id: '9007199254740993' },
     { id: '3', contents: 'A text without a title.', corpus_id: '3' },
   ]);
-  assert.deepEqual(counts, { rounds: 2, passages: 3, withoutSubanswer: undefined });
+  assert.deepEqual(counts, { rounds: 2, passages: 3, withoutCandidates: 0, withoutSubanswer: undefined });
+});
+
+test('a round without candidates is not handed over; its query stays in the history of later ones', async (t) => {
+  const { candidates: file } = await judgedFiles(t, [
+    { id: 'a', utilities: [] },
+    { id: 'a', round: 2, query: 'second', utilities: pair },
+  ]);
+  const { rounds, counts } = await hand(file);
+  assert.deepEqual(
+    rounds.map((round) => [round.round_index, round.history_queries]),
+    [[2, ['query 1']]],
+  );
+  assert.deepEqual([counts.rounds, counts.withoutCandidates], [1, 1]);
 });
 
 test('sub-answers go to their rounds', async (t) => {

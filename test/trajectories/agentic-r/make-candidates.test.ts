@@ -153,7 +153,7 @@ test('no trajectories give an empty array that is read back', async (t) => {
   for await (const item of readCandidates(out)) assert.fail(item.id);
 });
 
-test('a failing query names its trajectory, and the work resumes to the same bytes', async (t) => {
+test('a failure that is not of a query ends the work with its trajectory, and it resumes to the same bytes', async (t) => {
   const items = Array.from({ length: 700 }, (_, i) =>
     step1Item({ id: `train_${i}`, searches: [{ query: `a ${i}` }, { query: `b ${i}` }] }),
   );
@@ -171,16 +171,72 @@ test('a failing query names its trajectory, and the work resumes to the same byt
     },
     outcome: (_, position) =>
       calls === 4 && position === 2
-        ? { ok: false, error: new TrawlError('ENCODING_FAILED', 'the graph failed') }
+        ? { ok: false, error: new TrawlError('ENCODER_FAILED', 'the thread ended') }
         : undefined,
   });
   await assert.rejects(
     make(t, items, { out, retriever: failing }),
-    trawlError('ENCODING_FAILED', /hotpotqa\.json, item 386, search 1: the graph failed/),
+    trawlError('ENCODER_FAILED', /hotpotqa\.json, item 386, search 1: the thread ended The same command resumes there/),
   );
   const retriever = new FakeRetriever();
   const { counts } = await make(t, items, { out, retriever });
   assert.ok(retriever.calls.length < 6, 'finished batches are not searched again');
   assert.deepEqual(await readFile(out), await readFile(whole));
   assert.equal(counts.rounds, 1400);
+});
+
+test('a round whose own query cannot be searched has no candidates and is named; the others are searched', async (t) => {
+  const items = ['one', 'two', 'three'].map((id) =>
+    step1Item({ id, searches: [{ query: `a ${id}` }, { query: `b ${id}` }, { query: `c ${id}` }] }),
+  );
+  const codes: Readonly<Record<number, 'EMPTY_QUERY' | 'QUERY_TOO_LONG' | 'ENDPOINT_REFUSED'>> = {
+    1: 'EMPTY_QUERY',
+    5: 'QUERY_TOO_LONG',
+    6: 'ENDPOINT_REFUSED',
+  };
+  const retriever = new FakeRetriever({
+    outcome: (_, position) => {
+      const code = codes[position];
+      return code === undefined ? undefined : { ok: false, error: new TrawlError(code, `Query ${position} is bad.`) };
+    },
+  });
+  const { items: made, counts } = await make(t, items, { retriever });
+  assert.deepEqual(
+    made.map(({ trajectory }) => trajectory.map(({ candidate_passage_ids: rows }) => rows.length)),
+    [
+      [3, 0, 3],
+      [3, 3, 0],
+      [0, 3, 3],
+    ],
+  );
+  assert.deepEqual([counts.rounds, counts.failed, counts.short], [9, 3, 0]);
+  assert.deepEqual(
+    counts.failures.map(({ id, round_index: round, code }) => [id, round, code]),
+    [
+      ['one', 2, 'EMPTY_QUERY'],
+      ['two', 3, 'QUERY_TOO_LONG'],
+      ['three', 1, 'ENDPOINT_REFUSED'],
+    ],
+  );
+  assert.match(counts.failures[1]!.message, /hotpotqa\.json, item 2, search 3: Query 5 is bad\./);
+  const many = new FakeRetriever({
+    outcome: () => ({ ok: false, error: new TrawlError('EMPTY_QUERY', 'It is empty.') }),
+  });
+  const all = await make(t, [...items, ...items], { retriever: many });
+  assert.deepEqual([all.counts.failed, all.counts.failures.length], [18, 10]);
+});
+
+test('an error of a whole batch names its first trajectory', async (t) => {
+  const retriever = new FakeRetriever({
+    before: () => {
+      throw new TrawlError('ENDPOINT_FAILED', 'The server did not answer.');
+    },
+  });
+  await assert.rejects(
+    make(t, [step1Item({ searches: [{ query: 'a' }] })], { retriever }),
+    trawlError(
+      'ENDPOINT_FAILED',
+      /The batch from \S*hotpotqa\.json, item 1: The server did not answer\. The same command/,
+    ),
+  );
 });

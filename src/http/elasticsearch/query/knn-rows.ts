@@ -86,12 +86,21 @@ function scoreOf(similarity: Similarity, value: number): number {
   }
 }
 
-/** The rows as a query with their scores. */
-export function scoredRowsQuery(scored: readonly ScoredRow[], rows: number, boost: number): LexicalQuery {
+/**
+ * The rows as a query with their scores.
+ *
+ * @param rows of the index.
+ * @param among the rows that match the filter of the knn; undefined: all.
+ */
+export function scoredRowsQuery(
+  scored: readonly ScoredRow[],
+  rows: number,
+  { boost, among }: { readonly boost: number; readonly among: RowBitmap | undefined },
+): LexicalQuery {
   const set = new RowBitmap(rows);
   for (const { row } of scored) set.add(row);
   const ascending = [...scored].sort((a, b) => a.row - b.row);
-  return { type: 'rows', rows: set, scores: Float32Array.from(ascending, ({ score }) => score), boost };
+  return { type: 'rows', rows: set, scores: Float32Array.from(ascending, ({ score }) => score), among, boost };
 }
 
 function failure({ index }: Pick<RetrieverInfo, 'index'>, why: string): ElasticsearchError {

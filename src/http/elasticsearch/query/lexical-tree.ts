@@ -193,7 +193,7 @@ class TreeMaker {
     const found = await nearestRows(retriever, { knn, k: Math.max(1, knn.k ?? size), rows, signal });
     if (found.length === 0) return NOTHING;
     this.#sets.count();
-    return scoredRowsQuery(found, this.#info.rows, boost);
+    return scoredRowsQuery(found, this.#info.rows, { boost, among: rows });
   }
 
   /** The rows that match all of the queries. */

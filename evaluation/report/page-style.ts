@@ -1,4 +1,4 @@
-/** The style of the report's page, light and dark as the reader's system. */
+/** The style of a report's page, light and dark as the reader's system. */
 export const PAGE_STYLE = `
 :root {
   color-scheme: light dark;

@@ -1,0 +1,17 @@
+import { asTrawlError, TrawlError } from '../../src/errors.ts';
+import { asUsage } from '../model/model-options.ts';
+
+/**
+ * Waits for the encoder of a build. After SIGTERM a scheduler is to start the build again, also if the encoder was not open yet.
+ *
+ * @throws TrawlError as `asUsage`; CANCELLED with `resumable`.
+ */
+export async function openedForBuild<T>(opening: Promise<T>): Promise<T> {
+  return asUsage(opening).catch((error: unknown) => {
+    if (asTrawlError(error).code !== 'CANCELLED') throw error;
+    throw new TrawlError('CANCELLED', 'Stopped before the encoder was open. Run the same command again.', {
+      details: { resumable: true },
+      cause: error,
+    });
+  });
+}

@@ -1,0 +1,54 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { environmentVariable } from '../../src/options/resolve-options.ts';
+import { packageRoot, packageVersion } from '../../src/package-root.ts';
+import { defineCommand, EXIT } from '../command.ts';
+
+const SAMPLE = join(packageRoot, 'corpus', 'sample');
+
+export const demoCommand = defineCommand({
+  name: 'demo',
+  summary: 'serve the sample corpus with a search page, to try Trawl',
+  description:
+    'Builds the index of the sample corpus that comes with Trawl (270 passages, with the small bundled encoder; a few seconds) ' +
+    'if it is not there, and serves it with a search page. Nothing is downloaded. Ctrl-C stops the server.',
+  positionals: { usage: '', help: {}, min: 0, max: 0 },
+  options: {
+    out: {
+      type: 'string',
+      value: 'DIR',
+      help: "Folder of the index. Default: demo/VERSION in trawl's folder of the user's cache (~/.cache/trawl, or $XDG_CACHE_HOME/trawl).",
+    },
+    port: { type: 'integer', min: 0, max: 65_535, default: 8000, help: 'Port to listen on. 0 chooses a free one.' },
+    host: {
+      type: 'string',
+      default: '127.0.0.1',
+      help: 'Address to listen on. 0.0.0.0 listens on every network of this machine.',
+    },
+  },
+  examples: ['trawl demo', 'trawl demo --port 8123'],
+  async run({ options, note, signal, program }) {
+    const index = options.out ?? join(cacheFolder(), 'demo', packageVersion);
+    const quiet = options.quiet ? ['--quiet'] : [];
+    const build = [join(SAMPLE, 'passages.jsonl'), '--out', index, '--if-changed', '--no-json', ...quiet];
+    // The result of the command is what the server prints, so that of the build is a note.
+    const built = await program.run('index', build, { jsonErrors: options.json, out: note });
+    if (built !== EXIT.ok) return built;
+    if (signal.aborted) return EXIT.interrupted;
+    note(`\n${NEXT}\n`);
+    const serve = [index, '--port', `${options.port}`, '--host', options.host, ...quiet];
+    return program.run('serve', [...serve, options.json ? '--json' : '--no-json']);
+  },
+});
+
+// In a checkout, npx starts the program.
+const PROGRAM = existsSync(join(packageRoot, 'tsconfig.json')) ? 'npx trawl' : 'trawl';
+
+const NEXT = `Questions to try are in ${join(SAMPLE, 'questions.jsonl')}. An index of your own passages:
+  ${PROGRAM} index FILE.jsonl --out indexes/mine
+  ${PROGRAM} serve indexes/mine`;
+
+function cacheFolder(): string {
+  return join(environmentVariable('XDG_CACHE_HOME') || join(homedir(), '.cache'), 'trawl');
+}

@@ -1,0 +1,170 @@
+import { type ComparedMetric, changedQueries, compareEvaluations } from '../../evaluation/compare-evaluations.ts';
+import type { Evaluation, Metrics } from '../../evaluation/evaluate-run.ts';
+import type { Judgements } from '../../evaluation/judgements.ts';
+import { titleKey } from '../../evaluation/page-title.ts';
+import type { Question } from '../../evaluation/read-questions.ts';
+import type { RankedPassage } from '../../evaluation/run.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { type EvalContext, evalJson } from './eval-report.ts';
+import type { MeasuredSystem } from './measured-system.ts';
+import type { ServerReport } from './searched-system.ts';
+
+/** Characters of a passage's text in a report. */
+const SHOWN_CHARACTERS = 300;
+
+export interface ShownPassage {
+  readonly id: string;
+  readonly title: string | null;
+  readonly score: number;
+  /** Whether the passage, or its page, is judged relevant. */
+  readonly relevant: boolean;
+  /** The beginning; null if the system has no texts. */
+  readonly text: string | null;
+}
+
+export interface ChangedQuestion {
+  readonly id: string;
+  readonly question: string;
+  readonly query: string | null;
+  readonly goldIds: readonly string[];
+  readonly goldTitles: readonly string[];
+  readonly goldenAnswers: readonly string[];
+  /** The value of the metric by which questions are chosen, and what was found. */
+  readonly first: { readonly value: number; readonly passages: readonly ShownPassage[] };
+  readonly second: { readonly value: number; readonly passages: readonly ShownPassage[] };
+}
+
+/** A system against the first one. */
+export interface Comparison {
+  readonly first: string;
+  readonly second: string;
+  readonly metrics: Readonly<Record<string, ComparedMetric>>;
+  readonly changed: {
+    readonly metric: string;
+    readonly queries: number;
+    readonly better: number;
+    readonly worse: number;
+    readonly most: readonly ChangedQuestion[];
+  } | null;
+}
+
+export interface ComparisonReport {
+  readonly source: string;
+  readonly seed: number;
+  readonly systems: readonly {
+    readonly name: string;
+    readonly what: string;
+    readonly failed: number;
+    readonly server?: ServerReport;
+    readonly metrics: Metrics;
+    readonly notes: readonly string[];
+  }[];
+  readonly comparisons: readonly Comparison[];
+}
+
+export interface ComparisonInput {
+  readonly questions: readonly Question[];
+  readonly judgements: Judgements;
+  /** The metric by which changed questions are chosen. Default: `defaultMetric`. */
+  readonly by: string | undefined;
+  /** Most changed questions shown of a system. */
+  readonly examples: number;
+  readonly cutoffs: readonly number[];
+  readonly context: EvalContext;
+}
+
+/** Compares every further system with the first. @throws TrawlError USAGE for a metric that is not measured. */
+export function compareSystems(measured: readonly MeasuredSystem[], input: ComparisonInput): ComparisonReport {
+  const [first, ...others] = measured;
+  return {
+    source: input.context.source,
+    seed: input.context.seed,
+    systems: measured.map(({ system, evaluation, notes }) => {
+      const { source: _source, seed: _seed, ...values } = evalJson(evaluation, input.context) as EvalValues;
+      return {
+        name: system.name,
+        what: system.what,
+        failed: system.failed.size,
+        ...(system.server === undefined ? {} : { server: system.server }),
+        ...values,
+        notes,
+      };
+    }),
+    comparisons: others.map((second) => compare(first!, second, input)),
+  };
+}
+
+type EvalValues = { readonly source: string; readonly seed: number; readonly metrics: Metrics };
+
+function compare(first: MeasuredSystem, second: MeasuredSystem, input: ComparisonInput): Comparison {
+  const metrics = compareEvaluations(first.evaluation, second.evaluation, input.context.seed);
+  const by = input.by ?? defaultMetric(metrics, Math.max(...input.cutoffs));
+  if (input.by !== undefined && !(input.by in metrics))
+    throw new TrawlError(
+      'USAGE',
+      `--by is ${JSON.stringify(input.by)}; expected a metric that both systems have: ${Object.keys(metrics).join(', ')}.`,
+    );
+  return {
+    first: first.system.name,
+    second: second.system.name,
+    metrics,
+    changed: by === undefined ? null : changedOf(first, second, by, input),
+  };
+}
+
+/** The share of what is relevant within the largest cutoff, else of pages, else answers; undefined without any of them. */
+function defaultMetric(metrics: Readonly<Record<string, unknown>>, k: number): string | undefined {
+  return ['recall', 'title_recall', 'answer_hit'].map((name) => `${name}@${k}`).find((name) => name in metrics);
+}
+
+function changedOf(
+  first: MeasuredSystem,
+  second: MeasuredSystem,
+  metric: string,
+  { questions, judgements, examples, cutoffs }: ComparisonInput,
+): Comparison['changed'] {
+  const { most, ...counts } = changedQueries(first.evaluation, second.evaluation, metric, examples);
+  const byId = new Map(questions.map((question) => [question.id, question]));
+  // A changed recall@5 is seen within the first five.
+  const k = Number(metric.split('@')[1] ?? Math.max(...cutoffs));
+  return {
+    ...counts,
+    most: most.map((change) => {
+      const question = byId.get(change.queryId)!;
+      const grades = judgements.get(question.id);
+      const pages = new Set((question.goldTitles ?? []).map(titleKey));
+      const shown = ({ system }: MeasuredSystem): ShownPassage[] =>
+        (system.run.get(question.id) ?? []).slice(0, k).map((passage) => ({
+          id: passage.id,
+          title: passage.title ?? null,
+          score: passage.score,
+          relevant:
+            (grades?.get(passage.id) ?? 0) > 0 || (passage.title !== undefined && pages.has(titleKey(passage.title))),
+          text: system.hasTexts ? beginning(passage) : null,
+        }));
+      return {
+        id: question.id,
+        question: question.question,
+        query: question.query ?? null,
+        goldIds: [...(grades ?? [])].flatMap(([id, grade]) => (grade > 0 ? [id] : [])),
+        goldTitles: question.goldTitles ?? [],
+        goldenAnswers: question.goldenAnswers ?? [],
+        first: { value: change.first, passages: shown(first) },
+        second: { value: change.second, passages: shown(second) },
+      };
+    }),
+  };
+}
+
+function beginning({ text = '', title }: RankedPassage): string {
+  const [line, ...rest] = text.split('\n');
+  const isTitle = title !== undefined && line!.replace(/^"(.*)"$/, '$1') === title;
+  const body = (isTitle ? rest.join('\n') : text).replaceAll(/\s+/g, ' ').trim();
+  const characters = Array.from(body);
+  return characters.length <= SHOWN_CHARACTERS ? body : `${characters.slice(0, SHOWN_CHARACTERS - 1).join('')}…`;
+}
+
+/** Whether a system measured anything. */
+export function hasMeasured({ judged, titleJudged, answerable }: Evaluation): boolean {
+  return judged > 0 || titleJudged > 0 || answerable > 0;
+}

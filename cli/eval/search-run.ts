@@ -1,0 +1,35 @@
+import { readRun } from '../../evaluation/read-run.ts';
+import type { Asked, SearchedSystem } from './searched-system.ts';
+import type { SystemSpec } from './system-text.ts';
+
+/** The results of a TREC run for the questions. Throws as `readRun`. */
+export async function searchRun({ name, place }: SystemSpec, { questions, k }: Asked): Promise<SearchedSystem> {
+  const found = await readRun(place);
+  const run = new Map(
+    questions.flatMap(({ id }) => (found.has(id) ? [[id, found.get(id)!.slice(0, k)] as const] : [])),
+  );
+  const absent = questions.filter(({ id }) => !found.has(id));
+  const others = [...found.keys()].filter((id) => !run.has(id));
+  const short = [...run.values()].filter((list) => list.length < k).length;
+  return {
+    name,
+    what: `run ${place}`,
+    run,
+    hasIds: true,
+    hasTexts: false,
+    failed: new Map(),
+    notes: [
+      ...(absent.length === 0
+        ? []
+        : [
+            `${absent.length} of ${questions.length} questions have no results in ${place}, such as ${JSON.stringify(absent[0]!.id)}: they count as 0.`,
+          ]),
+      ...(others.length === 0
+        ? []
+        : [
+            `${others.length} of ${found.size} queries of ${place} are not in the questions, such as ${JSON.stringify(others[0])}: they are not used.`,
+          ]),
+      ...(short === 0 ? [] : [`${short} of ${run.size} lists of ${place} have fewer than ${k} passages.`]),
+    ],
+  };
+}

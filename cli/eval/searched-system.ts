@@ -1,0 +1,51 @@
+import type { Question } from '../../evaluation/read-questions.ts';
+import type { Run } from '../../evaluation/run.ts';
+
+/** What a system of `trawl eval` found. */
+export interface SearchedSystem {
+  readonly name: string;
+  /** What it is, for people: the index with its mode, the run file. */
+  readonly what: string;
+  readonly run: Run;
+  /** Whether its passages have ids as the judgements. */
+  readonly hasIds: boolean;
+  /** Whether its passages have titles and texts. A run file has only ids. */
+  readonly hasTexts: boolean;
+  /** Question id → why its search failed. These questions are left out of the metrics. */
+  readonly failed: ReadonlyMap<string, string>;
+  /** Of a server. */
+  readonly server?: ServerReport;
+  /** Remarks on what does not fit. */
+  readonly notes: readonly string[];
+}
+
+/** By what the passages of a server are matched with judgements: its ids, or the texts of the relevant passages in a corpus. */
+export type MatchedBy = 'id' | 'text';
+
+/** How a server was asked and how fast it answered. */
+export interface ServerReport {
+  readonly dialect: string;
+  /** Null: not at all, only titles and answers count. */
+  readonly matchedBy: MatchedBy | null;
+  readonly concurrency: number;
+  readonly queriesPerRequest: number;
+  readonly requests: number;
+  /** Tries beyond the first, after 429, 503 and lost connections. */
+  readonly repeated: number;
+  /** Of the requests that were answered; null without any. */
+  readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
+  readonly questionsPerSecond: number;
+  /** Reason → failed searches. */
+  readonly failures: Readonly<Record<string, number>>;
+}
+
+/** What all systems are asked. */
+export interface Asked {
+  readonly questions: readonly Question[];
+  /** Passages per question. */
+  readonly k: number;
+  /** Ids of the relevant passages. */
+  readonly gold: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+  note(text: string): void;
+}

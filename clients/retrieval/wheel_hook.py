@@ -1,0 +1,21 @@
+"""Adds the Node.js package with its dependencies to the wheel, and sets the wheel's platform. `npm run wheel` sets both."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class WheelHook(BuildHookInterface[Any]):
+    """Reads TRAWL_WHEEL_NODE, the folder with the package, and TRAWL_WHEEL_PLATFORM, the tag."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it builds the wheel."""
+        folder, platform = (os.environ.get(f"TRAWL_WHEEL_{name}") for name in ("NODE", "PLATFORM"))
+        if not folder or not platform:
+            raise RuntimeError("The wheel contains a Node.js package: `npm run wheel` builds both.")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform}"
+        build_data["force_include"][folder] = "trawl_retrieval/_node"

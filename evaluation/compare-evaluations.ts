@@ -1,0 +1,85 @@
+import { bootstrapIntervals, type Interval, meanOf } from './bootstrap.ts';
+import type { Evaluation } from './evaluate-run.ts';
+import { randomisationTest } from './randomisation-test.ts';
+
+/** A metric of two systems, over the queries that both have it for. */
+export interface ComparedMetric {
+  readonly queries: number;
+  /** Means over these queries. */
+  readonly first: number;
+  readonly second: number;
+  /** Second minus first, with the 95 % interval of the paired bootstrap; null with fewer than two queries. */
+  readonly difference: number;
+  readonly interval: Interval | null;
+  /** Of `randomisationTest`, between 0 and 1: small if chance does not explain the difference. Not corrected for several metrics or systems. */
+  readonly p: number;
+  /** Queries for which the second is better, worse. */
+  readonly better: number;
+  readonly worse: number;
+}
+
+/** Metric name → both systems, for the metrics that both have, in the order of the first. */
+export function compareEvaluations(
+  first: Evaluation,
+  second: Evaluation,
+  seed: number,
+): Readonly<Record<string, ComparedMetric>> {
+  const names = Object.keys(first.means).filter((name) => name in second.means);
+  return Object.fromEntries(names.map((name) => [name, compareMetric(first, second, name, seed)]));
+}
+
+function compareMetric(first: Evaluation, second: Evaluation, name: string, seed: number): ComparedMetric {
+  const pairs = pairsOf(first, second, name);
+  const before = Float64Array.from(pairs, ({ values }) => values[0]);
+  const after = Float64Array.from(pairs, ({ values }) => values[1]);
+  const differences = after.map((value, i) => value - before[i]!);
+  return {
+    queries: pairs.length,
+    first: pairs.length === 0 ? 0 : meanOf(before),
+    second: pairs.length === 0 ? 0 : meanOf(after),
+    difference: pairs.length === 0 ? 0 : meanOf(differences),
+    interval: pairs.length < 2 ? null : bootstrapIntervals([differences], seed)[0]!,
+    p: randomisationTest(differences, seed),
+    better: differences.filter((value) => value > 0).length,
+    worse: differences.filter((value) => value < 0).length,
+  };
+}
+
+interface Pair {
+  readonly queryId: string;
+  /** Of the first system and the second. */
+  readonly values: readonly [number, number];
+}
+
+function pairsOf(first: Evaluation, second: Evaluation, name: string): Pair[] {
+  return [...first.perQuery].flatMap(([queryId, metrics]): Pair[] => {
+    const before = metrics[name];
+    const after = second.perQuery.get(queryId)?.[name];
+    return before === undefined || after === undefined ? [] : [{ queryId, values: [before, after] }];
+  });
+}
+
+export interface ChangedQueries {
+  readonly metric: string;
+  readonly queries: number;
+  readonly better: number;
+  readonly worse: number;
+  /** Those whose metric differs most, at most as many as asked for; of equal ones the first. */
+  readonly most: readonly { readonly queryId: string; readonly first: number; readonly second: number }[];
+}
+
+/** The queries for which a metric differs between two systems. */
+export function changedQueries(first: Evaluation, second: Evaluation, metric: string, most: number): ChangedQueries {
+  const pairs = pairsOf(first, second, metric);
+  const changed = pairs.filter(({ values: [before, after] }) => before !== after);
+  return {
+    metric,
+    queries: pairs.length,
+    better: changed.filter(({ values: [before, after] }) => after > before).length,
+    worse: changed.filter(({ values: [before, after] }) => after < before).length,
+    most: changed
+      .sort((a, b) => Math.abs(b.values[1] - b.values[0]) - Math.abs(a.values[1] - a.values[0]))
+      .slice(0, most)
+      .map(({ queryId, values: [before, after] }) => ({ queryId, first: before, second: after })),
+  };
+}

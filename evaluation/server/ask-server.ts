@@ -1,0 +1,126 @@
+import { TrawlError } from '../../src/errors.ts';
+import { parseNumbers } from '../../src/passages/exact-numbers.ts';
+import type { DialectClient, ServerList, ServerPassage } from './dialect-client.ts';
+import { NoReply, type RepeatedRequestOptions, type Reply, repeatedRequest } from './repeated-request.ts';
+
+export interface AskServerOptions extends RepeatedRequestOptions {
+  /** Passages per query. */
+  readonly k: number;
+  /** Requests at the same time, ≥ 1. */
+  readonly concurrency: number;
+  /** Queries of a request, ≥ 1; 1 for a dialect with one query per request. */
+  readonly queriesPerRequest: number;
+}
+
+export interface ServerAnswers {
+  /** Query id → its passages, best first, at most k. */
+  readonly lists: ReadonlyMap<string, readonly ServerPassage[]>;
+  /** Query id → why its request failed. */
+  readonly failed: ReadonlyMap<string, string>;
+  /** Time of every answered request in milliseconds: of its last try. */
+  readonly latenciesMs: readonly number[];
+  readonly requests: number;
+  /** Tries beyond the first of each request. */
+  readonly repeated: number;
+  /** From the first request to the last answer. */
+  readonly seconds: number;
+}
+
+/**
+ * Asks a server for the passages of all queries, after a trial request that is not measured.
+ *
+ * @throws TrawlError CONFIG_INVALID if the trial fails; CANCELLED.
+ */
+export async function askServer(
+  client: DialectClient,
+  url: string,
+  queries: readonly { readonly id: string; readonly text: string }[],
+  { k, concurrency, queriesPerRequest, ...sending }: AskServerOptions,
+): Promise<ServerAnswers> {
+  const size = client.batch ? queriesPerRequest : 1;
+  const batches = Array.from({ length: Math.ceil(queries.length / size) }, (_, i) =>
+    queries.slice(i * size, (i + 1) * size),
+  );
+  const lists = new Map<string, readonly ServerPassage[]>();
+  const failed = new Map<string, string>();
+  const latenciesMs: number[] = [];
+  let repeated = 0;
+  const send = async (texts: readonly string[]): Promise<{ reply: Reply; found: readonly ServerList[] }> => {
+    const reply = await repeatedRequest(...requestOf(client, url, texts, k), sending);
+    return { reply, found: readReply(client, reply, texts.length) };
+  };
+  if (queries[0] !== undefined) {
+    await send([queries[0].text]).catch((error: unknown) => {
+      sending.signal?.throwIfAborted();
+      throw new TrawlError(
+        'CONFIG_INVALID',
+        `${url}${client.path} cannot be asked in the dialect ${client.name}: ${(error as Error).message}. ` +
+          'Check the URL, and whether the server speaks this dialect: --dialect names another.',
+        { cause: error },
+      );
+    });
+  }
+  const started = performance.now();
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let batch = batches[next++]; batch !== undefined; batch = batches[next++]) {
+      try {
+        const { reply, found } = await send(batch.map(({ text }) => text));
+        latenciesMs.push(reply.ms);
+        repeated += reply.tries - 1;
+        for (const [i, list] of found.entries()) {
+          if ('failed' in list) failed.set(batch[i]!.id, list.failed);
+          else lists.set(batch[i]!.id, list.slice(0, k));
+        }
+      } catch (error) {
+        sending.signal?.throwIfAborted();
+        if (error instanceof NoReply) repeated += error.tries - 1;
+        for (const { id } of batch) failed.set(id, (error as Error).message);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, batches.length) }, worker));
+  const seconds = (performance.now() - started) / 1000;
+  return { lists, failed, latenciesMs, requests: batches.length, repeated, seconds };
+}
+
+function requestOf(
+  client: DialectClient,
+  url: string,
+  texts: readonly string[],
+  k: number,
+): [url: string, body: object | undefined] {
+  const fields = client.request(texts, k);
+  if (client.method !== 'GET') return [`${url}${client.path}`, fields];
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) parameters.set(name, String(value));
+  return [`${url}${client.path}?${parameters.toString()}`, undefined];
+}
+
+/** @throws Error with the reason. */
+function readReply(client: DialectClient, { status, text }: Reply, queries: number): readonly ServerList[] {
+  const json = parsed(text);
+  if (status !== 200) throw new Error(`it answered ${status}${codeOf(json)}`);
+  if (json === undefined) throw new Error('its reply is not JSON');
+  const lists = client.lists(json);
+  if (lists.length !== queries) throw new Error(`its reply has ${lists.length} lists for ${queries} queries`);
+  return lists;
+}
+
+/** Ids beyond 2^53 keep their digits, as texts. Undefined if the text is not JSON. */
+function parsed(text: string): unknown {
+  try {
+    return parseNumbers(text, (source) => {
+      const number = Number(source);
+      return Number.isInteger(number) && !Number.isSafeInteger(number) ? source : number;
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+/** The code of Trawl's errors; empty without one. */
+function codeOf(json: unknown): string {
+  const code = (json as { error?: { code?: unknown } } | null | undefined)?.error?.code;
+  return typeof code === 'string' ? ` ${code}` : '';
+}

@@ -1,0 +1,18 @@
+import type { DialectClient } from '../dialect-client.ts';
+import { list, member, textOrNone } from '../reply-fields.ts';
+
+/** OpenResearcher: titles and summaries without ids. */
+export const openResearcherClient: DialectClient = {
+  name: 'openresearcher',
+  path: '/search',
+  batch: false,
+  request: ([query], k) => ({ query, topn: k }),
+  lists: (reply) => [
+    list(reply, 'results').map((hit) => ({
+      id: undefined,
+      title: textOrNone(member(hit, 'title')),
+      contents: textOrNone(member(hit, 'summary')) ?? '',
+      score: undefined,
+    })),
+  ],
+};

@@ -1,0 +1,205 @@
+// `npm run docs`: makes the documentation site from README.md, docs/ and the other pages, in site/ or `-- --out DIR`: static files with
+// a search, which open from a disk too and ask no other server. A link or anchor that leads nowhere is an error.
+// markdown-it and MiniSearch are installed once into the user's cache folder (scripts/docs-site/).
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { homedir } from 'node:os';
+import { dirname, join, posix, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { announce, done, fail, root, runNpm } from './steps.mjs';
+
+const { values } = parseArgs({ options: { out: { type: 'string', default: 'site' } } });
+const TOOLS = join(root, 'scripts', 'docs-site');
+
+/** The pages besides docs/, in the order of the menu. */
+const GROUPS = [
+  [
+    'Start',
+    ['README.md', 'docs/agents.md', 'docs/corpora.md', 'docs/models.md', 'docs/building.md', 'docs/operations.md'],
+  ],
+  [
+    'Reference',
+    ['docs/command-line.md', 'docs/configuration.md', 'docs/http-api.md', 'docs/dialects.md', 'docs/errors.md'],
+  ],
+  ['Clients', ['clients/retrieval/README.md', 'clients/python/README.md']],
+  [
+    'Project',
+    [
+      'docs/architecture.md',
+      'docs/index-format.md',
+      'bench/README.md',
+      'CONTRIBUTING.md',
+      'SECURITY.md',
+      'CHANGELOG.md',
+    ],
+  ],
+];
+
+const modules = await tools();
+const require = createRequire(join(modules, 'node_modules', 'x.js'));
+const markdown = new (require('markdown-it'))({ html: true });
+const MiniSearch = require('minisearch');
+
+const named = GROUPS.flatMap(([, paths]) => paths);
+const more = readdirSync(join(root, 'docs'))
+  .filter((name) => name.endsWith('.md') && !named.includes(`docs/${name}`))
+  .map((name) => `docs/${name}`);
+const groups = [GROUPS[0], ['More', more], ...GROUPS.slice(1)];
+const pages = new Map(groups.flatMap(([, paths]) => paths).map((path) => [path, readPage(path)]));
+const problems = [];
+for (const page of pages.values()) page.html = render(page);
+if (problems.length > 0) fail(`${problems.join('\n')}\n${problems.length} links lead nowhere.`);
+writeSite(resolve(values.out));
+
+/** A page with the ids of its headings, as GitHub makes them. */
+function readPage(path) {
+  const tokens = markdown.parse(readFileSync(join(root, path), 'utf8'), {});
+  const anchors = new Set();
+  const sections = [];
+  let title;
+  for (const [i, token] of tokens.entries()) {
+    if (token.type === 'heading_open') {
+      const text = plainText(tokens[i + 1]);
+      const slug = uniqueSlug(text, anchors);
+      token.attrSet('id', slug);
+      title ??= text;
+      sections.push({ slug, heading: text, text: '' });
+    } else if ((token.type === 'inline' && tokens[i - 1]?.type !== 'heading_open') || token.type === 'fence') {
+      const section = sections.at(-1);
+      if (section !== undefined) section.text += ` ${token.type === 'fence' ? token.content : plainText(token)}`;
+    }
+    for (const [, id] of (token.content ?? '').matchAll(/<a (?:id|name)="([^"]+)"/g)) anchors.add(id);
+  }
+  return { path, title: title ?? path, tokens, anchors, sections, file: fileOf(path) };
+}
+
+function fileOf(path) {
+  return path === 'README.md' ? 'index.html' : path.replace(/\.md$/, '.html');
+}
+
+function plainText(token) {
+  return (token.children ?? []).map(({ type, content }) => (type === 'softbreak' ? ' ' : content)).join('');
+}
+
+function uniqueSlug(text, taken) {
+  const base = text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-');
+  let slug = base;
+  for (let n = 1; taken.has(slug); n++) slug = `${base}-${n}`;
+  taken.add(slug);
+  return slug;
+}
+
+function render(page) {
+  for (const token of page.tokens) {
+    for (const child of token.children ?? []) {
+      if (child.type === 'link_open') child.attrSet('href', linked(page, child.attrGet('href'), child));
+      if (child.type === 'image') linked(page, child.attrGet('src'), child);
+    }
+  }
+  return markdown.renderer.render(page.tokens, markdown.options, {});
+}
+
+/** Where a link leads in the site. Files that are no pages are named without a link. */
+function linked(page, href, token) {
+  if (/^[a-z]+:/.test(href)) return href;
+  const [path, anchor] = href.split('#');
+  const target = path === '' ? page.path : posix.normalize(posix.join(posix.dirname(page.path), decodeURI(path)));
+  const at = relativeTo(page, fileOf(target));
+  const there = pages.get(target);
+  if (there !== undefined) {
+    if (anchor === undefined || there.anchors.has(anchor)) return anchor === undefined ? at : `${at}#${anchor}`;
+    problems.push(`${page.path}: ${target} has no #${anchor}`);
+    return href;
+  }
+  if (!existsSync(join(root, target))) problems.push(`${page.path}: there is no ${target}`);
+  else if (!/\.(png|svg)$/.test(target)) token.attrSet('class', 'file');
+  return /\.(png|svg)$/.test(target) ? relativeTo(page, target) : `#`;
+}
+
+function relativeTo(page, file) {
+  return posix.relative(posix.dirname(page.file), file) || posix.basename(file);
+}
+
+function writeSite(folder) {
+  const made = `${folder}.${process.pid}`;
+  rmSync(made, { recursive: true, force: true });
+  const write = (file, text) => {
+    mkdirSync(dirname(join(made, file)), { recursive: true });
+    writeFileSync(join(made, file), text);
+  };
+  const index = new MiniSearch({
+    fields: ['heading', 'title', 'text'],
+    storeFields: ['heading', 'title', 'url', 'start'],
+  });
+  for (const page of pages.values()) {
+    write(page.file, wholePage(page));
+    for (const { slug, heading, text } of page.sections) {
+      const start = text.trim().replace(/\s+/g, ' ').slice(0, 160);
+      index.add({ id: `${page.file}#${slug}`, heading, title: page.title, text, url: `${page.file}#${slug}`, start });
+    }
+  }
+  write('search-index.js', `window.trawlIndex = ${JSON.stringify(JSON.stringify(index))};\n`);
+  for (const file of ['site.css', 'search.js']) cpSync(join(TOOLS, file), join(made, file));
+  cpSync(join(modules, 'node_modules', 'minisearch', 'dist', 'umd', 'index.js'), join(made, 'minisearch.js'));
+  mkdirSync(join(made, 'docs'), { recursive: true });
+  for (const name of readdirSync(join(root, 'docs')).filter((file) => file.endsWith('.png')))
+    cpSync(join(root, 'docs', name), join(made, 'docs', name));
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(made, folder);
+  process.stdout.write(`${relative(process.cwd(), folder) || folder}/index.html: ${pages.size} pages\n`);
+}
+
+function wholePage(page) {
+  const at = (file) => relativeTo(page, file);
+  const escaped = (text) => markdown.utils.escapeHtml(text);
+  const menu = groups.map(
+    ([name, paths]) =>
+      `<h2>${name}</h2><ul>${paths
+        .map((path) => {
+          const here = path === page.path ? ' aria-current="page"' : '';
+          return `<li><a href="${at(fileOf(path))}"${here}>${escaped(pages.get(path).title)}</a></li>`;
+        })
+        .join('')}</ul>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(page.title)} · Trawl</title>
+<link rel="stylesheet" href="${at('site.css')}">
+</head>
+<body data-root="${at('index.html').replace(/index\.html$/, '')}">
+<header><a href="${at('index.html')}">Trawl</a>
+<input id="search" type="search" placeholder="Search the documents" aria-label="Search the documents" autocomplete="off"></header>
+<ol id="found" hidden></ol>
+<div class="columns"><nav aria-label="Pages">${menu.join('')}</nav>
+<main>${page.html}</main></div>
+<script src="${at('minisearch.js')}"></script><script src="${at('search-index.js')}"></script><script src="${at('search.js')}"></script>
+</body>
+</html>
+`;
+}
+
+/** The folder with the packages, made once for each version of their list. */
+async function tools() {
+  const lock = readFileSync(join(TOOLS, 'package-lock.json'));
+  const version = createHash('sha256').update(lock).digest('hex').slice(0, 12);
+  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', `docs-site-${version}`);
+  if (existsSync(folder)) return folder;
+  const made = `${folder}.${process.pid}`;
+  mkdirSync(made, { recursive: true });
+  for (const file of ['package.json', 'package-lock.json']) cpSync(join(TOOLS, file), join(made, file));
+  const started = announce('Installing markdown-it and MiniSearch');
+  await runNpm(['ci', '--prefix', made, '--ignore-scripts', '--no-audit', '--no-fund'], {
+    cwd: made,
+    onFailure: 'npm could not install what the documentation site needs.',
+  });
+  if (!existsSync(folder)) renameSync(made, folder);
+  done(started);
+  return folder;
+}

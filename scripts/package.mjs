@@ -1,0 +1,121 @@
+// `npm run package`: makes the npm package trawl-retrieval-VERSION.tgz, or one in another folder: `npm run package -- --out DIR`.
+// `-- --only-here` compiles and contains the prebuilt binary for this machine alone.
+//
+// `npm pack` in the checkout refuses, because a published package differs from the checkout in one thing: it contains
+// onnxruntime-node itself, without its install script (which downloads 300 MB of CUDA libraries, and fails the installation where
+// it cannot) and without its binaries for Windows. Everything else comes from the npm registry when the package is installed.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { PREBUILD_TARGETS, prebuild, prebuiltIsCurrent } from './prebuild.mjs';
+import { fail, root, setup } from './setup.mjs';
+
+const BUNDLED = ['onnxruntime-node', 'onnxruntime-common'];
+/** The scripts of package.json that an installed package has. */
+const SCRIPTS = ['install'];
+
+const { values } = readArguments();
+await setup();
+const { targetOf, thisMachine } = await import('../dist/src/native/prebuilt-addon.js');
+const targets = values['only-here'] ? [targetOf(thisMachine())] : PREBUILD_TARGETS;
+const missing = targets.filter((target) => !prebuiltIsCurrent(target));
+if (missing.length > 0) await prebuild(missing);
+const out = resolve(values.out);
+mkdirSync(out, { recursive: true });
+const folder = mkdtempSync(join(tmpdir(), 'trawl-package-'));
+try {
+  await stage(folder);
+  const [{ filename, size, unpackedSize }] = npmPack(folder, ['--pack-destination', out]);
+  const sizes = `${(size / 1e6).toFixed(1)} MB, ${(unpackedSize / 1e6).toFixed(1)} MB unpacked`;
+  process.stdout.write(`${join(out, filename)}  ${sizes}\n`);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Copies what the package contains. */
+async function stage(target) {
+  const listed = npmPack(root, ['--dry-run'])[0].files.map(({ path }) => path);
+  for (const path of [...listed, ...prebuiltFiles()]) copy(path, target);
+  const { scripts, devDependencies, allowScripts, overrides, files, ...facts } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  );
+  const { version } = JSON.parse(
+    readFileSync(join(root, 'node_modules', 'onnxruntime-common', 'package.json'), 'utf8'),
+  );
+  const packed = {
+    ...facts,
+    os: ['linux', 'darwin'],
+    man: 'man/trawl.1',
+    scripts: Object.fromEntries(SCRIPTS.map((name) => [name, scripts[name]])),
+    dependencies: { ...facts.dependencies, 'onnxruntime-node': version, 'onnxruntime-common': version },
+    bundleDependencies: BUNDLED,
+  };
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(packed, null, 2)}\n`);
+  mkdirSync(join(target, 'man'));
+  writeFileSync(join(target, 'man', 'trawl.1'), await manualPage());
+  for (const name of BUNDLED) bundle(name, target);
+}
+
+async function manualPage() {
+  const [{ manPage }, { loadCommands }, { withCommonOptions }, { packageVersion }] = await Promise.all([
+    import('../dist/cli/man-page.js'),
+    import('../dist/cli/commands.js'),
+    import('../dist/cli/run-command.js'),
+    import('../dist/src/package-root.js'),
+  ]);
+  return manPage((await loadCommands()).map(withCommonOptions), packageVersion);
+}
+
+/** Only binaries of the present sources: an older one would not have the functions that dist/ calls. */
+function prebuiltFiles() {
+  const { binaries } = JSON.parse(readFileSync(join(root, 'prebuilds', 'prebuilds.json'), 'utf8'));
+  return ['prebuilds/prebuilds.json', ...Object.keys(binaries).map((target) => `prebuilds/${target}/trawl.node`)];
+}
+
+function bundle(name, target) {
+  const from = join('node_modules', name);
+  for (const part of readdirSync(join(root, from))) {
+    if (['script', 'lib', 'package.json'].includes(part)) continue;
+    copy(
+      join(from, part),
+      target,
+      (path) => !/[/\\]win32|\.map$|[/\\]libonnxruntime\.\d+\.\d+\.\d+\.dylib$/.test(path),
+    );
+  }
+  const {
+    scripts,
+    devDependencies,
+    dependencies = {},
+    ...facts
+  } = JSON.parse(readFileSync(join(root, from, 'package.json'), 'utf8'));
+  // Its other dependencies are those of its install script.
+  const kept = Object.fromEntries(Object.entries(dependencies).filter(([dependency]) => BUNDLED.includes(dependency)));
+  writeFileSync(join(target, from, 'package.json'), JSON.stringify({ ...facts, dependencies: kept }, null, 2));
+}
+
+function copy(path, target, filter = () => true) {
+  mkdirSync(dirname(join(target, path)), { recursive: true });
+  cpSync(join(root, path), join(target, path), { recursive: true, dereference: true, filter });
+}
+
+function npmPack(cwd, args) {
+  const { status, stdout, stderr } = spawnSync('npm', ['pack', '--json', '--ignore-scripts', ...args], {
+    cwd,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+  });
+  if (status !== 0) fail(`npm pack failed.\n${stderr}`);
+  return JSON.parse(stdout);
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      options: { out: { type: 'string', default: '.' }, 'only-here': { type: 'boolean', default: false } },
+    });
+  } catch (error) {
+    return fail(`${error.message}\nUsage: npm run package -- [--out DIR] [--only-here]`);
+  }
+}

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bootstrapInterval, bootstrapIntervals } from '../../evaluation/bootstrap.ts';
+import { changedQueries, compareEvaluations } from '../../evaluation/compare-evaluations.ts';
+import { type Evaluation, type Metrics, meansOf } from '../../evaluation/evaluate-run.ts';
+import { metricIntervals } from '../../evaluation/metric-intervals.ts';
+import { randomisationTest } from '../../evaluation/randomisation-test.ts';
+import { seededRandom } from '../helpers/seeded-random.ts';
+
+function evaluationOf(values: readonly (readonly [string, Metrics])[]): Evaluation {
+  const perQuery = new Map(values);
+  const queries = perQuery.size;
+  return {
+    queries,
+    judged: queries,
+    unjudged: 0,
+    titleJudged: 0,
+    answerable: 0,
+    means: meansOf(perQuery.values()),
+    perQuery,
+  };
+}
+
+test('the p-value of few questions counts all assignments of signs', () => {
+  // 2 of 2^5 assignments are as far from 0: all plus, all minus.
+  assert.equal(randomisationTest(Float64Array.of(1, 1, 1, 1, 1), 1), 2 / 32);
+  // Questions without a difference do not count.
+  assert.equal(randomisationTest(Float64Array.of(0, 1, 1, 0, 1, 1, 1), 1), 2 / 32);
+  assert.equal(randomisationTest(Float64Array.of(-0.5, -0.25), 1), 2 / 4);
+  assert.equal(randomisationTest(Float64Array.of(1, -1), 1), 1);
+  assert.equal(randomisationTest(Float64Array.of(0, 0), 1), 1);
+  assert.equal(randomisationTest(new Float64Array(0), 1), 1);
+});
+
+test('equal sums in another order of addition count as equal', () => {
+  // 0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in the last bit.
+  assert.equal(randomisationTest(Float64Array.of(0.1, 0.2, 0.3, -0.6), 1), 1);
+});
+
+test('the p-value of many questions comes from random assignments, which repeat with their seed', () => {
+  const random = seededRandom(5);
+  const noise = Float64Array.from({ length: 400 }, () => random() - 0.5);
+  const p = randomisationTest(noise, 1);
+  assert.ok(p > 0.01 && p <= 1, `${p}`);
+  assert.equal(randomisationTest(noise, 1), p);
+  assert.notEqual(randomisationTest(noise, 2), p);
+  const shifted = noise.map((value) => value + 0.2);
+  assert.equal(randomisationTest(shifted, 1), 2 / 10_000);
+  // Which of the two systems is first does not matter, but for the draws.
+  const weak = noise.map((value) => value + 0.02);
+  const [one, other] = [
+    randomisationTest(weak, 1),
+    randomisationTest(
+      weak.map((value) => -value),
+      1,
+    ),
+  ];
+  assert.ok(Math.abs(one - other) < 0.03, `${one} ${other}`);
+});
+
+test('metrics of the same questions have the intervals that each has alone', () => {
+  const random = seededRandom(9);
+  const columns = [0, 1, 2].map(() => Float64Array.from({ length: 60 }, () => random()));
+  assert.deepEqual(
+    bootstrapIntervals(columns, 4),
+    columns.map((values) => bootstrapInterval(values, 4)),
+  );
+  assert.deepEqual(bootstrapIntervals([], 4), []);
+});
+
+test('a metric that only some questions have gets its interval from these', () => {
+  const all = Array.from({ length: 40 }, (_, i): Metrics => ({ a: i % 2, ...(i < 20 ? { b: i % 3 } : {}) }));
+  const intervals = metricIntervals([...all, { c: 1 }], 3);
+  assert.deepEqual(Object.keys(intervals), ['a', 'b']);
+  assert.deepEqual(
+    intervals.b,
+    bootstrapInterval(
+      Float64Array.from({ length: 20 }, (_, i) => i % 3),
+      3,
+    ),
+  );
+  assert.deepEqual(metricIntervals([], 3), {});
+});
+
+test('two systems are compared over the questions that both have the metric of', () => {
+  const first = evaluationOf([
+    ['a', { recall: 0 }],
+    ['b', { recall: 1, only: 1 }],
+    ['c', { recall: 0.5 }],
+    ['d', { recall: 1 }],
+  ]);
+  const second = evaluationOf([
+    ['d', { recall: 0 }],
+    ['a', { recall: 1 }],
+    ['b', { recall: 1 }],
+    ['e', { recall: 1, other: 1 }],
+  ]);
+  const compared = compareEvaluations(first, second, 1);
+  assert.deepEqual(Object.keys(compared), ['recall']);
+  const { interval, ...rest } = compared.recall!;
+  assert.deepEqual(rest, { queries: 3, first: 2 / 3, second: 2 / 3, difference: 0, p: 1, better: 1, worse: 1 });
+  assert.ok(interval !== null && interval.low < 0 && interval.high > 0);
+  assert.deepEqual(changedQueries(first, second, 'recall', 1), {
+    metric: 'recall',
+    queries: 3,
+    better: 1,
+    worse: 1,
+    most: [{ queryId: 'a', first: 0, second: 1 }],
+  });
+});
+
+test('systems without a common question have no difference instead of NaN', () => {
+  const compared = compareEvaluations(evaluationOf([['a', { m: 1 }]]), evaluationOf([['b', { m: 0 }]]), 1);
+  assert.deepEqual(compared.m, {
+    queries: 0,
+    first: 0,
+    second: 0,
+    difference: 0,
+    interval: null,
+    p: 1,
+    better: 0,
+    worse: 0,
+  });
+});
