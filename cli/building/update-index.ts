@@ -13,12 +13,8 @@ import type { OptionValues } from '../../src/options/option-spec.ts';
 import { recordedModel, recordedOverrides } from '../../src/retrieval/open-index-encoder.ts';
 import { EXIT } from '../command.ts';
 import { type ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
-<<<<<<< HEAD
-import { asUsage, givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
-import { buildForecast } from '../speed/build-forecast.ts';
-=======
 import { givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
->>>>>>> main
+import { buildForecast } from '../speed/build-forecast.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { openedForBuild } from './opened-for-build.ts';
