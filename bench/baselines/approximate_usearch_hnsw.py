@@ -24,8 +24,9 @@ class UsearchHnsw:
         self.index.expansion_search = effort
 
     def search(self, queries, k):
-        # A single query has one list of keys, several have one each.
-        return self.index.search(queries, k, threads=self.threads).keys.astype("int64")
+        # A graph walks with one thread a query; more would only be started and stopped.
+        threads = min(len(queries), self.threads)
+        return self.index.search(queries, k, threads=threads).keys.astype("int64")
 
 
 serve_graph(UsearchHnsw)

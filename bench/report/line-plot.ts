@@ -53,7 +53,9 @@ export function linePlot(
         ...(line && at.length > 1 ? [element('polyline', { points: path })] : []),
         ...at.map(({ px, py, title: hint }) => element('g', {}, marker(i, px, py), textElement('title', hint))),
         ...(width > 500
-          ? at.flatMap(({ px, py, label }) => (label === undefined ? [] : [pointLabel(label, { px, py }, width)]))
+          ? at.flatMap(({ px, py, label }) =>
+              label === undefined ? [] : [pointLabel(label, { px, py: line || i % 2 === 0 ? py - 7 : py + 18 }, width)],
+            )
           : []),
       );
     });
@@ -62,11 +64,11 @@ export function linePlot(
   return joined([plot, legend(series.map(({ name }) => name))]);
 }
 
-/** A label to the upper right of its point, or to the upper left where it would leave the plot. */
+/** A label to the right of its point, or to the left where it would leave the plot. */
 function pointLabel(label: string, { px, py }: { px: number; py: number }, width: number): Markup {
   const fits = px + 9 + label.length * LABEL_CHARACTER_WIDTH < width;
   const place = fits ? { x: px + 9 } : { x: px - 9, 'text-anchor': 'end' };
-  return textElement('text', label, { class: 'value', ...place, y: py - 7 });
+  return textElement('text', label, { class: 'value', ...place, y: py });
 }
 
 /** The look of a series: circle, square, triangle or diamond, so that colour is not the only difference. */

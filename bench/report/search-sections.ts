@@ -159,6 +159,7 @@ export function questionsSection({ records, passages }: StageResults['questions'
             x: record.p50Ms,
             y: record.recallAt10,
             title: `${nameOf(record)}: recall@10 ${figure.share(record.recallAt10)}, ${figure.ms(record.p50Ms)}`,
+            label: nameOf(record),
           },
         ],
       })),
