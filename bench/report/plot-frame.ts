@@ -2,8 +2,8 @@ import { type ScaleLinear, type ScaleLogarithmic, scaleLinear, scaleLog } from '
 import { element, joined, type Markup, textElement } from './markup.ts';
 
 /** Widths at which each plot is drawn. CSS shows the one that fits, so that texts keep their size on a phone. */
-export const PLOT_WIDTHS = { wide: 720, narrow: 340 } as const;
-export type PlotWidth = keyof typeof PLOT_WIDTHS;
+const PLOT_WIDTHS = { wide: 720, narrow: 340 } as const;
+type PlotWidth = keyof typeof PLOT_WIDTHS;
 
 export type Scale = ScaleLinear<number, number> | ScaleLogarithmic<number, number>;
 

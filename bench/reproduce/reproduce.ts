@@ -35,7 +35,7 @@ export async function reproduce(
     const recorded = join(packageRoot, reproduction.file);
     if (write) {
       await copyFile(file, recorded);
-      return { report: `${reproduction.file} has the new figures: TRAWL_UPDATE_DOCS=1 npm test -- tables`, ok: true };
+      return { report: `${reproduction.file} has the new figures. Write the tables with npm run tables.`, ok: true };
     }
     const compared = await compareFiles(reproduction, recorded, file);
     return { report: comparisonReport(reproduction, compared), ok: compared.every(({ within }) => within) };

@@ -80,7 +80,7 @@ export async function printServePlan(
 }
 
 /** Shards without codes count as codes of their rows, which is too favourable for them: `trawl optimize` makes their codes. */
-export function searchedRows({ shards }: IndexSource): SearchedRows {
+function searchedRows({ shards }: IndexSource): SearchedRows {
   const prefiltered = { rows: 0, bytes: 0 };
   const coded = { rows: 0, bytes: 0 };
   for (const { rows, prefilter, codes, segments } of shards) {

@@ -3,7 +3,7 @@ import type { Environment } from '../../../bench/environment.ts';
 import type { FlatRecord } from '../../../bench/flat/flat-case.ts';
 import type { ServeRecord } from '../../../bench/serve/serve-case.ts';
 
-export const ENVIRONMENT: Environment = {
+const ENVIRONMENT: Environment = {
   date: '2026-11-23T12:00:00.000Z',
   processor: 'A & B <test>',
   cores: 2,

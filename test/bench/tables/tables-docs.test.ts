@@ -1,24 +1,23 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
 import { figureTable, TABLE_NAMES } from '../../../bench/tables/figure-tables.ts';
-import { hasFigures, markedTables, plainTables, withTables } from '../../../bench/tables/marked-tables.ts';
+import { markedTables, withTables } from '../../../bench/tables/marked-tables.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { readPages } from '../../helpers/markdown.ts';
 import { MEASURED_BEFORE, NOT_MEASURED } from './measured-before.ts';
+import { hasFigures, plainTables } from './plain-tables.ts';
 
 const pages = readPages().filter(({ path }) => /^(?:README\.md|bench\/README\.md|docs\/|clients\/)/.test(path));
 const resultOf = (file: string): unknown => JSON.parse(readFileSync(join(packageRoot, file), 'utf8'));
 const content = (name: string, file: string): string => figureTable(name, resultOf(file));
 
-test('every marked table has the figures of its JSON file (TRAWL_UPDATE_DOCS=1 npm test -- tables writes them)', () => {
+test('every marked table has the figures of its JSON file (npm run tables writes them)', () => {
   const seen = new Set<string>();
   for (const { path } of pages) {
     const file = join(packageRoot, path);
-    const text = readFileSync(file, 'utf8');
-    if (process.env['TRAWL_UPDATE_DOCS'] === '1') writeFileSync(file, withTables(text, content));
     for (const table of markedTables(readFileSync(file, 'utf8'))) {
       assert.ok(existsSync(join(packageRoot, table.file)), `${path}: ${table.file} does not exist`);
       assert.equal(table.content, content(table.name, table.file), `${path}: table ${table.name}`);
