@@ -74,7 +74,7 @@ export function forecastLines({ trial, expected, encoder, queriesPerS }: SearchF
   const { readBytesPerS, threads, isa } = trial;
   const columns = expected[0]?.searches.map(({ queries }) => formatCount(queries)) ?? [];
   const line = (name: string, cells: readonly string[]): string =>
-    `  ${name.padEnd(26)}${cells.map((cell) => cell.padStart(9)).join('')}`;
+    `  ${name.padEnd(26)}${cells.map((cell) => cell.padStart(12)).join('')}`;
   return [
     `searches, expected from a trial on this machine (${(readBytesPerS / 1e9).toFixed(1)} GB/s of memory, ${isa}, ${formatCount(threads)} ${threads === 1 ? 'thread' : 'threads'})`,
     line('queries at once', columns),
