@@ -13,6 +13,8 @@ export const MEASURED_BEFORE: readonly (readonly [page: string, header: string])
   ['bench/README.md', 'rows | codes | 1 query'],
   ['bench/README.md', 'way | seconds | queries/s'],
   ['bench/README.md', 'engine | texts/s, fastest (median)'],
+  ['bench/README.md', 'product | 384, 128 tokens'],
+  ['bench/README.md', ' | 128 tokens, ms | × float32'],
   ['bench/README.md', 'load | Trawl | baseline'],
   ['bench/README.md', 'queries | k | threads | Trawl, queries/s'],
   ['bench/README.md', 'queries | k | 79,482 passages'],
