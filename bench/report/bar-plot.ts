@@ -19,14 +19,13 @@ export interface BarGroup {
 const ROW = 26;
 const BAR = 17;
 const HEADING = 30;
-const AXIS = 34;
 const CHARACTER_WIDTH = 7.2;
 
 /** Horizontal bars, each of one or several parts. */
 export function barPlot(
   title: string,
   groups: readonly BarGroup[],
-  { axis, format, partNames = [] }: { axis: string; format(value: number): string; partNames?: readonly string[] },
+  { format, partNames = [] }: { format(value: number): string; partNames?: readonly string[] },
 ): Markup {
   const bars = groups.flatMap((group) => group.bars);
   if (bars.length === 0) return '' as Markup;
@@ -37,7 +36,7 @@ export function barPlot(
     const narrow = width < 500;
     // On a phone the label stands above its bar.
     const row = narrow ? ROW + 16 : ROW;
-    const left = narrow ? 2 : Math.min(260, longest(bars.map(({ label }) => label)) + 12);
+    const left = narrow ? 2 : Math.min(260, longest(bars.map(({ label }) => label)) + 16);
     const scale = scaleLinear([0, largest], [left, width - longest(bars.map(({ value }) => value)) - 14]);
     const drawn: Markup[] = [];
     let y = 4;
@@ -66,8 +65,7 @@ export function barPlot(
         y += row;
       }
     }
-    drawn.push(textElement('text', axis, { class: 'label', x: width - 4, y: y + 20, 'text-anchor': 'end' }));
-    return { content: joined(drawn), height: y + AXIS };
+    return { content: joined(drawn), height: y + 6 };
   });
   return joined([plot, partLegend(partNames)]);
 }

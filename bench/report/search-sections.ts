@@ -69,7 +69,7 @@ export function flatSections({ records }: StageResults['flat'], peaks: StageResu
             })),
         },
       ],
-      { axis: 'resident bytes', format: figure.bytes },
+      { format: figure.bytes },
     ),
   );
   if (peaks === null) return [times, memory];
@@ -119,7 +119,7 @@ export function approximateSection({ records }: StageResults['approximate']): Ma
           }),
         },
       ],
-      { axis: 'resident bytes', format: figure.bytes },
+      { format: figure.bytes },
     ),
     folded(
       'Figures',

@@ -49,7 +49,7 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
               })),
             },
           ],
-          { axis: 'ms', format: figure.ms, partNames: record === staged.at(-1) ? shown.map(({ name }) => name) : [] },
+          { format: figure.ms, partNames: record === staged.at(-1) ? shown.map(({ name }) => name) : [] },
         ),
       ),
   );
