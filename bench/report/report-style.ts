@@ -6,7 +6,7 @@ export const REPORT_STYLE = `
   --soft:#1d3533; --c0:#5ec4bd; --c1:#e5a94e; --c2:#a3a8f7; --c3:#e08fc4; --c4:#e0a184; --c5:#93cf7d; --c6:#d6c469; --c7:#93a29d; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--text); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-main { max-width: 860px; margin: 0 auto; padding: 28px 20px 60px; }
+main { max-width: 940px; margin: 0 auto; padding: 28px 20px 60px; }
 h1 { font-size: 1.7rem; margin: 0 0 4px; }
 h2 { font-size: 1.2rem; margin: 0 0 2px; }
 p { margin: 6px 0; } .muted { color: var(--muted); font-size: .93rem; }
@@ -27,7 +27,7 @@ ${Array.from({ length: 8 }, (_, i) => `.look${i} { fill: var(--c${i}); stroke: v
 .wide-table { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; margin: 8px 0; }
 th, td { text-align: right; padding: 5px 9px; border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; vertical-align: top; }
-th { color: var(--muted); font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; } .text { text-align: left; white-space: normal; }
+th { color: var(--muted); font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; } .text { text-align: left; white-space: normal; } .text:first-child { min-width: 9.5em; }
 .facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; } .facts td:first-child { min-width: 7em; overflow-wrap: normal; color: var(--muted); }
 details { margin-top: 8px; } summary { cursor: pointer; color: var(--c0); } code { font: .88em ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }

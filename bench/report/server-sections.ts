@@ -63,7 +63,7 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
       'Servers under the loads of training frameworks',
       `${shape}. Both servers in turns under the same recorded queries. The last column is above 1 where Trawl is better: by latency for one client, else by throughput.`,
       table(
-        ['load', 'server', 'queries/s', 'p50', 'p99', 'slowest', 'errors', 'wrong', 'memory', 'Trawl is better by'],
+        ['load', 'server', 'queries/s', 'p50', 'p99', 'slowest', 'failed, wrong', 'memory', 'Trawl better by'],
         named.map((record) => [
           loadName(record.load),
           serverName(record),
@@ -71,8 +71,7 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
           figure.ms(record.p50Ms),
           figure.ms(record.p99Ms),
           figure.ms(record.maxMs),
-          String(record.errors),
-          String(record.wrong),
+          `${record.errors}, ${record.wrong}`,
           record.residentBytes === null ? '' : figure.bytes(record.residentBytes),
           record.ratioToBaseline === null || !isPlainTrawl(record) ? '' : figure.times(record.ratioToBaseline),
         ]),
