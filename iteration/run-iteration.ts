@@ -220,17 +220,18 @@ class IterationRun {
   /** Tries the model on a part of the served index, unless that was done, and returns why it is not worth embedding all of it. */
   async #try(): Promise<readonly Refusal[]> {
     const { folder, work, trialGates } = this.#options;
-    if (work.triage === undefined) return [];
-    const { number, generation } = folder.current();
-    if (number !== this.#journal.base) await this.#record({ base: number });
-    const { trial: known } = this.#journal;
-    if (known?.against !== generation || !work.triage.isTried(known)) {
-      this.#report('triage');
-      await this.#record({ trial: await work.triage.run(this.#folders(), this.#journal) });
+    if (work.triage !== undefined) {
+      const { number, generation } = folder.current();
+      if (number !== this.#journal.base) await this.#record({ base: number });
+      const { trial } = this.#journal;
+      if (trial?.against !== generation || !work.triage.isTried(trial)) {
+        this.#report('triage');
+        await this.#record({ trial: await work.triage.run(this.#folders(), this.#journal) });
+      }
     }
-    // Only now: a run that was killed before has its vectors.
+    // Only now: a run that was killed before has its vectors. Without a trial, those of one that nobody resumes.
     await rm(this.#folders().triage, { recursive: true, force: true });
-    return trialRefusals(this.#journal.trial!, trialGates);
+    return work.triage === undefined ? [] : trialRefusals(this.#journal.trial!, trialGates);
   }
 
   /** Somebody may have changed the new index in place before it is published, for example by `trawl remove`. */

@@ -14,22 +14,12 @@ import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { buildProgress } from '../building/build-progress.ts';
 import { recordedReading } from '../building/recorded-reading.ts';
 import { sharedBuildOptions } from '../building/run-build.ts';
-import type { CommandContext } from '../command.ts';
 import { formatNumberOf } from '../format.ts';
 import { asUsage, givenOverrides } from '../model/model-options.ts';
 import { modelProgress } from '../progress/model-progress.ts';
-import type { ITERATE_OPTIONS } from './iterate-options.ts';
-import type { IterationMeasurement } from './measure-iteration.ts';
 import { openIterationEncoder } from './open-iteration-encoder.ts';
 import { triageStep } from './triage-step.ts';
-
-type Context = CommandContext<typeof ITERATE_OPTIONS>;
-
-export interface WorkContext extends Pick<Context, 'options' | 'signal' | 'out' | 'note'> {
-  /** Absolute. */
-  readonly checkpoint: string;
-  readonly measurement: IterationMeasurement;
-}
+import type { WorkContext } from './work-context.ts';
 
 /** The steps of an iteration, done by the functions of `trawl model add`, `index`, `eval` and `replay`. */
 export function iterationWork(context: WorkContext): IterationWork {

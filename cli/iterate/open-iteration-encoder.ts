@@ -3,7 +3,7 @@ import type { ModelOverrides } from '../../src/embedding/model/model-overrides.t
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { shareWeights } from '../model/model-options.ts';
-import type { WorkContext } from './iteration-work.ts';
+import type { WorkContext } from './work-context.ts';
 
 /** The encoder of an iteration, whose model is made. */
 export function openIterationEncoder(

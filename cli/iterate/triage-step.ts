@@ -9,8 +9,8 @@ import { stepProgress } from '../progress/step-progress.ts';
 import { queryOf } from '../query-form.ts';
 import { machineOptions } from '../retriever-options.ts';
 import { shownProgress } from '../triage/shown-progress.ts';
-import type { WorkContext } from './iteration-work.ts';
 import { openIterationEncoder } from './open-iteration-encoder.ts';
+import type { WorkContext } from './work-context.ts';
 
 /** Seed of the random passages: a trial that is repeated has the same pool. */
 const SEED = 0;

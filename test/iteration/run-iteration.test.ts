@@ -459,10 +459,12 @@ test('a model whose estimated recall is below a limit is refused before the inde
   assert.equal((await loop.run('one', { ...accepted, until: 'triage' })).state, 'stopped');
   assert.equal((await loop.run('one', accepted)).state, 'published');
   assert.deepEqual(loop.steps, ['model', 'triage 1 against 0', 'index', 'measure 1 against 0']);
-  // Without a trial a refused model is built, too.
+  // Without a trial a refused model is built, too, and what a killed one left is removed.
   loop.checkpoint('two');
   assert.equal((await loop.run('two', { trial })).state, 'refused');
+  mkdirSync(join(loop.folder.root, 'iterations', '0002', 'triage'));
   assert.equal((await loop.run('two')).state, 'published');
+  assert.deepEqual(readdirSync(join(loop.folder.root, 'iterations', '0002')), ['index', 'model']);
 });
 
 test('a trial is made again for another sample, and for another index that is served meanwhile', async (t) => {
