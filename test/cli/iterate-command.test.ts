@@ -5,6 +5,7 @@ import { before, test } from 'node:test';
 import type { IterationSummary } from '../../iteration/run-iteration.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { bertCheckpoint, encoderCheckpoint } from '../iteration/checkpoints.ts';
+import { cuttingProxy } from '../iteration/cutting-proxy.ts';
 import { answersOf, assertOwnAnswers, searchLoad, searchServer } from '../iteration/search-load.ts';
 import { type Ended, fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 
@@ -114,7 +115,11 @@ test('checkpoints become the served index under load, each reply is of one index
   assert.match(nothing.stdout, /^refused: .* is not known, because no query could be compared/m);
   const second = await loop.publish(other, ...server, '--keep', '2');
   assert.equal(readlinkSync(loop.current), 'iterations/0002/index');
-  const back = jsonOf<{ from: number; to: number }>(await loop.iterate('--back', '--json', ...server));
+  // The reply to the reload is cut, and the server goes on.
+  const proxy = await cuttingProxy(t, url, { cuts: 1 });
+  const proxied = ['--server', proxy.url, '--key-file', key];
+  const back = jsonOf<{ from: number; to: number }>(await loop.iterate('--back', '--json', ...proxied));
+  assert.equal(proxy.cuts, 1);
   assert.deepEqual([back.from, back.to], [2, 1]);
   assert.equal((await searchServer(url, ADMIN)).generation, first.generation);
   const replies = await running.stop();
