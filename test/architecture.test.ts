@@ -102,6 +102,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/manifest/',
     'src/options/onnxruntime-telemetry.ts',
+    'src/native/',
     'src/embedding/model/',
     'src/embedding/tokenizer/',
   ],
@@ -438,7 +439,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The files that may import an external library. */
 const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
-  'onnxruntime-node': ['src/embedding/inference/onnx-session.ts'],
+  'onnxruntime-node': ['src/embedding/inference/onnx-session.ts', 'bench/products/products-worker.ts'],
   '@huggingface/tokenizers': ['src/embedding/tokenizer/tokenizer.ts'],
   'better-sqlite3': [
     'src/passages/',

@@ -19,6 +19,9 @@ import { bm25Report } from '../../bench/lexical/bm25-report.ts';
 import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
 import { benchModes } from '../../bench/modes/bench-modes.ts';
 import { modesReport } from '../../bench/modes/modes-report.ts';
+import { benchProducts } from '../../bench/products/bench-products.ts';
+import { PRODUCT_KIND_NAMES } from '../../bench/products/product-kinds.ts';
+import { productsReport } from '../../bench/products/products-report.ts';
 import { benchServe } from '../../bench/serve/bench-serve.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
 import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
@@ -52,6 +55,7 @@ const OPTIONS_OF = {
   ],
   bulk: [...SYNTHETIC_OPTIONS, 'runs', 'queries', 'k', 'prefilter', 'screen'],
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
+  products: ['dimension', 'layers', 'tokens', 'kinds', 'runs'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
   serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
   filter: ['rows', 'runs', 'searches', 'dimension', 'queries', 'k', 'corpus', 'query-texts', 'calls'],
@@ -167,6 +171,17 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
     });
     const { records, environment, model } = result;
     return { result, records, text: () => embedReport(records, environment, model) };
+  },
+
+  async products(options, common) {
+    const result = await benchProducts({
+      ...common,
+      hidden: options.dimension,
+      layers: options.layers,
+      tokenCounts: parseCounts(options.tokens, '--tokens'),
+      kinds: parseNames('--kinds', options.kinds, PRODUCT_KIND_NAMES, { separator: ';' }),
+    });
+    return { result, records: result.records, text: () => productsReport(result) };
   },
 
   async index(options, common) {

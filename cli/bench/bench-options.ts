@@ -3,6 +3,7 @@ import { FILTERED_MODES } from '../../bench/filter/filtered-searches.ts';
 import { BASELINES } from '../../bench/flat/flat-engine.ts';
 import { INDEX_BASELINES } from '../../bench/index/index-baseline.ts';
 import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
+import { PRODUCT_KIND_NAMES } from '../../bench/products/product-kinds.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
 import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
@@ -116,6 +117,18 @@ export const BENCH_OPTIONS = {
   },
   rerank: { type: 'string', value: 'NAME|DIR', help: 'modes: also rerank with this cross-encoder.' },
   'rerank-depth': { type: 'integer', default: 50, min: 1, help: 'modes: hits that the cross-encoder scores.' },
+  layers: {
+    type: 'integer',
+    default: 6,
+    min: 1,
+    help: 'products: layers of the encoder; their matrices have --dimension values.',
+  },
+  tokens: { type: 'string', value: 'N,N,…', default: '128,12', help: 'products: tokens of a text.' },
+  kinds: {
+    type: 'string',
+    value: 'NAME;…',
+    help: `products: some of these, separated by semicolons: ${PRODUCT_KIND_NAMES.join('; ')}. Default: all.`,
+  },
   batch: { type: 'integer', default: 32, min: 1, help: 'embed: batch size of the baseline.' },
   seed: { type: 'integer', default: 1, min: 0, max: 2 ** 32 - 1, help: 'Seed of rows and queries, or of the sample.' },
   cache: {

@@ -19,6 +19,8 @@ export const benchCommand = defineCommand({
     'warm-up, and compares the answers.\n\n' +
     '`trawl bench embed` times a model on passages of a corpus and on single queries, alternating with sentence-transformers ' +
     'on the checkpoint that the model was made from.\n\n' +
+    "`trawl bench products` times the matrix products of an encoder with each of onnxruntime's operators: what the encoder can be " +
+    'brought to on this machine.\n\n' +
     '`trawl bench index` builds an index of --rows passages of 100 words, or of --corpus, with an encoder that takes no ' +
     "time, or with --model. With --baseline-model, FlashRAG's builder is measured too.\n\n" +
     '`trawl bench serve` puts `trawl serve` and a FastAPI server like those used with Search-R1 under the same loads over ' +
@@ -39,7 +41,7 @@ export const benchCommand = defineCommand({
   positionals: {
     usage: '<case> [for]',
     help: {
-      case: 'flat (search), bulk (many queries), embed (encoder), index (build), serve (server), bm25, filter, modes or triage; baselines installs the programs to compare with, make-corpus generates passages.',
+      case: 'flat (search), bulk (many queries), embed (encoder), products (operators of onnxruntime), index (build), serve (server), bm25, filter, modes or triage; baselines installs the programs to compare with, make-corpus generates passages.',
       for: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers), serve (a FastAPI server) or bm25 (Lucene, bm25s). With make-corpus: the file to write.',
     },
     min: 1,
@@ -50,6 +52,7 @@ export const benchCommand = defineCommand({
     'trawl bench baselines',
     'trawl bench flat --rows 1000000 --queries 1,16,64,256,512 --against faiss,numpy,usearch --json',
     'trawl bench bulk --rows 1000000 --queries 100000 --k 100 --runs 10',
+    'trawl bench products --dimension 384 --layers 6',
     'trawl bench index --rows 300000 --json',
     'trawl bench flat --vectors indexes/wiki18/vectors.faiss --against none',
     'trawl bench serve --model models/all-MiniLM-L6-v2 --baseline-model ./all-MiniLM-L6-v2 --runs 3 --json',

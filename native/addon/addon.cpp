@@ -94,6 +94,11 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<open_column>(exports, "openColumn");
   add<close_column>(exports, "closeColumn");
   add<filter_rows>(exports, "filterRows");
+  add<encoder_isas>(exports, "encoderIsas");
+  add<open_bert>(exports, "openBert");
+  add<bert_facts>(exports, "bertFacts");
+  add<run_bert>(exports, "runBert");
+  add<close_bert>(exports, "closeBert");
   add<first_not_half>(exports, "firstNotHalf");
   add<to_halves>(exports, "toHalves");
   return exports;

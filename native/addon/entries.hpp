@@ -77,6 +77,17 @@ Napi::Value close_column(const Napi::CallbackInfo& info);
 // src/filter/bind-filter.ts; `rows` are those of the index
 Napi::Value filter_rows(const Napi::CallbackInfo& info);
 
+// encoderIsas() -> [{name, available, reason}] of the matrix products of encoders, fastest first
+Napi::Value encoder_isas(const Napi::CallbackInfo& info);
+// openBert(path, isa) -> handle; maps the weights. '' chooses the fastest instruction set
+Napi::Value open_bert(const Napi::CallbackInfo& info);
+// bertFacts(handle) -> {hidden, isa}
+Napi::Value bert_facts(const Napi::CallbackInfo& info);
+// runBert(handle, ids, types?, texts, length) -> Float32Array of texts x length x hidden; blocks the calling thread
+Napi::Value run_bert(const Napi::CallbackInfo& info);
+// closeBert(handle)
+Napi::Value close_bert(const Napi::CallbackInfo& info);
+
 // firstNotHalf(values) -> index of the first value that float16 cannot represent exactly, or the length
 Napi::Value first_not_half(const Napi::CallbackInfo& info);
 // toHalves(values) -> Uint16Array of float16; every value must be exact in float16

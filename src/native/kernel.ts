@@ -5,7 +5,6 @@ import { availableCores } from '../system/cores.ts';
 import type {
   Addon,
   CheckedRows,
-  InstructionSet,
   MadePrefilter,
   NativeCodesWriter,
   NativeIndex,
@@ -15,11 +14,14 @@ import type {
   NativeSearchResult,
 } from './addon.ts';
 import type { NativeColumn, NativeRowTest } from './column-functions.ts';
+import { EncoderKernel } from './encoder-kernel.ts';
+import type { InstructionSet } from './instruction-set.ts';
 import { LexicalKernel } from './lexical-kernel.ts';
 import { type AddonOrigin, loadAddon } from './load-addon.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
-export type { CheckedRows, InstructionSet, NativeRows } from './addon.ts';
+export type { CheckedRows, NativeRows } from './addon.ts';
+export type { InstructionSet } from './instruction-set.ts';
 
 /** The native engine. Wraps the addon and translates its errors to `TrawlError`s. */
 export class Kernel {
@@ -27,6 +29,8 @@ export class Kernel {
   readonly isa: string;
   /** The lexical half of the engine. */
   readonly lexical: LexicalKernel;
+  /** The forward pass of encoders in bfloat16. */
+  readonly encoder: EncoderKernel;
   readonly origin: AddonOrigin;
   readonly #addon: Addon;
   readonly #calls: NativeCalls;
@@ -37,6 +41,7 @@ export class Kernel {
     this.origin = origin;
     this.#calls = new NativeCalls(addon);
     this.lexical = new LexicalKernel(addon, this.#calls);
+    this.encoder = new EncoderKernel(addon);
     this.isa = translate(() => addon.selectIsa(environmentVariable('TRAWL_ISA') ?? ''));
     // In a worker thread, keep the number that the main thread has set.
     if (addon.threads() === 0) addon.setThreads(availableCores());
