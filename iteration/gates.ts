@@ -1,7 +1,7 @@
 import type { Measures } from './records.ts';
 
 /** Shares that differ by less are equal: 0.7 − 0.1 is 0.6. */
-const TOLERANCE = 1e-9;
+export const TOLERANCE = 1e-9;
 
 /** Limits that an iteration must keep to be published. */
 export interface Gates {
@@ -83,10 +83,12 @@ function above(measure: string, value: number | null, limit: number | undefined,
   return [{ measure, value, limit, accept, text }];
 }
 
-function floor(value: number): string {
+/** A limit of three digits that a value keeps. */
+export function floor(value: number): string {
   return String(Math.floor(value * 1000) / 1000);
 }
 
-function ceil(value: number): string {
+/** As `floor`, for a value that may not be larger. */
+export function ceil(value: number): string {
   return String(Math.ceil(value * 1000) / 1000);
 }

@@ -126,6 +126,11 @@ export class IterationsFolder {
     return join(this.folderOf(number), 'model');
   }
 
+  /** Folder for the vectors of a trial of the iteration's model. */
+  triageOf(number: number): string {
+    return join(this.folderOf(number), 'triage');
+  }
+
   /** Folder of an iteration's index, as `iterations.json` has it. */
   relativeIndexOf(number: number): string {
     return join(relativeFolder(number), 'index');

@@ -41,6 +41,32 @@ export const Measures = Type.Object({
 });
 export type Measures = Type.Static<typeof Measures>;
 
+/** What a trial of the model on a part of the served index gave, before the whole corpus is embedded. */
+export const Trial = Type.Object({
+  /** The generation of that index. */
+  against: Generation,
+  /** The options of the trial; a run with others tries again. */
+  settings: Type.Record(Type.String(), Type.Unknown()),
+  /** Questions with judgements. */
+  judged: Count,
+  /** k of the recall. */
+  k: Type.Integer({ minimum: 1 }),
+  /** Recall in the whole index, with the interval of the questions (95 %). Null without random passages. */
+  estimate: Type.Union([Type.Object({ value: Type.Number(), low: Type.Number(), high: Type.Number() }), Type.Null()]),
+  /** Recall in the pool: that in the whole index is not higher. */
+  bound: Type.Number(),
+  /** Recall of the served index. */
+  present: Type.Number(),
+  /** Estimate minus recall for the present encoder, tried as if it were new. Null if that could not be estimated. */
+  error: Type.Union([Type.Number(), Type.Null()]),
+  /** Passages that were embedded, and those of the index. */
+  pool: Count,
+  whole: Count,
+  /** What embedding the whole index would take at that speed, in milliseconds. */
+  wholeMs: Type.Number(),
+});
+export type Trial = Type.Static<typeof Trial>;
+
 const InputFile = Type.Object({ path: Type.String(), bytes: Count, sha256: Sha256 });
 export type InputFile = Type.Static<typeof InputFile>;
 
@@ -112,6 +138,8 @@ const Journal = Type.Object({
     }),
     Type.Null(),
   ]),
+  /** Absent if none was asked for. */
+  trial: Type.Optional(Trial),
   index: Type.Union([Type.Object({ generation: Generation, sameCorpus: Type.Boolean() }), Type.Null()]),
   measures: Type.Union([Measures, Type.Null()]),
 });

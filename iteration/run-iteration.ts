@@ -12,14 +12,16 @@ import {
   journalFile,
   type Measures,
   type PublishedIteration,
+  type Trial,
   writeHistory,
   writeJournal,
 } from './records.ts';
 import { serveIteration } from './serve-iteration.ts';
 import type { ServedIndex } from './served-index.ts';
+import { type TrialGates, trialRefusals } from './trial-gates.ts';
 
 /** The steps before an iteration is published, in this order. */
-export const ITERATION_STEPS = ['model', 'index', 'measures'] as const;
+export const ITERATION_STEPS = ['model', 'triage', 'index', 'measures'] as const;
 export type IterationStep = (typeof ITERATION_STEPS)[number];
 
 /** How often an index is measured if what it is compared with changes meanwhile. */
@@ -28,6 +30,8 @@ const MAX_MEASUREMENTS = 4;
 /** Where a step finds what it needs and writes its result. All folders are absolute. */
 export interface StepFolders {
   readonly model: string;
+  /** Vectors of the trial, from which a killed one resumes. */
+  readonly triage: string;
   readonly index: string;
   /** The index that is served now. */
   readonly base: string;
@@ -39,6 +43,12 @@ export interface StepFolders {
  */
 export interface IterationWork {
   model(folders: StepFolders, journal: Journal): Promise<NonNullable<Journal['model']>>;
+  /** Absent: the index is built without a trial. */
+  readonly triage?: {
+    run(folders: StepFolders, journal: Journal): Promise<Trial>;
+    /** Whether a recorded trial is the one that `run` would give for the same index. */
+    isTried(trial: Trial): boolean;
+  };
   index(folders: StepFolders, journal: Journal): Promise<NonNullable<Journal['index']>>;
   measure(folders: StepFolders, journal: Journal): Promise<Measures>;
   /** Whether recorded measures are those that `measure` would give. */
@@ -50,6 +60,7 @@ export interface IterationOptions {
   readonly inputs: IterationInputs;
   readonly work: IterationWork;
   readonly gates: Gates;
+  readonly trialGates: TrialGates;
   readonly servers: readonly ServedIndex[];
   /** Iterations to keep, at least 2. Nothing is removed without servers: nobody can say what is in use. */
   readonly keep: number;
@@ -75,6 +86,8 @@ export interface IterationSummary {
   readonly settings: Pick<NonNullable<Journal['model']>, 'precision' | 'overrides'> | null;
   /** Null before the index is built. */
   readonly sameCorpus: boolean | null;
+  /** Null if none was asked for. */
+  readonly trial: Trial | null;
   readonly measures: Measures | null;
   readonly refusals: readonly Refusal[];
   /** URLs of the servers that answer with it. */
@@ -123,11 +136,14 @@ class IterationRun {
     }
     if (until === 'model') return this.#summary('stopped');
     if (this.#journal.index === null) {
+      const refused = await this.#try();
+      if (refused.length > 0) return this.#summary('refused', { refusals: refused });
+      if (until === 'triage') return this.#summary('stopped');
       this.#report('index');
       await this.#record({ index: await work.index(this.#folders(), this.#journal) });
     }
     await this.#noteChangedIndex();
-    if (until === 'index') return this.#summary('stopped');
+    if (until === 'triage' || until === 'index') return this.#summary('stopped');
     for (let measured = 0; measured < MAX_MEASUREMENTS; measured++) {
       await this.#measure();
       const refused = refusals(this.#journal.measures!, gates);
@@ -162,6 +178,7 @@ class IterationRun {
         changes: [],
         settings: null,
         sameCorpus: null,
+        trial: null,
         measures,
         refusals: [],
         servers: servers.map(({ url }) => url),
@@ -198,6 +215,23 @@ class IterationRun {
   async #checkReloads(): Promise<void> {
     const { servers, signal } = this.#options;
     for (const server of servers) await server.checkReload((await server.facts(signal)).name, signal);
+  }
+
+  /** Tries the model on a part of the served index, unless that was done, and returns why it is not worth embedding all of it. */
+  async #try(): Promise<readonly Refusal[]> {
+    const { folder, work, trialGates } = this.#options;
+    if (work.triage !== undefined) {
+      const { number, generation } = folder.current();
+      if (number !== this.#journal.base) await this.#record({ base: number });
+      const { trial } = this.#journal;
+      if (trial?.against !== generation || !work.triage.isTried(trial)) {
+        this.#report('triage');
+        await this.#record({ trial: await work.triage.run(this.#folders(), this.#journal) });
+      }
+    }
+    // Only now: a run that was killed before has its vectors. Without a trial, those of one that nobody resumes.
+    await rm(this.#folders().triage, { recursive: true, force: true });
+    return work.triage === undefined ? [] : trialRefusals(this.#journal.trial!, trialGates);
   }
 
   /** Somebody may have changed the new index in place before it is published, for example by `trawl remove`. */
@@ -289,6 +323,7 @@ class IterationRun {
     const { number, base } = this.#journal;
     return {
       model: folder.modelOf(number),
+      triage: folder.triageOf(number),
       index: folder.indexOf({ index: folder.relativeIndexOf(number) }),
       base: folder.indexOf(folder.iteration(base)),
     };
@@ -298,7 +333,7 @@ class IterationRun {
     state: IterationSummary['state'],
     more: Partial<Pick<IterationSummary, 'refusals' | 'removed'>> = {},
   ): IterationSummary {
-    const { number, base, model, index, measures } = this.#journal;
+    const { number, base, model, index, trial, measures } = this.#journal;
     return {
       number,
       state,
@@ -309,6 +344,7 @@ class IterationRun {
       changes: model?.changes ?? [],
       settings: model === null ? null : { precision: model.precision, overrides: model.overrides },
       sameCorpus: index?.sameCorpus ?? null,
+      trial: trial ?? null,
       measures,
       refusals: [],
       servers: [],

@@ -33,9 +33,11 @@ export const iterateCommand = defineCommand({
     'Template, columns, inverted indexes and reading options are those of the index before. A checkpoint of sentence-transformers ' +
     '(with modules.json) and a model folder have their own pooling, normalisation, prefixes and token limits, but for what options ' +
     'of the index before replaced; any other checkpoint gets those of the index before. Options set them for the new index.\n\n' +
+    'With --triage the model is first tried on a part of the served index, and refused if its estimated recall is below the limits, ' +
+    'so that a bad checkpoint costs minutes.\n\n' +
     'A refused index is kept: the same command with the option that accepts it publishes it. --until stops earlier, for example ' +
     'to build the shards in jobs (docs/training.md). Exit code 3: refused.\n\n' +
-    'With --json: {"number", "state", "index", "generation", "model", "base", "changes", "modelOptions", "sameCorpus", "measures", "refusals", ' +
+    'With --json: {"number", "state", "index", "generation", "model", "base", "changes", "modelOptions", "sameCorpus", "trial", "measures", "refusals", ' +
     '"servers", "removed"}; --back: {"from", "to", "generation", "index"}; --status: {"root", "current", "iterations", ' +
     '"unfinished", "servers"}; --prune: {"removed"}; --discard: {"discarded"}.',
   positionals: {
@@ -48,6 +50,7 @@ export const iterateCommand = defineCommand({
   examples: [
     'trawl iterate ./checkpoint-930 --root loop --from indexes/wiki18 --corpus wiki-18.jsonl.gz --eval heldout.jsonl',
     'trawl iterate ./checkpoint-1860 --root loop --corpus wiki-18.jsonl.gz --eval heldout.jsonl --min-recall 0.7 --server http://127.0.0.1:8000',
+    'trawl iterate ./checkpoint-1860 --root loop --corpus wiki-18.jsonl.gz --eval heldout.jsonl --triage --triage-max-drop 0.02',
     'trawl iterate --status --root loop',
     'trawl iterate --back --root loop --server http://127.0.0.1:8000',
   ],
@@ -68,13 +71,17 @@ export const iterateCommand = defineCommand({
 async function run(context: Context, servers: readonly ServedIndex[]): Promise<number> {
   const { options, positionals, signal, out, note } = context;
   const checkpoint = resolve(positionals[0]!);
-  const share = (name: 'min-recall' | 'max-recall-drop' | 'max-changed' | 'max-replaced'): number | undefined =>
+  const share = (name: ShareOption): number | undefined =>
     options[name] === undefined ? undefined : numberFrom(name, options[name], { max: 1 });
   const gates = {
     minRecall: share('min-recall'),
     maxRecallDrop: share('max-recall-drop')!,
     maxChanged: share('max-changed'),
     maxReplaced: share('max-replaced'),
+  };
+  const trialGates = {
+    minRecall: share('triage-min-recall') ?? gates.minRecall,
+    maxDrop: share('triage-max-drop') ?? gates.maxRecallDrop,
   };
   const measurement = await IterationMeasurement.prepare({
     questions: options.eval!,
@@ -99,6 +106,7 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
     },
     work: iterationWork({ options, checkpoint, measurement, signal, out, note }),
     gates,
+    trialGates,
     servers,
     keep: options.keep,
     restart: options.restart,
@@ -111,8 +119,17 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
   return summary.state === 'refused' ? EXIT.problems : EXIT.ok;
 }
 
+type ShareOption =
+  | 'min-recall'
+  | 'max-recall-drop'
+  | 'max-changed'
+  | 'max-replaced'
+  | 'triage-min-recall'
+  | 'triage-max-drop';
+
 const STEPS = {
   model: 'importing the model',
+  triage: 'trying the model on a part of the served index',
   index: 'building the index',
   measures: 'measuring',
   publish: 'publishing',

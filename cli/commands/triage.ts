@@ -8,15 +8,15 @@ import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { type TriageProgress, triageModel } from '../../triage/triage-model.ts';
+import { triageModel } from '../../triage/triage-model.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
-import { formatCount } from '../format.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { queryOf } from '../query-form.ts';
 import { machineOptions } from '../retriever-options.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { triageText } from '../triage/report-text.ts';
+import { shownProgress } from '../triage/shown-progress.ts';
 import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../triage/triage-options.ts';
 import { openTriedModel, type TriedModel } from '../triage/tried-model.ts';
 import { viewOption } from '../view-options.ts';
@@ -147,12 +147,4 @@ function templateOf(folder: string, opened: string): string {
     'INDEX_CHECKSUM_MISMATCH',
     `${folder} was replaced by another generation while it was opened. Run the command again.`,
   );
-}
-
-function shownProgress({ step, done, total }: TriageProgress): { step: string; share: number; facts: string } {
-  return {
-    step,
-    share: total === 0 ? 1 : done / total,
-    facts: total === 1 ? '' : `${formatCount(done)} of ${formatCount(total)}`,
-  };
 }

@@ -5,6 +5,7 @@ import { BUILD_OPTIONS } from '../building/build-options.ts';
 import { DEVICE_OPTION, OVERRIDE_OPTIONS, PRECISION_OPTION, SHARE_WEIGHTS_OPTION } from '../model/model-options.ts';
 import { QUERY_FORM_OPTION } from '../query-form.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
+import { TRIAGE_OPTIONS } from '../triage/triage-options.ts';
 
 /** Options that an action uses in place of a checkpoint. */
 const ACTION_OPTIONS = {
@@ -55,6 +56,10 @@ function inherited<Table extends OptionTable>(table: Table): Table {
   return Object.fromEntries(changed) as Table;
 }
 
+function lowerFirst(text: string): string {
+  return `${text[0]!.toLowerCase()}${text.slice(1)}`;
+}
+
 const RUN_OPTIONS = {
   from: {
     type: 'string',
@@ -74,6 +79,32 @@ const RUN_OPTIONS = {
   qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
   'query-form': QUERY_FORM_OPTION,
   'recall-k': { type: 'integer', min: 1, max: 1000, default: 10, help: 'The k of the recall that is checked.' },
+  triage: {
+    type: 'flag',
+    help: 'Before the corpus is embedded, try the model on a part of the served index, as trawl triage does, and refuse it if its estimated recall@k is below a limit.',
+  },
+  'triage-depth': {
+    ...TRIAGE_OPTIONS.depth,
+    help: `With --triage: ${lowerFirst(TRIAGE_OPTIONS.depth.help)}`,
+  },
+  'triage-sample': {
+    ...TRIAGE_OPTIONS.sample,
+    help: `With --triage: ${lowerFirst(TRIAGE_OPTIONS.sample.help)}`,
+  },
+  'triage-also-bm25': {
+    type: 'flag',
+    help: 'With --triage: the first hits of BM25 in the served index join the pool, too.',
+  },
+  'triage-min-recall': {
+    type: 'string',
+    value: 'R',
+    help: 'With --triage: refuse a model whose estimated recall@k is below this. Default: --min-recall.',
+  },
+  'triage-max-drop': {
+    type: 'string',
+    value: 'R',
+    help: 'With --triage: refuse a model whose estimated recall@k is further than this below the recall@k of the served index. Default: --max-recall-drop.',
+  },
   'min-recall': { type: 'string', value: 'R', help: 'Refuse an index whose recall@k is below this, from 0 to 1.' },
   'max-recall-drop': {
     type: 'string',
@@ -106,7 +137,7 @@ const RUN_OPTIONS = {
   until: {
     type: 'choice',
     choices: ITERATION_STEPS,
-    help: 'Stop after this step: model (imported), index (built), measures (compared; nothing is published). The same command without it continues.',
+    help: 'Stop after this step: model (imported), triage (tried), index (built), measures (compared; nothing is published). The same command without it continues.',
   },
   restart: { type: 'flag', help: 'Discard an unfinished iteration, and begin anew.' },
   ...INHERITED_OPTIONS,
@@ -165,6 +196,11 @@ export function iterateAction(
   if (given.has('server') === false) {
     const ofServer = ['server-folder', 'key-file'].find((name) => given.has(name));
     if (ofServer !== undefined) throw usage(`--${ofServer} has no effect without --server.`);
+  }
+  if (!given.has('triage')) {
+    const ofTriage = [...given].find((name) => name.startsWith('triage-'));
+    if (ofTriage !== undefined) throw usage(`--${ofTriage} has no effect without --triage.`);
+    if (options.until === 'triage') throw usage('--until triage has no effect without --triage.');
   }
   if (action !== 'run') return action;
   if (positionals.length === 0) {

@@ -8,34 +8,25 @@ import { inheritedOverrides, inheritedPrecision, settingsDiffer } from '../../it
 import type { Journal } from '../../iteration/records.ts';
 import type { IterationWork, StepFolders } from '../../iteration/run-iteration.ts';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { buildProgress } from '../building/build-progress.ts';
 import { recordedReading } from '../building/recorded-reading.ts';
 import { sharedBuildOptions } from '../building/run-build.ts';
-import type { CommandContext } from '../command.ts';
 import { formatNumberOf } from '../format.ts';
-import { asUsage, givenOverrides, shareWeights } from '../model/model-options.ts';
+import { asUsage, givenOverrides } from '../model/model-options.ts';
 import { modelProgress } from '../progress/model-progress.ts';
-import type { ITERATE_OPTIONS } from './iterate-options.ts';
-import type { IterationMeasurement } from './measure-iteration.ts';
-
-type Context = CommandContext<typeof ITERATE_OPTIONS>;
-
-export interface WorkContext extends Pick<Context, 'options' | 'signal' | 'out' | 'note'> {
-  /** Absolute. */
-  readonly checkpoint: string;
-  readonly measurement: IterationMeasurement;
-}
+import { openIterationEncoder } from './open-iteration-encoder.ts';
+import { triageStep } from './triage-step.ts';
+import type { WorkContext } from './work-context.ts';
 
 /** The steps of an iteration, done by the functions of `trawl model add`, `index`, `eval` and `replay`. */
 export function iterationWork(context: WorkContext): IterationWork {
   const { measurement } = context;
   return {
     model: (folders, journal) => modelStep(context, folders, journal),
+    ...(context.options.triage ? { triage: triageStep(context) } : {}),
     index: (folders, journal) => indexStep(context, folders, journal),
     measure: ({ base, index }) => measurement.measure(base, index),
     isMeasured: (measures) => measurement.covers(measures),
@@ -85,14 +76,7 @@ async function indexStep(
     bm25: base.bm25?.made,
     columns: base.columns,
   };
-  const encoder = await openEncoder(folders.model, {
-    workers: options['encoder-threads'],
-    device: options.device,
-    shareWeights: shareWeights(options['share-weights']),
-    precision: model!.precision,
-    overrides: model!.overrides as ModelOverrides,
-    onWarning: note,
-  });
+  const encoder = await openIterationEncoder({ options, note }, folders.model, model!);
   try {
     // A run was killed before it recorded this step, or jobs built the shards and `trawl merge` joined them.
     if (existsSync(join(folders.index, INDEX_MANIFEST_FILE))) {

@@ -38,8 +38,8 @@ export interface MeasureOptions {
 /** Measures the index of an iteration beside the one that is served. */
 export class IterationMeasurement {
   readonly #options: MeasureOptions;
-  readonly #questions: readonly Question[];
-  readonly #judgements: Judgements;
+  readonly questions: readonly Question[];
+  readonly judgements: Judgements;
   /** What was measured with: the options, and checksums or sizes of the files. */
   readonly settings: Readonly<Record<string, unknown>>;
 
@@ -50,8 +50,8 @@ export class IterationMeasurement {
     settings: Readonly<Record<string, unknown>>,
   ) {
     this.#options = options;
-    this.#questions = questions;
-    this.#judgements = judgements;
+    this.questions = questions;
+    this.judgements = judgements;
     this.settings = settings;
   }
 
@@ -149,7 +149,7 @@ export class IterationMeasurement {
     const cutoffs = [...new Set([...CUTOFFS, recallK])].sort((a, b) => a - b);
     const k = Math.max(...cutoffs, changedK);
     const failed: string[] = [];
-    const run = await searchQuestions(retriever, this.#questions, {
+    const run = await searchQuestions(retriever, this.questions, {
       form,
       k,
       ranking: {},
@@ -162,10 +162,10 @@ export class IterationMeasurement {
       note(`${count} cannot be searched in ${retriever.info.index} and find nothing there. The first: ${failed[0]}`);
     }
     const evaluation = evaluateRun({
-      queryIds: this.#questions.map(({ id }) => id),
+      queryIds: this.questions.map(({ id }) => id),
       run,
-      judgements: this.#judgements,
-      answers: answersOf(this.#questions),
+      judgements: this.judgements,
+      answers: answersOf(this.questions),
       cutoffs,
     });
     const lists = new Map(

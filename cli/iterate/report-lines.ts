@@ -1,7 +1,7 @@
-import type { Journal, Measures, PublishedIteration } from '../../iteration/records.ts';
+import type { Journal, Measures, PublishedIteration, Trial } from '../../iteration/records.ts';
 import type { IterationSummary } from '../../iteration/run-iteration.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import { formatNumberOf } from '../format.ts';
+import { formatCount, formatDuration, formatNumberOf } from '../format.ts';
 import { optionsOf } from '../model/model-options.ts';
 import { quoted } from '../quoted.ts';
 
@@ -18,7 +18,7 @@ function modelOptionsOf(settings: IterationSummary['settings']): string[] {
 
 /** What a run did, for people. `root`: as given. */
 export function summaryLines(summary: IterationSummary, root: string): string[] {
-  const { number, state, index, generation, model, changes, settings, sameCorpus, measures, servers, removed } =
+  const { number, state, index, generation, model, changes, settings, sameCorpus, trial, measures, servers, removed } =
     summary;
   const done = {
     published: 'published',
@@ -38,12 +38,33 @@ export function summaryLines(summary: IterationSummary, root: string): string[] 
     ...(removed.length === 0
       ? []
       : [`  removed     ${formatNumberOf(removed.length, 'iteration')}: ${removed.join(', ')}`]),
+    ...(trial === null ? [] : trialLines(trial)),
     ...(measures === null ? [] : measureLines(measures)),
     ...nextLines(summary, root),
   ];
 }
 
-function nextLines({ state, refusals, servers, index }: IterationSummary, root: string): string[] {
+function trialLines({ judged, k, estimate, bound, present, error, pool, whole, wholeMs }: Trial): string[] {
+  const interval =
+    estimate === null
+      ? ''
+      : `estimated ${estimate.value.toFixed(4)} [${estimate.low.toFixed(4)}, ${estimate.high.toFixed(4)}], `;
+  return [
+    `triage: recall@${k} of ${formatNumberOf(judged, 'judged question')}: ${interval}at most ${bound.toFixed(4)}; served index ${present.toFixed(4)}`,
+    `  ${formatCount(pool)} of ${formatNumberOf(whole, 'passage')} embedded; all would take ${formatDuration(wholeMs)}` +
+      (error === null
+        ? ''
+        : `; error of the estimate for the present encoder ${error < 0 ? '-' : '+'}${Math.abs(error).toFixed(4)}`),
+  ];
+}
+
+function nextLines({ state, refusals, servers, index, generation }: IterationSummary, root: string): string[] {
+  if (state === 'refused' && generation === null) {
+    return [
+      ...refusals.map(({ text }) => `refused: ${text}`),
+      `No index was built. Build it all the same by the same command with the option that accepts it or without --triage, or discard it: trawl iterate --discard --root ${root}`,
+    ];
+  }
   if (state === 'refused') {
     return [
       ...refusals.map(({ text }) => `refused: ${text}`),
@@ -102,9 +123,17 @@ export function statusLines(
   ];
 }
 
-function progressOf({ model, index, measures, inputs }: Journal): string {
+function progressOf({ model, trial, index, measures, inputs }: Journal): string {
   const done =
-    measures !== null ? 'measured' : index !== null ? 'built' : model !== null ? 'its model is made' : 'begun';
+    measures !== null
+      ? 'measured'
+      : index !== null
+        ? 'built'
+        : trial !== undefined
+          ? 'its model is tried'
+          : model !== null
+            ? 'its model is made'
+            : 'begun';
   return `${done}; checkpoint ${inputs.checkpoint}`;
 }
 

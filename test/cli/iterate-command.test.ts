@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { IterationSummary } from '../../iteration/run-iteration.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { bertCheckpoint, encoderCheckpoint } from '../iteration/checkpoints.ts';
+import { cuttingProxy } from '../iteration/cutting-proxy.ts';
 import { answersOf, assertOwnAnswers, searchLoad, searchServer } from '../iteration/search-load.ts';
 import { type Ended, fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 
@@ -114,13 +115,46 @@ test('checkpoints become the served index under load, each reply is of one index
   assert.match(nothing.stdout, /^refused: .* is not known, because no query could be compared/m);
   const second = await loop.publish(other, ...server, '--keep', '2');
   assert.equal(readlinkSync(loop.current), 'iterations/0002/index');
-  const back = jsonOf<{ from: number; to: number }>(await loop.iterate('--back', '--json', ...server));
+  // The reply to the reload is cut, and the server goes on.
+  const proxy = await cuttingProxy(t, url, { cuts: 1 });
+  const proxied = ['--server', proxy.url, '--key-file', key];
+  const back = jsonOf<{ from: number; to: number }>(await loop.iterate('--back', '--json', ...proxied));
+  assert.equal(proxy.cuts, 1);
   assert.deepEqual([back.from, back.to], [2, 1]);
   assert.equal((await searchServer(url, ADMIN)).generation, first.generation);
   const replies = await running.stop();
   await assertOwnAnswers(replies, [start, first.index, second.index]);
   // After a restart it serves what the link points to.
   assert.equal((await answersOf(loop.current)).generation, first.generation);
+});
+
+test('with --triage a model is refused by its estimated recall before anything is built, and the same command goes on if it is accepted', async () => {
+  const loop = new Loop('tried');
+  const triage = ['--triage', '--triage-depth', '2', '--triage-sample', '20'];
+  const ended = await loop.run(better, '--from', start, ...triage, '--triage-min-recall', '0.999');
+  assert.equal(ended.code, 3, ended.stderr);
+  assert.match(
+    ended.stdout,
+    /^triage: recall@10 of 30 judged questions: estimated 0\.\d{4} \[0\.\d{4}, \d\.\d{4}\], at most 0\.\d{4}; served index 0\.\d{4}$/m,
+  );
+  assert.match(
+    ended.stdout,
+    /^ {2}\d+ of 60 passages embedded; all would take .*; error of the estimate for the present encoder [+-]0\.\d{4}$/m,
+  );
+  const [, accepted] =
+    /^refused: recall@10 of the new model is .*; at least 0\.9990 is required\. The same estimate of the present encoder is wrong by [+-]0\.\d{4}\. --triage-min-recall (0\.\d+) accepts it\.$/m.exec(
+      ended.stdout,
+    ) ?? [];
+  assert.match(ended.stdout, /^No index was built\. /m);
+  assert.deepEqual(readdirSync(join(loop.root, 'iterations', '0001')), ['model']);
+  assert.match((await loop.iterate('--status')).stdout, /^unfinished: iteration 1, its model is tried/m);
+  const done = await loop.publish(better, ...triage, '--triage-min-recall', accepted!);
+  assert.deepEqual([done.trial!.k, done.trial!.whole], [10, 60]);
+  assert.ok(done.trial!.bound >= done.measures!.now['recall@10']! - 1e-9, 'recall in the pool is an upper bound');
+  assert.ok(Math.abs(done.trial!.present - done.measures!.before['recall@10']!) < 1e-9);
+  const useless = await loop.run(better, '--triage-sample', '20');
+  assert.match(useless.stderr, /--triage-sample has no effect without --triage\./);
+  assert.match((await loop.run(better, '--until', 'triage')).stderr, /--until triage has no effect without --triage\./);
 });
 
 test('an index below a limit is refused with value, limit and way out, kept, and published when it is accepted', async () => {

@@ -114,6 +114,7 @@ async function prepare(folder: string, passages: number, onlyFirst: boolean): Pr
     (loop) => [
       ...['iterate', checkpoint, '--root', loop, '--from', start, '--corpus', corpus, '--eval', questions],
       ...['--max-recall-drop', '1', '--shard-rows', String(Math.ceil(passages / 2)), '--checkpoint-seconds', '0'],
+      ...['--triage', '--triage-depth', '2', '--triage-sample', '10', '--triage-max-drop', '1'],
       ...['--encoder-threads', '1', '--quiet'],
     ];
   const first = iterate(encoderCheckpoint(folder, 'first', 'q: '));

@@ -15,12 +15,18 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { discardIteration } from '../../iteration/claim-iteration.ts';
 import { goBack } from '../../iteration/go-back.ts';
 import { IterationsFolder } from '../../iteration/iterations-folder.ts';
 import { pruneIterations } from '../../iteration/prune.ts';
-import { type Measures, readJournal, writeHistory } from '../../iteration/records.ts';
-import { type IterationOptions, type IterationSummary, runIteration } from '../../iteration/run-iteration.ts';
+import { type Measures, readJournal, type Trial, writeHistory } from '../../iteration/records.ts';
+import {
+  type IterationOptions,
+  type IterationSummary,
+  type IterationWork,
+  runIteration,
+} from '../../iteration/run-iteration.ts';
 import { ServedIndex, type ServerOptions } from '../../iteration/served-index.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
@@ -29,6 +35,12 @@ import { trawlError } from '../helpers/trawl-error.ts';
 
 const RECALL: Readonly<Record<string, number>> = { '0': 0.5 };
 const generation = (number: number): string => String(number).padStart(32, '0');
+
+interface RunOptions {
+  readonly settings?: Record<string, unknown>;
+  /** What a trial finds. Default: there is none. */
+  readonly trial?: Partial<Trial> & { readonly sample?: number };
+}
 
 /** A loop whose steps write folders and return fixed measures. */
 class FakeLoop {
@@ -73,8 +85,8 @@ class FakeLoop {
     return path;
   }
 
-  run(name: string, options: Partial<IterationOptions> & { settings?: Record<string, unknown> } = {}) {
-    const { settings = {}, ...others } = options;
+  run(name: string, options: Partial<IterationOptions> & RunOptions = {}) {
+    const { settings = {}, trial, ...others } = options;
     const step = async (what: string): Promise<void> => {
       this.steps.push(what);
       await this.during[what]?.();
@@ -88,6 +100,7 @@ class FakeLoop {
           mkdirSync(model, { recursive: true });
           return { name, precision: 'float32', overrides: {}, changes: [] };
         },
+        ...(trial === undefined ? {} : { triage: this.#triage(trial, step) }),
         index: async ({ index }, { number }) => {
           await step('index');
           makeIndex(index);
@@ -100,6 +113,7 @@ class FakeLoop {
         isMeasured: () => true,
       },
       gates: { minRecall: undefined, maxRecallDrop: 0, maxChanged: undefined, maxReplaced: undefined },
+      trialGates: { minRecall: undefined, maxDrop: 0 },
       servers: [],
       keep: 3,
       restart: false,
@@ -114,6 +128,24 @@ class FakeLoop {
     const summary = await this.run(name, options);
     assert.equal(summary.state, 'published');
     return summary;
+  }
+
+  /** A trial that leaves vectors in its folder, as one that keeps them. */
+  #triage(
+    { sample = 100, ...found }: Partial<Trial> & { readonly sample?: number },
+    step: (what: string) => Promise<void>,
+  ): NonNullable<IterationWork['triage']> {
+    const settings = { sample };
+    return {
+      run: async ({ triage }, { number, base }) => {
+        mkdirSync(join(triage, 'vectors'), { recursive: true });
+        await step(`triage ${number} against ${base}`);
+        const sizes = { judged: 10, k: 10, pool: 120, whole: 1000, wholeMs: 60_000 };
+        const figures = { estimate: { value: 0.6, low: 0.5, high: 0.7 }, bound: 0.7, present: 0.5, error: 0.015 };
+        return { against: this.folder.iteration(base).generation, settings, ...sizes, ...figures, ...found };
+      },
+      isTried: (trial) => isDeepStrictEqual(trial.settings, settings),
+    };
   }
 
   #measures(base: number, number: number): Measures {
@@ -404,6 +436,57 @@ test('the first index may be moved: --from names its new place, if it is the sam
   await assert.rejects(IterationsFolder.begin(root, other), trawlError('USAGE', /which has another generation/));
   await IterationsFolder.begin(root, moved);
   assert.deepEqual([folder.iteration(0).index, readlinkSync(folder.link)], [moved, moved]);
+});
+
+test('a model whose estimated recall is below a limit is refused before the index is built, and built when it is accepted', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  const trial = { estimate: { value: 0.4, low: 0.3, high: 0.5 } };
+  const { state, refusals, generation: built, trial: found } = await loop.run('one', { trial });
+  assert.deepEqual([state, built, found!.estimate!.value], ['refused', null, 0.4]);
+  assert.deepEqual(
+    refusals.map(({ value, limit, accept }) => [value, limit, accept]),
+    [[0.4, 0.5, '--triage-max-drop 0.1']],
+  );
+  assert.match(
+    refusals[0]!.text,
+    /^recall@10 of the new model is estimated as 0\.4000, and 0\.5000 in the served index; at least 0\.5000 is required\. The same estimate of the present encoder is wrong by \+0\.0150\. --triage-max-drop 0\.1 accepts it\.$/,
+  );
+  assert.deepEqual(loop.steps, ['model', 'triage 1 against 0']);
+  assert.deepEqual(readdirSync(join(loop.folder.root, 'iterations', '0001')), ['model']);
+  // The same trial is not made again.
+  const accepted = { trial, trialGates: { minRecall: undefined, maxDrop: 0.1 } };
+  assert.equal((await loop.run('one', { ...accepted, until: 'triage' })).state, 'stopped');
+  assert.equal((await loop.run('one', accepted)).state, 'published');
+  assert.deepEqual(loop.steps, ['model', 'triage 1 against 0', 'index', 'measure 1 against 0']);
+  // Without a trial a refused model is built, too, and what a killed one left is removed.
+  loop.checkpoint('two');
+  assert.equal((await loop.run('two', { trial })).state, 'refused');
+  mkdirSync(join(loop.folder.root, 'iterations', '0002', 'triage'));
+  assert.equal((await loop.run('two')).state, 'published');
+  assert.deepEqual(readdirSync(join(loop.folder.root, 'iterations', '0002')), ['index', 'model']);
+});
+
+test('a trial is made again for another sample, and for another index that is served meanwhile', async (t) => {
+  const loop = await FakeLoop.make(t);
+  await loop.publish('one');
+  loop.checkpoint('two');
+  loop.during['triage 2 against 1'] = () => Promise.reject(new Error('killed'));
+  await assert.rejects(loop.run('two', { trial: {} }), /killed/);
+  // What it embedded stays for the next run.
+  assert.ok(existsSync(join(loop.folder.root, 'iterations', '0002', 'triage', 'vectors')));
+  loop.during = {};
+  loop.steps.length = 0;
+  await loop.run('two', { trial: {}, until: 'triage' });
+  await loop.run('two', { trial: {}, until: 'triage' });
+  await loop.run('two', { trial: { sample: 200 }, until: 'triage' });
+  await goBack(loop.folder, 0, []);
+  const summary = await loop.run('two', { trial: { sample: 200 } });
+  assert.deepEqual([summary.state, summary.base, summary.trial!.against], ['published', 0, generation(0)]);
+  assert.deepEqual(loop.steps, [
+    ...['triage 2 against 1', 'triage 2 against 1', 'triage 2 against 0'],
+    ...['index', 'measure 2 against 0'],
+  ]);
 });
 
 test('an iteration is discarded with its files, unless it is served already', async (t) => {

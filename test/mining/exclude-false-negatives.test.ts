@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { answerRule } from '../../mining/answer-rule.ts';
-import type { Candidate, DropReason } from '../../mining/candidate.ts';
+import { type Candidate, DROP_REASONS, type DropReason } from '../../mining/candidate.ts';
 import { type ExclusionInput, excludeFalseNegatives } from '../../mining/exclude-false-negatives.ts';
 import { candidate, miningQuery, passage } from './mining-fixtures.ts';
 
@@ -35,7 +35,12 @@ function reasonsOf(candidates: readonly Candidate[], input: Partial<ExclusionInp
 }
 
 /** A false negative for each rule, beside a passage that no rule drops. */
-const PLANTED: readonly (readonly [reason: DropReason, why: string, candidate: Candidate])[] = [
+const PLANTED: readonly (readonly [
+  reason: DropReason,
+  why: string,
+  candidate: Candidate,
+  input?: Partial<ExclusionInput>,
+])[] = [
   ['positive', 'the positive by its id', candidate('p1', 'another text')],
   ['sibling', 'a positive of another query for the question, by its id', candidate('p2', 'another text')],
   [
@@ -52,13 +57,33 @@ const PLANTED: readonly (readonly [reason: DropReason, why: string, candidate: C
   ],
   ['near_duplicate', "a sentence of a sibling's positive", candidate('n5', SIBLING.text.slice(0, 60))],
   ['query', 'the question as a passage', candidate('n6', 'WHO built the bridge?', { title: 'FAQ' })],
+  [
+    'answer',
+    'a passage with a golden answer',
+    candidate('n7', 'In 1872 washington roebling fell ill.'),
+    { answers: answerRule(['Washington Roebling']) },
+  ],
+  [
+    'repeated',
+    'a copy of a passage before the range of ranks',
+    candidate('n8', 'A chain ferry crosses the river.'),
+    { skipped: [passage('n0', 'A chain ferry crosses the river.')] },
+  ],
 ];
 
-for (const [reason, why, planted] of PLANTED) {
+for (const [reason, why, planted, input] of PLANTED) {
   test(`${why} is no negative (${reason})`, () => {
-    assert.deepEqual(reasonsOf([planted, HARMLESS]), [reason, 'kept']);
+    assert.deepEqual(reasonsOf([planted, HARMLESS], input), [reason, 'kept']);
   });
 }
+
+test('every rule has a planted false negative; the limits on scores have their own tests', () => {
+  const planted = new Set(PLANTED.map(([reason]) => reason));
+  assert.deepEqual(
+    DROP_REASONS.filter((reason) => !planted.has(reason)),
+    ['max_score', 'min_score', 'absolute_margin', 'relative_margin'],
+  );
+});
 
 test('a passage with a golden answer is no negative, in the title neither', () => {
   const answers = answerRule(['Washington Roebling', 'yes']);

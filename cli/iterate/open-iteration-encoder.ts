@@ -1,0 +1,22 @@
+import type { Journal } from '../../iteration/records.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { shareWeights } from '../model/model-options.ts';
+import type { WorkContext } from './work-context.ts';
+
+/** The encoder of an iteration, whose model is made. */
+export function openIterationEncoder(
+  { options, note }: Pick<WorkContext, 'options' | 'note'>,
+  folder: string,
+  { precision, overrides }: NonNullable<Journal['model']>,
+): Promise<TextEncoder> {
+  return openEncoder(folder, {
+    workers: options['encoder-threads'],
+    device: options.device,
+    shareWeights: shareWeights(options['share-weights']),
+    precision,
+    overrides: overrides as ModelOverrides,
+    onWarning: note,
+  });
+}
