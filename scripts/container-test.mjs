@@ -57,7 +57,7 @@ function nodeImage() {
   // As on this machine, whose certificates the registry may need.
   const settings = join(work, 'npmrc');
   writeFileSync(settings, 'cafile=/etc/ssl/certs/ca-certificates.crt\n');
-  buildah('copy', container, settings, '/usr/local/etc/npmrc');
+  buildah('copy', container, settings, '/root/.npmrc');
   buildah('copy', container, '/etc/ssl/certs/ca-certificates.crt', '/etc/ssl/certs/ca-certificates.crt');
   const link = ['ln', '-s', '../lib/node_modules/npm/bin/npm-cli.js', '/usr/local/bin/npm'];
   buildah('run', '--isolation', 'chroot', container, '--', ...link);

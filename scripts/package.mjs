@@ -1,15 +1,17 @@
 // `npm run package`: makes the npm package trawl-retrieval-VERSION.tgz, or one in another folder: `npm run package -- --out DIR`.
-// `-- --only-here` compiles and contains the prebuilt binary for this machine alone.
+// `-- --only-here` compiles only the prebuilt binary for this machine. `-- --compiled-here`, for tests, has the binary that the
+// checkout uses in place of prebuilt ones: it needs this system's C library, and takes no time.
 //
 // `npm pack` in the checkout refuses, because a published package differs from the checkout in one thing: it contains
 // onnxruntime-node itself, without its install script (which downloads 300 MB of CUDA libraries, and fails the installation where
 // it cannot) and without its binaries for Windows. Everything else comes from the npm registry when the package is installed.
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { PREBUILD_TARGETS, prebuild, prebuiltIsCurrent } from './prebuild.mjs';
+import { NODE_API, PREBUILD_TARGETS, prebuild, prebuiltIsCurrent } from './prebuild.mjs';
 import { fail, root, setup } from './setup.mjs';
 
 const BUNDLED = ['onnxruntime-node', 'onnxruntime-common'];
@@ -19,8 +21,9 @@ const SCRIPTS = ['install'];
 const { values } = readArguments();
 await setup();
 const { targetOf, thisMachine } = await import('../dist/src/native/prebuilt-addon.js');
+const compiledHere = values['compiled-here'] ? targetOf(thisMachine()) : undefined;
 const targets = values['only-here'] ? [targetOf(thisMachine())] : PREBUILD_TARGETS;
-const missing = targets.filter((target) => !prebuiltIsCurrent(target));
+const missing = compiledHere === undefined ? targets.filter((target) => !prebuiltIsCurrent(target)) : [];
 if (missing.length > 0) await prebuild(missing);
 const out = resolve(values.out);
 mkdirSync(out, { recursive: true });
@@ -37,7 +40,8 @@ try {
 /** Copies what the package contains. */
 async function stage(target) {
   const listed = npmPack(root, ['--dry-run'])[0].files.map(({ path }) => path);
-  for (const path of [...listed, ...prebuiltFiles()]) copy(path, target);
+  for (const path of [...listed, ...(compiledHere === undefined ? prebuiltFiles() : [])]) copy(path, target);
+  if (compiledHere !== undefined) addCompiled(target);
   const { scripts, devDependencies, allowScripts, overrides, files, ...facts } = JSON.parse(
     readFileSync(join(root, 'package.json'), 'utf8'),
   );
@@ -47,7 +51,7 @@ async function stage(target) {
   const packed = {
     ...facts,
     os: ['linux', 'darwin'],
-    man: 'man/trawl.1',
+    man: ['man/trawl.1'],
     scripts: Object.fromEntries(SCRIPTS.map((name) => [name, scripts[name]])),
     dependencies: { ...facts.dependencies, 'onnxruntime-node': version, 'onnxruntime-common': version },
     bundleDependencies: BUNDLED,
@@ -72,6 +76,16 @@ async function manualPage() {
 function prebuiltFiles() {
   const { binaries } = JSON.parse(readFileSync(join(root, 'prebuilds', 'prebuilds.json'), 'utf8'));
   return ['prebuilds/prebuilds.json', ...Object.keys(binaries).map((target) => `prebuilds/${target}/trawl.node`)];
+}
+
+/** The binary that was compiled here, listed as a prebuilt one. */
+function addCompiled(target) {
+  const bytes = readFileSync(join(root, 'native', 'build', 'addon', 'trawl.node'));
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const list = { nodeApi: NODE_API, binaries: { [compiledHere]: { sha256, bytes: bytes.length } } };
+  mkdirSync(join(target, 'prebuilds', compiledHere), { recursive: true });
+  writeFileSync(join(target, 'prebuilds', compiledHere, 'trawl.node'), bytes);
+  writeFileSync(join(target, 'prebuilds', 'prebuilds.json'), JSON.stringify(list, null, 2));
 }
 
 function bundle(name, target) {
@@ -113,9 +127,13 @@ function npmPack(cwd, args) {
 function readArguments() {
   try {
     return parseArgs({
-      options: { out: { type: 'string', default: '.' }, 'only-here': { type: 'boolean', default: false } },
+      options: {
+        out: { type: 'string', default: '.' },
+        'only-here': { type: 'boolean', default: false },
+        'compiled-here': { type: 'boolean', default: false },
+      },
     });
   } catch (error) {
-    return fail(`${error.message}\nUsage: npm run package -- [--out DIR] [--only-here]`);
+    return fail(`${error.message}\nUsage: npm run package -- [--out DIR] [--only-here|--compiled-here]`);
   }
 }

@@ -29,6 +29,9 @@ const TARGETS = {
   'darwin-x64': { triple: 'x86_64-macos.12.0', link: '-shared -undefined dynamic_lookup -Wl,-s' },
 };
 
+/** The version of Node-API for which the engine is compiled. */
+export const NODE_API = Number(/-DNAPI_VERSION=(\d+)/.exec(readFileSync(join(root, 'native', 'Makefile'), 'utf8'))[1]);
+
 export const PREBUILD_TARGETS = Object.keys(TARGETS);
 
 /** The newest version of glibc whose symbols a binary needs, such as `2.14`; undefined if it needs none. */
@@ -87,8 +90,7 @@ function writeList() {
     const sha256 = createHash('sha256').update(bytes).digest('hex');
     binaries[target] = { sha256, bytes: bytes.length, ...(glibc === undefined ? {} : { glibc }) };
   }
-  const [, nodeApi] = /-DNAPI_VERSION=(\d+)/.exec(readFileSync(join(root, 'native', 'Makefile'), 'utf8'));
-  const list = { nodeApi: Number(nodeApi), compiler: `zig ${ZIG}`, sources: digestOfSources(''), binaries };
+  const list = { nodeApi: NODE_API, compiler: `zig ${ZIG}`, sources: digestOfSources(''), binaries };
   writeFileSync(`${LIST}.new`, `${JSON.stringify(list, null, 2)}\n`);
   renameSync(`${LIST}.new`, LIST);
 }

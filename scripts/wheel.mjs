@@ -1,6 +1,6 @@
 // `npm run wheel`: makes the Python wheel trawl-retrieval of clients/retrieval, with the npm package and its dependencies in it, for
 // this machine or `-- --target linux-arm64`. `-- --out DIR` puts it into another folder, `-- --package FILE.tgz` takes an npm
-// package that is there, `-- --python PROGRAM` builds with a Python that has hatchling, in place of an isolated build.
+// package that is there, `-- --compiled-here` makes one for tests, `-- --python PROGRAM` builds with a Python that has hatchling, in place of an isolated build.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -55,7 +55,8 @@ try {
 
 async function makePackage() {
   const script = join(root, 'scripts', 'package.mjs');
-  const args = values.target === `${process.platform}-${process.arch}` ? ['--only-here'] : [];
+  const here = values.target === `${process.platform}-${process.arch}` ? ['--only-here'] : [];
+  const args = values['compiled-here'] ? ['--compiled-here'] : here;
   await run(process.execPath, [script, '--out', work, ...args], { onFailure: 'No npm package was made.' });
   return join(
     work,
@@ -88,6 +89,7 @@ function readArguments() {
       options: {
         out: { type: 'string', default: '.' },
         package: { type: 'string' },
+        'compiled-here': { type: 'boolean', default: false },
         python: { type: 'string', default: 'python3' },
         target: { type: 'string', default: `${process.platform}-${process.arch}` },
       },

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { ADDON_PATH } from '../../src/native/load-addon.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { fileFolder, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
+import { clientPython, withoutClients } from '../helpers/peers.ts';
+
+const skip = existsSync(ADDON_PATH) ? false : 'the native engine is not compiled';
+const folder = await fileFolder();
+const bin = join(folder, 'venv', 'bin');
+/** Neither Node.js nor a compiler: only what pip installed. */
+const env = { PATH: `${bin}:/usr/bin:/bin`, HOME: join(folder, 'home'), TMPDIR: folder };
+
+async function run(command: string, args: readonly string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) {
+  const { stdout, stderr } = await promisify(execFile)(command, [...args], {
+    cwd: folder,
+    maxBuffer: 1 << 26,
+    ...options,
+  }).catch((error: { message: string; stdout: string; stderr: string }) => {
+    throw new Error(`${error.message}\n${error.stdout}\n${error.stderr}`);
+  });
+  return { stdout, stderr };
+}
+
+/** Runs a script in the environment; it prints JSON. */
+async function python(script: string): Promise<unknown> {
+  return JSON.parse((await run(join(bin, 'python'), ['-c', script], { env })).stdout);
+}
+
+before(async () => {
+  if (skip !== false) return;
+  const script = join(packageRoot, 'scripts', 'wheel.mjs');
+  await run(process.execPath, [script, '--compiled-here', '--out', folder]);
+  const wheel = readdirSync(folder).find((name) => name.endsWith('.whl'))!;
+  assert.match(wheel, /^trawl_retrieval-\d+\.\d+\.\d+-py3-none-(manylinux|macosx)/);
+  await run('python3', ['-m', 'venv', join(folder, 'venv')]);
+  const install = ['install', '--quiet', '--disable-pip-version-check'];
+  await run(join(bin, 'pip'), [...install, `${join(folder, wheel)}[langchain,llama-index]`]);
+});
+
+test('in an empty environment, the wheel brings Node.js, and trawl builds and searches', { skip }, async () => {
+  const index = join(folder, 'sample');
+  await run(join(bin, 'trawl'), ['index', SAMPLE_PASSAGES, '--out', index, '--quiet'], { env });
+  const { stdout } = await run(join(bin, 'trawl'), ['search', index, 'who designed the Eiffel Tower', '--json'], {
+    env,
+  });
+  assert.match(stdout, /Eiffel Tower/);
+  const doctor = JSON.parse((await run(join(bin, 'trawl'), ['doctor', '--json'], { env })).stdout);
+  assert.match(doctor.search.origin, /^prebuilt for /);
+  assert.notEqual(doctor.node, '');
+});
+
+test('serve() gives a client and ends the server after the block, also after an exception', { skip }, async () => {
+  const found = (await python(`
+import json, os, trawl_retrieval as trawl
+with trawl.serve("sample") as server:
+    answer = server.client.search(["who designed the Eiffel Tower"], k=2)
+    title = answer.results[0].hits[0].title
+    first = server.pid
+try:
+    with trawl.serve("sample", options=["--quiet"]) as server:
+        second = server.pid
+        raise KeyError("mine")
+except KeyError:
+    pass
+def runs(pid):
+    try:
+        os.kill(pid, 0)
+        return True
+    except ProcessLookupError:
+        return False
+print(json.dumps({"title": title, "running": [runs(first), runs(second)], "same": trawl.TrawlClient is type(server.client)}))
+`)) as object;
+  assert.deepEqual(found, { title: 'Eiffel Tower', running: [false, false], same: true });
+});
+
+test('a server or command that fails raises the message and the exit code', { skip }, async () => {
+  const found = (await python(`
+import json, trawl_retrieval as trawl
+errors = []
+for start in (lambda: trawl.serve("none").__enter__(), lambda: trawl.run("search", "sample", "x", "--kk", "3")):
+    try:
+        start()
+    except trawl.CommandError as error:
+        errors.append([error.code, str(error)])
+print(json.dumps(errors))
+`)) as [number, string][];
+  assert.deepEqual(
+    found.map(([code]) => code),
+    [1, 2],
+  );
+  assert.match(found[0]![1], /INDEX_NOT_FOUND/);
+  assert.match(found[1]![1], /did you mean --k\?/);
+});
+
+test('the retrievers of LangChain and LlamaIndex find passages with their columns, also in asyncio', {
+  skip,
+}, async () => {
+  const found = (await python(`
+import asyncio, json, trawl_retrieval as trawl
+from trawl_retrieval.langchain import TrawlRetriever as LangChain
+from trawl_retrieval.llama_index import TrawlRetriever as LlamaIndex
+question = "who designed the Eiffel Tower"
+with trawl.serve("sample") as server:
+    chain = LangChain(url=server.url, k=3)
+    documents = chain.invoke(question)
+    later = asyncio.run(chain.ainvoke(question))
+    index = LlamaIndex(server.url, k=3, mode="dense")
+    nodes = index.retrieve(question)
+    nodes_later = asyncio.run(index.aretrieve(question))
+    piped = (chain | (lambda documents: len(documents))).invoke(question)
+print(json.dumps({
+    "documents": [[d.id, d.metadata["title"], d.metadata["score"] > 0] for d in documents],
+    "later": [d.id for d in later],
+    "nodes": [[n.node.node_id, n.node.metadata["title"], n.score > 0] for n in nodes],
+    "nodes_later": [n.node.node_id for n in nodes_later],
+    "text": documents[0].page_content == nodes[0].node.text and len(nodes[0].node.text) > 100,
+    "piped": piped,
+}))
+`)) as Record<string, unknown>;
+  const documents = found['documents'] as [string, string, boolean][];
+  assert.equal(documents.length, 3);
+  assert.deepEqual(documents[0]!.slice(1), ['Eiffel Tower', true]);
+  assert.deepEqual(found['nodes'], documents);
+  const ids = documents.map(([id]) => id);
+  assert.deepEqual([found['later'], found['nodes_later']], [ids, ids]);
+  assert.deepEqual([found['text'], found['piped']], [true, 3]);
+});
+
+test('mypy --strict and ruff find nothing in the Python package', { skip: skip || withoutClients() }, async () => {
+  const cwd = join(packageRoot, 'clients', 'retrieval');
+  const args = ['-m', 'mypy', '--cache-dir', join(folder, 'mypy'), '--python-executable', join(bin, 'python')];
+  assert.match((await run(clientPython(), args, { cwd })).stdout, /no issues found/);
+  await run(clientPython(), ['-m', 'ruff', 'check', '--no-cache', '.'], { cwd });
+  await run(clientPython(), ['-m', 'ruff', 'format', '--no-cache', '--check', '.'], { cwd });
+});
+
+test('the README of the Python package names what the package has', { skip }, () => {
+  const text = readFileSync(join(packageRoot, 'clients', 'retrieval', 'README.md'), 'utf8');
+  for (const name of ['trawl.serve', 'trawl.run', 'trawl_retrieval.langchain', 'trawl_retrieval.llama_index'])
+    assert.ok(text.includes(name), name);
+});
