@@ -15,6 +15,11 @@ export interface EvaluateRunInput {
   readonly titleJudgements?: Judgements;
   /** Query id → golden answers. Requires `text` in the run. */
   readonly answers?: ReadonlyMap<string, readonly string[]>;
+  /**
+   * Query id → the lists of its several queries, of which `run` has the fused one. Then the metrics of all lists together follow. A query
+   * without an entry has one list.
+   */
+  readonly lists?: ReadonlyMap<string, readonly (readonly RankedPassage[])[]>;
   /** Values of k for the metrics at a rank; whole numbers from 1. */
   readonly cutoffs: readonly number[];
 }
@@ -25,6 +30,9 @@ export interface EvaluateRunInput {
  * - of judged passages `recall@k`, `all_gold@k`, `ndcg@k`, `map@k`, `mrr@k` and `hit@k`,
  * - of judged pages `title_recall@k`, `title_all_gold@k` and `title_hit@k`: the pages among the first k passages,
  * - of golden answers `answer_hit@k` and `answer_substring@k`.
+ *
+ * With several queries the same of what all of them show, the first k passages of each: `union_recall@k`, `union_all_gold@k`,
+ * `union_title_recall@k`, `union_title_all_gold@k` and `union_answer_hit@k`.
  *
  * Over the whole ranking: `mrr`, `map` and `r_precision`.
  */
@@ -56,6 +64,7 @@ export function evaluateRun({
   judgements,
   titleJudgements,
   answers,
+  lists = new Map(),
   cutoffs,
 }: EvaluateRunInput): Evaluation {
   checkCutoffs(cutoffs);
@@ -75,6 +84,9 @@ export function evaluateRun({
       ...(ofQuery === undefined ? {} : rankingMetrics(results, ofQuery, cutoffs)),
       ...(titles === undefined ? {} : titleMetrics(results, titles, cutoffs)),
       ...(golden.length === 0 ? {} : answerMetrics(queryId, results, golden, cutoffs)),
+      ...(lists.size === 0
+        ? {}
+        : unionMetrics(queryId, lists.get(queryId) ?? [results], { judgements: ofQuery, titles, golden, cutoffs })),
     });
   }
   const queries = perQuery.size;
@@ -140,6 +152,39 @@ function answerMetrics(
   ] as const) {
     const first = texts.findIndex((text) => matches(text));
     for (const k of cutoffs) metrics[`${name}@${k}`] = first !== -1 && first < k ? 1 : 0;
+  }
+  return metrics;
+}
+
+function unionMetrics(
+  queryId: string,
+  lists: readonly (readonly RankedPassage[])[],
+  {
+    judgements,
+    titles,
+    golden,
+    cutoffs,
+  }: {
+    readonly judgements: QueryJudgements | undefined;
+    readonly titles: QueryJudgements | undefined;
+    readonly golden: readonly string[];
+    readonly cutoffs: readonly number[];
+  },
+): Metrics {
+  const metrics: Record<string, number> = {};
+  for (const k of cutoffs) {
+    const shown = lists.flatMap((list) => list.slice(0, k));
+    const all = Math.max(1, shown.length);
+    for (const [name, ids, relevant] of [
+      ['union', shown.map(({ id }) => id), judgements],
+      ['union_title', shown.map(({ title }) => titleKey(title ?? '')), titles],
+    ] as const) {
+      if (relevant === undefined) continue;
+      metrics[`${name}_recall@${k}`] = recallAt(ids, relevant, all);
+      metrics[`${name}_all_gold@${k}`] = allGoldAt(ids, relevant, all);
+    }
+    if (golden.length > 0)
+      metrics[`union_answer_hit@${k}`] = answerMetrics(queryId, shown, golden, [all])[`answer_hit@${all}`]!;
   }
   return metrics;
 }

@@ -10,6 +10,8 @@ export interface Question {
   readonly question: string;
   /** A search agent's query on the way to an answer. Absent: the question is the query. */
   readonly query?: string;
+  /** Several queries for the question, searched each by itself. */
+  readonly queries?: readonly string[];
   /** The agent's queries before this one, oldest first. */
   readonly history?: readonly string[];
   /** Which of the agent's searches for the question it is, as the file counts them. */
@@ -65,7 +67,7 @@ export function answersOf(questions: readonly Question[]): ReadonlyMap<string, r
 }
 
 /**
- * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "golden_answers"?,
+ * Parses a question: `{"id", "question", "query"?, "queries"?, "history_queries"?, "round_index"?, "dataset"?, "golden_answers"?,
  * "gold_ids"?, "gold_titles"?, "type"?}`, or BEIR's
  * `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns; null counts as absent. Throws the error that
  * `fail` makes of a reason.
@@ -95,6 +97,7 @@ export function questionOf(columns: Columns, fail: Fail): Question {
   const goldIds = idsOf(columns.get('gold_ids'), fail);
   const goldTitles = stringsOf(columns, 'gold_titles', fail);
   const type = columns.get('type');
+  const queries = columns.get('queries');
   return {
     id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
     question,
@@ -105,7 +108,12 @@ export function questionOf(columns: Columns, fail: Fail): Question {
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
     ...(goldTitles === undefined ? {} : { goldTitles }),
-    // Other sets use the name for other things.
+    // Other sets use these names for other things.
+    ...(isTexts(queries) ? { queries } : {}),
     ...(typeof type === 'string' ? { type } : {}),
   };
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((text) => typeof text === 'string');
 }

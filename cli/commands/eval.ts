@@ -1,21 +1,28 @@
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
+import { readTrajectories } from '../../trajectories/read-trajectories.ts';
+import { reportText } from '../../trajectories/report/report-text.ts';
+import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
+import type { Trajectory } from '../../trajectories/trajectory.ts';
 import { LineOutput } from '../agentic-r/line-output.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { compareSystems, hasMeasured } from '../eval/comparison.ts';
 import { comparisonHtml } from '../eval/comparison-html.ts';
 import { comparisonText } from '../eval/comparison-text.ts';
 import { countLine, evalJson, evalText } from '../eval/eval-report.ts';
-import { goldIds, readJudgedQuestions } from '../eval/judged-questions.ts';
+import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../eval/judged-questions.ts';
 import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
 import { searchSystems } from '../eval/search-systems.ts';
+import type { SearchedSystem } from '../eval/searched-system.ts';
 import { serverLines } from '../eval/server-lines.ts';
 import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
 import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
+import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../eval/trajectory-questions.ts';
 import { filterOption } from '../filter-option.ts';
 import { FURTHER_INDEX_OPTION } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
+import { openRecords } from '../trajectories/open-trajectories.ts';
 
 export const evalCommand = defineCommand({
   name: 'eval',
@@ -30,9 +37,11 @@ export const evalCommand = defineCommand({
     'for other tools.\n\n' +
     '--url measures a running server in its dialect, with the latency of its answers; failed searches are left out of the metrics and ' +
     'counted, and the exit code is then 3.\n\n' +
+    'Questions with several queries (a column "queries", --trajectories, --records): each query is searched by itself, the lists are fused by ' +
+    'reciprocal rank, and union_recall@k and its kin measure what all queries together show with k passages each.\n\n' +
     '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
     'the p-value of the paired randomisation test, and the questions that changed.\n\n' +
-    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?}, ' +
+    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?, "coverage"?}, ' +
     'or with --compare {"source", "seed", "systems", "comparisons"} (docs/evaluation.md).',
   positionals: {
     usage: '[index]',
@@ -45,7 +54,7 @@ export const evalCommand = defineCommand({
       type: 'string',
       value: 'FILE|DIR',
       help:
-        'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?, "gold_titles"?, "golden_answers"?, "type"?}; ' +
+        'Questions as JSON lines: {"id", "question", "query"?, "queries"?, "history_queries"?, "gold_ids"?, "gold_titles"?, "golden_answers"?, "type"?}; ' +
         'or the files of FlashRAG, HotpotQA, 2WikiMultihopQA, MuSiQue, KILT, NQ-open, TriviaQA, PopQA, Bamboogle, DPR, TREC topics, and ' +
         'folders of BEIR (docs/evaluation.md). Required.',
     },
@@ -55,6 +64,16 @@ export const evalCommand = defineCommand({
       help: 'In place of an index: the URL of a running server, of any project whose dialect Trawl knows (--dialect). Measures the latency, too.',
     },
     index: FURTHER_INDEX_OPTION,
+    trajectories: {
+      type: 'list',
+      value: 'FILE',
+      help: "Search for what agents searched for: trajectories as Agentic-R's step 1 writes them (intermediate_data.json). Each trajectory counts as one question with several queries; adds what would have been shown by turn. Repeat the option for several files.",
+    },
+    records: {
+      type: 'list',
+      value: 'FILE',
+      help: 'The same from records of `trawl serve --record`, with their rotated files. Repeat the option for several files.',
+    },
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
     cutoffs: {
       type: 'string',
@@ -113,7 +132,9 @@ export const evalCommand = defineCommand({
     const specs = systemsOf(positionals[0], options, given);
     const comparing = specs.length > 1;
     checkCompareOptions(given, comparing);
-    const set = await readJudgedQuestions(options.queries, options.qrels);
+    const all = await readJudgedQuestions(options.queries, options.qrels);
+    const agents = await agentQuestions(all, { ...options, queries: options.queries }, { signal, note });
+    const set = agents ?? all;
     const { questions, judgements } = set;
     const forRun = options.run !== undefined;
     if (forRun) {
@@ -138,16 +159,33 @@ export const evalCommand = defineCommand({
         const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
         const counts = countLine(evaluation, set.source);
         const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
+        const coverage = await coverages(searched, agents, Math.max(...cutoffs));
         await page?.write(comparisonHtml(report, counts));
         await page?.publish();
-        out(options.json ? JSON.stringify(report) : comparisonText(report, counts, width));
+        out(
+          options.json
+            ? JSON.stringify(coverage.length === 0 ? report : { ...report, coverage })
+            : [
+                comparisonText(report, counts, width),
+                ...coverage.flatMap(({ name, ...each }) => ['', name, reportText(each)]),
+              ].join('\n'),
+        );
         if (options.html !== undefined) note(`${options.html}: the report as a page`);
       } else {
+        const [coverage] = await coverages(searched, agents, Math.max(...cutoffs));
         const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
         out(
           options.json
-            ? JSON.stringify({ ...evalJson(evaluation, context), ...server })
-            : [...serverLines(system), evalText(evaluation, context)].join('\n'),
+            ? JSON.stringify({
+                ...evalJson(evaluation, context),
+                ...server,
+                ...(coverage === undefined ? {} : { coverage }),
+              })
+            : [
+                ...serverLines(system),
+                evalText(evaluation, context),
+                ...(coverage === undefined ? [] : ['', reportText(coverage)]),
+              ].join('\n'),
         );
       }
       for (const text of [...set.notes, ...measured.flatMap(({ notes }) => notes)]) note(text);
@@ -204,6 +242,39 @@ function systemsOf(
     ...new Set(specs.map(({ kind }) => ({ index: 'an index', run: 'a run file', server: 'a server' })[kind])),
   ];
   throw new TrawlError('USAGE', `--${useless} has no effect with ${kinds.join(' and ')}.`);
+}
+
+/** The trajectories as questions; undefined without `--trajectories` and `--records`. */
+async function agentQuestions(
+  all: JudgedQuestions,
+  {
+    queries,
+    trajectories,
+    records,
+  }: { readonly queries: string; readonly trajectories: readonly string[]; readonly records: readonly string[] },
+  { signal, note }: { readonly signal: AbortSignal; note(text: string): void },
+): Promise<TrajectoryQuestions | undefined> {
+  if (trajectories.length === 0 && records.length === 0) return undefined;
+  return trajectoryQuestions(read(), all);
+
+  async function* read(): AsyncGenerator<Trajectory, void> {
+    for (const file of trajectories) yield* readTrajectories(file, { signal });
+    if (records.length > 0) yield* (await openRecords(records, queries, { signal, note })).read(0, () => undefined);
+  }
+}
+
+/** What trajectories would have been shown, for each system that was searched. */
+async function coverages(
+  searched: readonly SearchedSystem[],
+  agents: TrajectoryQuestions | undefined,
+  k: number,
+): Promise<({ readonly name: string } & TrajectoryReport)[]> {
+  if (agents === undefined) return [];
+  const reports = [];
+  for (const system of searched) {
+    if (system.lists !== undefined) reports.push({ name: system.name, ...(await coverageOf(system, agents, k)) });
+  }
+  return reports;
 }
 
 function checkCompareOptions(given: ReadonlySet<string>, comparing: boolean): void {

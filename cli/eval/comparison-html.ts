@@ -5,6 +5,7 @@ import { intervalText, metricNames, pText, signed } from './comparison-text.ts';
 import { latencyLine } from './server-lines.ts';
 
 const STYLE = `
+section > h2:not(:first-child) { margin-top: 1.5rem; }
 .notes { margin: 1rem 0 0; padding-left: 1.2rem; color: var(--muted); }
 .better { color: var(--reached); }
 .worse { color: var(--waste); }
@@ -109,7 +110,7 @@ ${side(second, metric, question.second)}
 }
 
 function side(name: string, metric: string, { value, passages }: ChangedQuestion['first']): string {
-  return `<div><h4>${escaped(name)} · ${escaped(metric)} ${value.toFixed(4)}</h4><ol>${passages.map(item).join('')}</ol></div>`;
+  return `<div><h4>${escaped(name)} · ${escaped(metric)} ${value.toFixed(4)}</h4>${passages.length === 0 ? '<p>No passages.</p>' : `<ol>${passages.map(item).join('')}</ol>`}</div>`;
 }
 
 function item({ id, title, relevant, text }: ShownPassage): string {

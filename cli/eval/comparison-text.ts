@@ -1,5 +1,5 @@
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
-import { formatCount, printable } from '../format.ts';
+import { formatCount, formatNumberOf, printable } from '../format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
 import { latencyLine } from './server-lines.ts';
 
@@ -65,7 +65,7 @@ function comparisonLines({ first, second, metrics, changed }: Comparison, width:
       ? []
       : [
           '',
-          `${changed.metric}: ${formatCount(changed.better)} questions better, ${formatCount(changed.worse)} worse, ` +
+          `${changed.metric}: ${formatNumberOf(changed.better, 'question')} better, ${formatCount(changed.worse)} worse, ` +
             `${formatCount(changed.queries - changed.better - changed.worse)} unchanged`,
           ...changed.most.flatMap((question) => [
             '',

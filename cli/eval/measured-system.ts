@@ -20,12 +20,13 @@ export function measureSystem(
     cutoffs,
   }: { readonly questions: readonly Question[]; readonly judgements: Judgements; readonly cutoffs: readonly number[] },
 ): MeasuredSystem {
-  const { run, hasIds, hasTexts, failed, name } = system;
+  const { run, lists, hasIds, hasTexts, failed, name } = system;
   const titles = titleJudgementsOf(questions);
   const answers = answersOf(questions);
   const evaluation = evaluateRun({
     queryIds: questions.flatMap(({ id }) => (failed.has(id) ? [] : [id])),
     run,
+    ...(lists === undefined ? {} : { lists }),
     judgements: hasIds ? judgements : new Map(),
     ...(hasTexts ? { titleJudgements: titles, answers } : {}),
     cutoffs,

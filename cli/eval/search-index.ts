@@ -41,11 +41,13 @@ export async function searchIndex(
   };
   const { retriever, close } = await openReranked(place, options, retrieving, further);
   try {
-    const run = await searchQuestions(retriever, questions, {
+    const failed = new Map<string, string>();
+    const { run, lists } = await searchQuestions(retriever, questions, {
       form: options['query-form'],
       k,
       ranking: { ...rankingOf(options, retriever.info, k), ...templateOf(options['query-template']) },
       forRun,
+      onFailed: (id, error) => failed.set(id, error.message),
       signal,
     });
     await use(retriever);
@@ -56,14 +58,26 @@ export async function searchIndex(
         ...[...own].map((option) => `${option}=${String(options[option as keyof typeof options])}`),
       ].join(', '),
       run,
+      lists,
       hasIds: true,
       hasTexts: true,
-      failed: new Map(),
-      notes: unknownGold(place, gold, await absentIds(retriever, gold, signal)),
+      failed,
+      notes: [
+        ...failures(name, failed, questions.length),
+        ...unknownGold(place, gold, await absentIds(retriever, gold, signal)),
+      ],
     };
   } finally {
     await close();
   }
+}
+
+function failures(name: string, failed: ReadonlyMap<string, string>, questions: number): string[] {
+  const [first] = failed;
+  if (first === undefined) return [];
+  return [
+    `${name}: ${failed.size} of ${questions} questions cannot be searched and are left out of the metrics. The first: ${first[0]}: ${first[1]}`,
+  ];
 }
 
 function unknownGold(place: string, gold: ReadonlySet<string>, absent: readonly string[]): string[] {

@@ -1,22 +1,39 @@
+import { fuseLists } from '../../evaluation/fuse-lists.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
+import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import type { TrawlError } from '../../src/errors.ts';
 import { isOfQuery } from '../../src/retrieval/calls/query-errors.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { hitFields } from '../hit-fields.ts';
-import { type QueryForm, queryOf } from '../query-form.ts';
 import type { Ranking } from '../ranking-options.ts';
+import { type EvalQueryForm, queriesOf } from './eval-queries.ts';
 
 /** Queries searched at once. */
 const BATCH_QUERIES = 256;
 
+/** What was found for questions, by their ids. */
+export interface FoundPassages {
+  /** One list for each question: that of its query, or of its queries fused. */
+  readonly run: ReadonlyMap<string, readonly RankedPassage[]>;
+  /** The lists of the queries of questions that have several, or none. */
+  readonly lists: ReadonlyMap<string, readonly (readonly RankedPassage[])[]>;
+}
+
+interface SearchSettings {
+  readonly k: number;
+  readonly ranking: Ranking & Pick<RetrieveCall, 'template'>;
+  readonly forRun: boolean;
+  readonly signal: AbortSignal;
+}
+
 /**
- * Searches for all questions of an evaluation and returns their ranked passages by the questions' ids.
+ * Searches for all questions of an evaluation.
  *
- * @param options.onFailed takes a question whose own query cannot be searched (`isOfQuery`), which has no passages then. Default: it is an
- * error as any other.
+ * @param settings.onFailed takes a question of which a query cannot be searched (`isOfQuery`), which has no passages then. Default: it
+ * is an error as any other.
  * @throws TrawlError of the first search that fails; with `forRun` at the first passage id that a TREC run cannot contain.
  */
 export async function searchQuestions(
@@ -24,34 +41,61 @@ export async function searchQuestions(
   questions: readonly Question[],
   {
     form,
+    onFailed,
+    ...settings
+  }: SearchSettings & { readonly form: EvalQueryForm; readonly onFailed?: (id: string, error: TrawlError) => void },
+): Promise<FoundPassages> {
+  const asked = questions.map(({ id }, i) => ({ id, queries: queriesOf(questions[i]!, form) }));
+  const ids = asked.flatMap(({ id, queries }) => queries.map(() => id));
+  const lists = await searchAll(
+    retriever,
+    asked.flatMap(({ queries }) => queries),
+    {
+      ...settings,
+      ...(onFailed === undefined ? {} : { onFailed: (place, error) => onFailed(ids[place]!, error) }),
+    },
+  );
+  return foundPassages(asked, lists, settings.k);
+}
+
+/** Puts the lists of all queries, in their order, together by question. */
+export function foundPassages(
+  asked: readonly { readonly id: string; readonly queries: readonly unknown[] }[],
+  lists: readonly (readonly RankedPassage[])[],
+  k: number,
+): FoundPassages {
+  const run = new Map<string, readonly RankedPassage[]>();
+  const several = new Map<string, readonly (readonly RankedPassage[])[]>();
+  let next = 0;
+  for (const { id, queries } of asked) {
+    const own = lists.slice(next, next + queries.length);
+    next += queries.length;
+    run.set(id, fuseLists(own, k));
+    if (own.length !== 1) several.set(id, own);
+  }
+  return { run, lists: several };
+}
+
+async function searchAll(
+  retriever: Retriever,
+  queries: readonly EncoderInput[],
+  {
     k,
     ranking,
     forRun,
-    onFailed,
     signal,
-  }: {
-    form: QueryForm;
-    k: number;
-    ranking: Ranking & Pick<RetrieveCall, 'template'>;
-    forRun: boolean;
-    onFailed?: (id: string, error: TrawlError) => void;
-    signal: AbortSignal;
-  },
-): Promise<Map<string, RankedPassage[]>> {
-  const run = new Map<string, RankedPassage[]>();
-  for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
-    const batch = questions.slice(start, start + BATCH_QUERIES);
-    const { outcomes } = await retriever.retrieve({
-      queries: batch.map((question) => queryOf(question, form)),
-      k,
-      ...ranking,
-      signal,
-    });
-    for (const [i, outcome] of outcomes.entries()) {
+    onFailed,
+  }: SearchSettings & { readonly onFailed?: (place: number, error: TrawlError) => void },
+): Promise<RankedPassage[][]> {
+  const lists: RankedPassage[][] = [];
+  for (let start = 0; start < queries.length; start += BATCH_QUERIES) {
+    const batch = queries.slice(start, start + BATCH_QUERIES);
+    const { outcomes } = await retriever.retrieve({ queries: batch, k, ...ranking, signal });
+    for (const outcome of outcomes) {
       if (!outcome.ok) {
         if (onFailed === undefined || !isOfQuery(outcome.error)) throw outcome.error;
-        onFailed(batch[i]!.id, outcome.error);
-        run.set(batch[i]!.id, []);
+        onFailed(lists.length, outcome.error);
+        lists.push([]);
         continue;
       }
       const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
@@ -59,10 +103,10 @@ export async function searchQuestions(
         if (forRun) checkTrecField('passage id', id);
         return { id, score, text: contents, ...(title === undefined ? {} : { title }) };
       });
-      run.set(batch[i]!.id, retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
+      lists.push(retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
     }
   }
-  return run;
+  return lists;
 }
 
 /** Of a passage that several indexes have, the best place. */

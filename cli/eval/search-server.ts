@@ -9,8 +9,9 @@ import { comparableText } from '../../src/comparable-text.ts';
 import { applyTemplate, composeText } from '../../src/embedding/text-encoder.ts';
 import { COMPOSED_SEPARATOR } from '../../src/recording/composed-query.ts';
 import { hitFields } from '../hit-fields.ts';
-import { queryOf } from '../query-form.ts';
 import { readKey } from '../read-key.ts';
+import { queriesOf } from './eval-queries.ts';
+import { foundPassages } from './search-questions.ts';
 import type { Asked, MatchedBy, SearchedSystem, ServerReport } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
@@ -30,10 +31,11 @@ export async function searchServer({ name, place, options }: SystemSpec, asked: 
   const { concurrency, 'queries-per-request': queriesPerRequest } = options;
   if (!client.batch && queriesPerRequest > 1)
     note(`A request of the dialect ${client.name} has one query: --queries-per-request is not used.`);
+  const wanted = questions.map((question) => ({ id: question.id, queries: queryTexts(question, options) }));
   const answers = await askServer(
     client,
     url,
-    questions.map((question) => ({ id: question.id, text: queryText(question, options) })),
+    wanted.flatMap(({ queries }, i) => queries.map((text, place) => ({ id: `${i} ${place}`, text }))),
     {
       k,
       concurrency,
@@ -49,10 +51,14 @@ export async function searchServer({ name, place, options }: SystemSpec, asked: 
   return {
     name,
     what: `${client.name} at ${url}`,
-    run: matched.run,
+    ...foundPassages(
+      wanted,
+      wanted.flatMap(({ queries }, i) => queries.map((_, place) => matched.run.get(`${i} ${place}`) ?? [])),
+      k,
+    ),
     hasIds: matched.by !== null,
     hasTexts: true,
-    failed: answers.failed,
+    failed: failedQuestions(wanted, answers.failed),
     server: serverReport(client, answers, { matchedBy: matched.by, concurrency, queriesPerRequest }),
     notes: [
       ...notesOn(name, client, answers, matched, k),
@@ -61,10 +67,24 @@ export async function searchServer({ name, place, options }: SystemSpec, asked: 
   };
 }
 
-/** The text of the query: question and query of an agent with ` [SEP] ` in between, as Agentic-R's clients compose them. */
-function queryText(question: Question, options: SystemSpec['options']): string {
-  const input = applyTemplate(queryOf(question, options['query-form']), options['query-template']);
-  return composeText(input, '', COMPOSED_SEPARATOR.trim());
+/** The texts of the queries: question and query of an agent with ` [SEP] ` in between, as Agentic-R's clients compose them. */
+function queryTexts(question: Question, options: SystemSpec['options']): string[] {
+  return queriesOf(question, options['query-form']).map((query) =>
+    composeText(applyTemplate(query, options['query-template']), '', COMPOSED_SEPARATOR.trim()),
+  );
+}
+
+/** A question fails if one of its queries does. */
+function failedQuestions(
+  wanted: readonly { readonly id: string; readonly queries: readonly string[] }[],
+  failed: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  return new Map(
+    wanted.flatMap(({ id, queries }, i) => {
+      const place = queries.findIndex((_, place) => failed.has(`${i} ${place}`));
+      return place === -1 ? [] : [[id, failed.get(`${i} ${place}`)!] as const];
+    }),
+  );
 }
 
 function serverReport(

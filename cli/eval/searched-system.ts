@@ -1,5 +1,5 @@
 import type { Question } from '../../evaluation/read-questions.ts';
-import type { Run } from '../../evaluation/run.ts';
+import type { RankedPassage, Run } from '../../evaluation/run.ts';
 
 /** What a system of `trawl eval` found. */
 export interface SearchedSystem {
@@ -7,6 +7,8 @@ export interface SearchedSystem {
   /** What it is, for people: the index with its mode, the run file. */
   readonly what: string;
   readonly run: Run;
+  /** The lists of the questions with several queries, or none; undefined for a run file. */
+  readonly lists?: ReadonlyMap<string, readonly (readonly RankedPassage[])[]>;
   /** Whether its passages have ids as the judgements. */
   readonly hasIds: boolean;
   /** Whether its passages have titles and texts. A run file has only ids. */

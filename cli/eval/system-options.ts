@@ -1,10 +1,12 @@
 import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../query-form.ts';
+import { QUERY_TEMPLATE_OPTION } from '../query-form.ts';
 import { RANKING_OPTIONS } from '../ranking-options.ts';
 import { RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
+
+import { EVAL_QUERY_FORM_OPTION } from './eval-queries.ts';
 
 /** The options of a search in an index, for `trawl eval`. */
 const INDEX_SYSTEM_OPTIONS = {
@@ -47,7 +49,7 @@ const SERVER_SYSTEM_OPTIONS = {
 
 /** The options that each system of `trawl eval` may have for itself, after `?`. */
 export const SYSTEM_OPTIONS = {
-  'query-form': QUERY_FORM_OPTION,
+  'query-form': EVAL_QUERY_FORM_OPTION,
   'query-template': QUERY_TEMPLATE_OPTION,
   ...INDEX_SYSTEM_OPTIONS,
   ...SERVER_SYSTEM_OPTIONS,

@@ -149,7 +149,7 @@ export class IterationMeasurement {
     const cutoffs = [...new Set([...CUTOFFS, recallK])].sort((a, b) => a - b);
     const k = Math.max(...cutoffs, changedK);
     const failed: string[] = [];
-    const run = await searchQuestions(retriever, this.questions, {
+    const { run } = await searchQuestions(retriever, this.questions, {
       form,
       k,
       ranking: {},

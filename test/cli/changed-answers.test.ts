@@ -45,7 +45,7 @@ test('a held-out question that cannot be searched finds nothing and is named; an
     return { run, failed };
   };
   const { run, failed } = asked('ENCODING_FAILED');
-  const found = await run;
+  const { run: found } = await run;
   assert.deepEqual([found.get('q1')!.length, found.get('q2'), failed], [2, [], ['q2: No vector.']]);
   await assert.rejects(asked('ENCODER_FAILED').run, trawlError('ENCODER_FAILED'));
 });

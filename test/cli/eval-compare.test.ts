@@ -84,7 +84,7 @@ test('the text report has a table of all systems, one of each difference, and th
   assert.match(stdout, /^ +ix +mine\nrecall@1 +0\.6667 +0\.6667$/m);
   assert.match(stdout, /^mine against ix\n +difference +95 % interval +p +better +worse +questions$/m);
   assert.match(stdout, /^recall@1 +0\.0000 +-1\.0000 … \+1\.0000 +1\.000 +1 +1 +3$/m);
-  assert.match(stdout, /^recall@1: 1 questions better, 1 worse, 1 unchanged$/m);
+  assert.match(stdout, /^recall@1: 1 question better, 1 worse, 1 unchanged$/m);
   assert.match(stdout, /^q0 {2}The cat sat on the mat\.\n {2}relevant: p0\n {2}answers: mat$/m);
   assert.match(stdout, /^ {3}1 {2}\* p0 {2}Cats: The cat sat on the mat\. +p3 {2}Bread: Bread is baked/m);
 });

@@ -89,6 +89,24 @@ test('what a server recorded becomes a report and candidates', async (t) => {
   const { all } = jsonOf<TrajectoryReport>(shown);
   assert.deepEqual([all.trajectories, all.queries, all.judged, all.truncated], [2, 3, 2, 0]);
   assert.match(shown.stderr, /2 of 5 recorded queries have no trajectory and are left out/);
+  // The same index shows the recorded queries the same again.
+  const again = [
+    'eval',
+    index,
+    '--queries',
+    questions,
+    '--records',
+    calls,
+    '--query-form',
+    'queries',
+    '--cutoffs',
+    '3',
+  ];
+  const { coverage } = jsonOf<{ coverage: TrajectoryReport }>(await runTrawl([...again, '--json']));
+  assert.deepEqual(
+    coverage.all.turns.map(({ goldAny, goldAll, goldRecall }) => [goldAny, goldAll, goldRecall]),
+    all.turns.map(({ goldAny, goldAll, goldRecall }) => [goldAny, goldAll, goldRecall]),
+  );
   const out = join(folder, 'candidates.json');
   const made = await runTrawl([
     'agentic-r',

@@ -1,0 +1,103 @@
+import type { QueryJudgements } from '../../evaluation/judgements.ts';
+import type { Question } from '../../evaluation/read-questions.ts';
+import { KnownQuestions } from '../../records/known-questions.ts';
+import { type TrajectoryReport, trajectoryReport } from '../../trajectories/report/trajectory-report.ts';
+import type { Trajectory } from '../../trajectories/trajectory.ts';
+import type { JudgedQuestions } from './judged-questions.ts';
+import type { SearchedSystem } from './searched-system.ts';
+
+/** Trajectories as questions with the queries of their agents. */
+export interface TrajectoryQuestions extends JudgedQuestions {
+  /** By the id of the question that stands for it. */
+  readonly trajectories: ReadonlyMap<string, Trajectory>;
+}
+
+/**
+ * Makes a question of each trajectory: the judged question that `KnownQuestions` finds, with the trajectory's queries. The second
+ * trajectory of a question has the id `ID#2`. A trajectory without a known question has only its golden answers; without these it is
+ * left out.
+ */
+export async function trajectoryQuestions(
+  trajectories: AsyncIterable<Trajectory>,
+  set: JudgedQuestions,
+): Promise<TrajectoryQuestions> {
+  const known = new KnownQuestions(set.questions);
+  const questions = new Map<string, Question>();
+  const judgements = new Map<string, QueryJudgements>();
+  const byId = new Map<string, Trajectory>();
+  const counts = { all: 0, unknown: 0, leftOut: 0, withoutSearch: 0 };
+  const asked = new Set<string>();
+  for await (const trajectory of trajectories) {
+    counts.all += 1;
+    const { questionId, dataset, question: text, goldenAnswers, searches } = trajectory;
+    const found = known.find({ id: questionId, dataset, text });
+    if (found === undefined) counts.unknown += 1;
+    if (found === undefined && goldenAnswers.length === 0) {
+      counts.leftOut += 1;
+      continue;
+    }
+    if (searches.length === 0) counts.withoutSearch += 1;
+    const base = found ?? { id: questionId ?? trajectory.id, question: text ?? '', goldenAnswers };
+    const id = freeId(base.id, questions);
+    questions.set(id, { ...base, id, queries: searches.map(({ query }) => query) });
+    byId.set(id, trajectory);
+    if (found === undefined) continue;
+    asked.add(found.id);
+    const grades = set.judgements.get(found.id);
+    if (grades !== undefined) judgements.set(id, grades);
+  }
+  return {
+    questions: [...questions.values()],
+    judgements,
+    trajectories: byId,
+    source: `${set.source}; queries of ${counts.all} trajectories`,
+    notes: [...set.notes, ...notesOn(counts, set.questions.length - asked.size, set.questions.length)],
+  };
+}
+
+function freeId(id: string, taken: ReadonlyMap<string, unknown>): string {
+  if (!taken.has(id)) return id;
+  for (let number = 2; ; number++) if (!taken.has(`${id}#${number}`)) return `${id}#${number}`;
+}
+
+function* notesOn(
+  { all, unknown, leftOut, withoutSearch }: Readonly<Record<'all' | 'unknown' | 'leftOut' | 'withoutSearch', number>>,
+  unasked: number,
+  questions: number,
+): Generator<string, void> {
+  if (unknown > 0)
+    yield `${unknown} of ${all} trajectories have a question that is not in the questions; ${leftOut} of them have no golden answers either and are left out.`;
+  if (withoutSearch > 0) yield `${withoutSearch} of ${all} trajectories have no search: they count as 0.`;
+  if (unasked > 0) yield `${unasked} of ${questions} questions have no trajectory: they are left out.`;
+}
+
+/** What each trajectory would have been shown by a system, up to `k` passages a query: the report of `trawl trajectories`. */
+export async function coverageOf(
+  { lists, run }: SearchedSystem,
+  { questions, judgements, trajectories }: TrajectoryQuestions,
+  k: number,
+): Promise<TrajectoryReport> {
+  const judged = questions.map((question): Question => {
+    const grades = judgements.get(question.id) ?? new Map<string, number>();
+    return { ...question, goldIds: Array.from(grades).flatMap(([id, grade]) => (grade > 0 ? [id] : [])) };
+  });
+  return trajectoryReport(shownBy(), judged);
+
+  async function* shownBy(): AsyncGenerator<Trajectory, void> {
+    for (const { id, question } of questions) {
+      const trajectory = trajectories.get(id)!;
+      const own = lists?.get(id) ?? [run.get(id) ?? []];
+      yield {
+        ...trajectory,
+        questionId: id,
+        // The id is that of the question which was made of the trajectory, and so is the text.
+        dataset: undefined,
+        question,
+        searches: trajectory.searches.map((search, i) => ({
+          ...search,
+          shown: (own[i] ?? []).slice(0, k).map(({ id, text }) => ({ id, contents: text })),
+        })),
+      };
+    }
+  }
+}

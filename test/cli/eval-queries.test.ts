@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
+import { sampleServer } from '../helpers/sample-server.ts';
+import { step1Item } from '../trajectories/step1-item.ts';
+import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
+
+interface Report {
+  readonly source: string;
+  readonly queries: number;
+  readonly judged: number;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly coverage?: TrajectoryReport;
+}
+
+const cwd = await fileFolder();
+const server = await sampleServer();
+
+const TEXTS = ['The cat sat on the mat.', 'Rivers flow down to the sea.', 'Bread is baked from flour and water.'];
+
+function write(name: string, rows: readonly object[]): void {
+  writeFileSync(join(cwd, name), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+}
+
+before(async () => {
+  write(
+    'corpus.jsonl',
+    TEXTS.map((contents, i) => ({ id: `p${i}`, contents })),
+  );
+  write('questions.jsonl', [
+    {
+      id: 'q0',
+      question: 'Which two?',
+      queries: [TEXTS[0], TEXTS[1]],
+      gold_ids: ['p0', 'p1'],
+      golden_answers: ['sea'],
+    },
+    { id: 'q1', question: TEXTS[2], queries: [TEXTS[2]], gold_ids: ['p2'] },
+  ]);
+  const built = await runTrawl(['index', 'corpus.jsonl', '--out', 'ix', '--model', 'token-average-256', '--quiet'], {
+    cwd,
+  });
+  assert.equal(built.code, 0, built.stderr);
+});
+
+const evaluate = (...args: string[]) => runTrawl(['eval', 'ix', '--cutoffs', '1', ...args], { cwd });
+
+test('the lists of several queries are fused, and what all of them show is measured', async () => {
+  const { metrics } = jsonOf<Report>(
+    await evaluate('--queries', 'questions.jsonl', '--query-form', 'queries', '--json'),
+  );
+  assert.deepEqual(
+    ['recall@1', 'union_recall@1', 'union_all_gold@1', 'union_answer_hit@1'].map((name) => metrics[name]),
+    [(0.5 + 1) / 2, 1, 1, 1],
+  );
+  const question = jsonOf<Report>(await evaluate('--queries', 'questions.jsonl', '--query-form', 'question', '--json'));
+  assert.ok(!('union_recall@1' in question.metrics));
+});
+
+test('the plain question, each query with the question, and queries alone are compared as systems', async () => {
+  const { stdout, code } = await evaluate(
+    ...['--queries', 'questions.jsonl', '--query-form', 'question'],
+    ...['--compare', 'fused=?query-form=queries', '--compare', 'both=?query-form=question-and-queries'],
+  );
+  assert.equal(code, 0);
+  assert.match(stdout, /^ +ix +fused +both$/m);
+  assert.match(stdout, /^union_recall@1 +– +1\.0000 +/m);
+});
+
+test('a line without queries is refused if the form needs them', async () => {
+  write('single.jsonl', [{ id: 'a', question: 'cat', queries: [], gold_ids: ['p0'] }]);
+  const { code, stderr } = await evaluate('--queries', 'single.jsonl', '--query-form', 'queries');
+  assert.equal(code, 2);
+  assert.match(stderr, /Question a has no "queries", which --query-form queries needs on every line/);
+});
+
+test('trajectories are searched again: metrics by trajectory, and what would have been shown by turn', async () => {
+  const steps = [
+    step1Item({
+      id: 'q0',
+      question: 'Which two?',
+      searches: [
+        { query: TEXTS[0]!, shown: [] },
+        { query: TEXTS[1]!, shown: [] },
+      ],
+    }),
+    step1Item({ id: 'q0', question: 'Which two?', searches: [{ query: TEXTS[2]!, shown: [] }] }),
+    step1Item({ id: 'q0', question: 'Which two?', searches: [] }),
+    step1Item({ id: 'elsewhere', question: 'Unknown?', searches: [{ query: 'x', shown: [] }] }),
+  ];
+  writeFileSync(join(cwd, 'steps.json'), JSON.stringify(steps));
+  const asked = ['--queries', 'questions.jsonl', '--trajectories', 'steps.json', '--query-form', 'queries'];
+  const ended = await evaluate(...asked, '--json');
+  const { source, judged, metrics, coverage } = jsonOf<Report>(ended);
+  assert.match(source, /; queries of 4 trajectories$/);
+  assert.equal(judged, 3);
+  assert.equal(metrics['union_recall@1'], 1 / 3);
+  assert.deepEqual(
+    coverage!.all.turns.map(({ goldRecall, goldAll }) => [goldRecall, goldAll]),
+    [
+      [0.5 / 3, 0],
+      [1 / 3, 1 / 3],
+    ],
+  );
+  assert.match(
+    ended.stderr,
+    /1 of 4 trajectories have a question that is not in the questions; [01] of them have no golden answers/,
+  );
+  assert.match(ended.stderr, /1 of 4 trajectories have no search: they count as 0/);
+  assert.match(ended.stderr, /1 of 2 questions have no trajectory: they are left out/);
+  const { stdout } = await evaluate(...asked);
+  assert.match(stdout, /^turn +trajectories +any gold +all gold +gold recall +answer shown$/m);
+});
+
+test('a server is asked each query, and the lists are fused as for an index', async () => {
+  write('bridges.jsonl', [
+    {
+      id: 'b',
+      question: 'Which?',
+      queries: ['who designed the Brooklyn Bridge', 'capital of Finland'],
+      gold_ids: ['s-0001', 's-none'],
+    },
+  ]);
+  const asked = [
+    '--url',
+    server.url,
+    '--queries',
+    'bridges.jsonl',
+    '--query-form',
+    'queries',
+    '--cutoffs',
+    '3',
+    '--json',
+  ];
+  const { metrics, server: report } = jsonOf<Report & { server: { requests: number } }>(
+    await runTrawl(['eval', ...asked], { cwd }),
+  );
+  assert.equal(report.requests, 2);
+  assert.equal(metrics['union_recall@3'], 0.5);
+});
