@@ -21,8 +21,9 @@ const SERVER_SYSTEM_OPTIONS = {
   dialect: {
     type: 'choice',
     choices: DIALECT_CLIENTS.map(({ name }) => name),
+    value: 'NAME',
     default: 'search-r1',
-    help: 'With a URL: how the server is asked, as docs/dialects.md describes; native is /v1/search of Trawl.',
+    help: `With a URL: how the server is asked: ${DIALECT_CLIENTS.map(({ name }) => name).join(', ')}. docs/dialects.md describes them; native is /v1/search of Trawl.`,
   },
   concurrency: { type: 'integer', min: 1, max: 1024, default: 4, help: 'With a URL: requests at the same time.' },
   'queries-per-request': {

@@ -1,4 +1,4 @@
-"""Adds the Node.js package with its dependencies to the wheel, and sets the wheel's platform. `npm run wheel` sets both."""
+"""Adds the Node.js package to the wheel, and sets the wheel's platform. `npm run wheel` runs it."""
 
 from __future__ import annotations
 

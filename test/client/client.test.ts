@@ -13,7 +13,8 @@ import { type ScriptedAnswer, scriptedServer } from './scripted-server.ts';
 const SHORT = { retry: { attempts: 4, firstWaitMs: 1 } };
 const INDEXES: ScriptedAnswer = { status: 200, body: { indexes: [] } };
 
-/** undici's Agent: Node's fetch uses it but does not export it. */
+/** undici's Agent: Node's fetch uses it but does not export it. Node.js 26 has it under the second name, and a wrapper under the first. */
+const DISPATCHERS = ['undici.globalDispatcher.2', 'undici.globalDispatcher.1'].map((name) => Symbol.for(name));
 type AgentClass = new (options: { headersTimeout: number }) => { close(): Promise<void> };
 
 function refusal(status: number, code: string, retryAfter?: string): ScriptedAnswer {
@@ -136,9 +137,8 @@ test('a call that timed out is not repeated', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const { url } = await serve(t, retriever);
   await fetch(`${url}/livez`);
-  const { constructor: Agent } = (globalThis as unknown as Record<symbol, { constructor: AgentClass }>)[
-    Symbol.for('undici.globalDispatcher.1')
-  ]!;
+  const known = globalThis as unknown as Record<symbol, { constructor: AgentClass } | undefined>;
+  const { constructor: Agent } = DISPATCHERS.map((name) => known[name]).find((dispatcher) => dispatcher !== undefined)!;
   const dispatcher = new Agent({ headersTimeout: 200 });
   t.after(() => dispatcher.close());
   const impatient: typeof fetch = (input, init) => fetch(input, { ...init, dispatcher } as RequestInit);

@@ -38,8 +38,8 @@ def serve(
 
     ``port`` 0 takes a free one. ``options`` are further options of ``trawl serve``, such as ``["--mode", "bm25"]``.
     The block begins when the server answers searches. Raises ``CommandError`` with the program's message if it does not
-    start, ``TimeoutError`` if it is not ready after ``start_timeout_s``. The server is stopped at the end of the block, also
-    after an exception. If this process is killed, the server goes on.
+    start, ``TimeoutError`` if it is not ready after ``start_timeout_s``. The server is stopped at the end of the block,
+    also after an exception. If this process is killed, the server goes on.
 
     >>> with serve("indexes/mine") as server:
     ...     server.client.search(["designer of the Brooklyn Bridge"], k=3)

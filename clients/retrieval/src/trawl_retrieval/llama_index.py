@@ -7,7 +7,6 @@ from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-
 from trawl_client import AsyncTrawlClient, Hit, TrawlClient
 
 
@@ -28,6 +27,7 @@ class TrawlRetriever(BaseRetriever):
         api_key: str | None = None,
         **options: Any,
     ) -> None:
+        """Sends nothing: the first retrieval connects."""
         self._url = url
         self._api_key = api_key
         self._search: dict[str, Any] = {**options, "k": k, "index": index, "documents": True}
