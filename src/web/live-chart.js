@@ -4,7 +4,7 @@ import { make } from './dom.js';
 const HEIGHT = 170;
 /** Stages have the colours that they have elsewhere on the page; other names take the next free one. */
 const COLOURS = ['embed', 'search', 'fetch', 'extra-1', 'reply', 'extra-2', 'rerank', 'queue'];
-/** The chart shows at least so many seconds. */
+/** The shortest time that the chart spans, in seconds. */
 const SHOWN_SECONDS = 60;
 
 export class LiveChart {
