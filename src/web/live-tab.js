@@ -3,6 +3,7 @@ import { fillChoice, loadScript, loadStyle, make } from './dom.js';
 import { LiveChart } from './live-chart.js';
 import { byLabel, gained, parseMetrics, quantile, quotients, total } from './metrics-text.js';
 import { getText, hideError, showError } from './server.js';
+import { bytes } from './units.js';
 
 const EVERY_MS = 2000;
 /** Five minutes of readings. */
@@ -160,12 +161,6 @@ function memory({ now }) {
     'replies not read yet': total(now, 'trawl_reply_bytes'),
   };
   return Object.fromEntries(Object.entries(values).filter(([, value]) => !Number.isNaN(value)));
-}
-
-function bytes(value) {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = value > 0 ? Math.min(units.length - 1, Math.floor(Math.log2(value) / 10)) : 0;
-  return `${Number((value / 1024 ** power).toPrecision(3))} ${units[power]}`;
 }
 
 function mapped(values, change) {

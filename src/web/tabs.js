@@ -6,6 +6,7 @@ import { base, hideError, showError } from './server.js';
 const TABS = [
   ['search', 'Search', () => import('./search-tab.js')],
   ['compare', 'Compare', () => import('./compare-tab.js')],
+  ['index', 'Index', () => import('./index-tab.js')],
   ['live', 'Live', () => import('./live-tab.js')],
   ['trajectories', 'Trajectories', () => import('./trajectories-tab.js')],
 ];

@@ -8,6 +8,7 @@ import { METRICS_OPERATIONS } from './metrics.ts';
 import { MODELS_OPERATIONS } from './models.ts';
 import { NATIVE_OPERATIONS } from './native.ts';
 import { CONTENT_SECURITY_POLICY } from './page.ts';
+import { SAMPLE_OPERATIONS } from './sample.ts';
 
 /** `/docs` and `/docs/openapi.json`: the description of the API as a page and as OpenAPI. */
 export function registerDocs(app: FastifyInstance): void {
@@ -15,6 +16,7 @@ export function registerDocs(app: FastifyInstance): void {
     ...HEALTH_OPERATIONS,
     ...METRICS_OPERATIONS,
     ...NATIVE_OPERATIONS,
+    ...SAMPLE_OPERATIONS,
     ...MODELS_OPERATIONS,
     ...ADMIN_OPERATIONS,
   ]);

@@ -56,7 +56,7 @@ test('the live tab draws the metrics, and loads the chart library only then', { 
   assert.match(charts[1]!, /embed.*search.*total/);
   assert.match(charts[5]!, /index, read by every search\d.*process\d+ MiB/);
   await page.locator('.charts', { hasText: 'INVALID_REQUEST' }).waitFor();
-  assert.match(await textOf(page, '.tiles'), /\d.*Median time, last minute|Median time, last minute/);
+  assert.match(await textOf(page, '.tiles'), /Median time, last minute[\d.]+ ms/);
   await shoot(page, 'live-light');
   await page.emulateMedia({ colorScheme: 'dark' });
   await shoot(page, 'live-dark');
@@ -215,4 +215,37 @@ test('the trajectories tab shows a rollout turn by turn with what it was shown',
     await page.locator('#panel-trajectories .notice', { hasText: reason }).waitFor();
     assert.equal(await page.locator('.turn').count(), 0);
   }
+});
+
+test('the index tab describes the index, and maps a sample whose points can be read and searched for', {
+  skip,
+}, async (t) => {
+  const page = await open(t, `${server.url}/?tab=index`);
+  await page.waitForSelector('.histogram');
+  assert.match(
+    await textOf(page, '.about'),
+    /The index has 274 passages\. token-average-256 embedded each as a vector of 256 values.*dot product.*BM25 searches contents.*dense, bm25, hybrid.*source \(string\)/,
+  );
+  assert.match(await textOf(page, '#panel-index .tiles'), /Rows274.*Read by every search[\d.]+ KiB/);
+  assert.match(
+    (await page.getAttribute('.bars', 'aria-label'))!,
+    /^Lengths of passages in words: from 1\d words to 7\d words/,
+  );
+  await page.getByRole('button', { name: 'Draw the map' }).click();
+  await page.waitForSelector('.map circle');
+  assert.equal(await page.locator('.map circle').count(), 256);
+  await page.locator('.map circle').first().dispatchEvent('pointerenter');
+  assert.match(await textOf(page, '.map-text'), /Brooklyn Bridge.*hybrid suspension.*id s-0001/);
+  await page.focus('.map svg');
+  await page.keyboard.press('ArrowLeft');
+  assert.doesNotMatch(await textOf(page, '.map-text'), /s-0001/);
+  await shoot(page, 'index-light');
+  await page.locator('.map circle').first().dispatchEvent('click');
+  await page.waitForSelector('#panel-search:not([hidden]) .results li');
+  assert.match(await page.inputValue('#question'), /^Brooklyn Bridge The Brooklyn Bridge is a hybrid/);
+  assert.equal(await textOf(page, '#panel-search .results h3'), 'Brooklyn Bridge');
+  const phone = await open(t, `${server.url}/indexes/dense/?tab=index`, PHONE);
+  await phone.waitForSelector('.histogram');
+  assert.doesNotMatch(await textOf(phone, '.about'), /BM25/);
+  await assertFits(phone);
 });
