@@ -33,6 +33,7 @@ import { registerMetrics } from './routes/metrics.ts';
 import { registerModels } from './routes/models.ts';
 import { registerNative } from './routes/native.ts';
 import { registerPage } from './routes/page.ts';
+import { registerSample } from './routes/sample.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
 
 /** TCP keep-alive detects clients that vanish during a long wait, such as a machine that loses power. */
@@ -118,6 +119,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerDialects(app, routes);
   registerHealth(app, holder, config);
   registerNative(app, holder, config);
+  registerSample(app, holder, config);
   registerModels(app, holder);
   registerAdmin(app, holder, metrics);
   registerMetrics(app, metrics);

@@ -49,17 +49,25 @@ export function fillChoice(group, values, chosen, choose) {
   group.replaceChildren(...buttons);
 }
 
-const styles = new Map();
+const loading = new Map();
 
 /** Loads a style sheet of the page once. */
 export function loadStyle(name) {
-  if (!styles.has(name)) {
-    const link = make('link', { rel: 'stylesheet', href: `/page/${name}` });
-    const loaded = Promise.withResolvers();
-    link.addEventListener('load', loaded.resolve);
-    link.addEventListener('error', loaded.resolve);
-    styles.set(name, loaded.promise);
-    document.head.append(link);
+  return loadOnce(make('link', { rel: 'stylesheet', href: `/page/${name}` }), name);
+}
+
+/** Loads a script that is not a module. */
+export function loadScript(name) {
+  return loadOnce(make('script', { src: `/page/${name}` }), name);
+}
+
+function loadOnce(node, name) {
+  if (!loading.has(name)) {
+    const { promise, resolve, reject } = Promise.withResolvers();
+    node.addEventListener('load', resolve);
+    node.addEventListener('error', () => reject(new Error(`${name} could not be loaded.`)));
+    document.head.append(node);
+    loading.set(name, promise);
   }
-  return styles.get(name);
+  return loading.get(name);
 }

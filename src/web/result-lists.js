@@ -10,7 +10,7 @@ import { stageTimes } from './stage-times.js';
 const LONG_TEXT = 320;
 
 /**
- * `lists` have `label`, and `result` with `timing` or `error`. `words` are those of the query, for lists without terms;
+ * `lists` have `label`, `mode` and `metric`, and `result` with `timing` or `error`. `words` are those of the query, for lists without terms;
  * `similar` searches for a text.
  */
 export function showLists(container, lists, options) {
@@ -85,7 +85,7 @@ function item(hit, rank, list, options) {
       'div',
       { class: 'hit' },
       make('div', { class: 'passage-head' }, heading),
-      make('details', { class: 'why' }, score, scoreExplanation(hit, list, options.metric)),
+      make('details', { class: 'why' }, score, scoreExplanation(hit, list)),
       ...passageText(body, text, options.isOnly),
       make(
         'p',

@@ -7,7 +7,7 @@ const SIMILARITIES = {
   l2: 'The squared distance of the vectors of query and passage, negated',
 };
 
-export function scoreExplanation(hit, { mode, result }, metric) {
+export function scoreExplanation(hit, { mode, metric, result }) {
   const parts = [];
   if (hit.firstStage !== undefined) {
     const { rank, score } = hit.firstStage;

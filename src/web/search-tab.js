@@ -86,7 +86,8 @@ async function searchIn(mode, signal) {
     const { json, timing, roundTripMs } = await postJson('/v1/search', body, { signal });
     const [result] = json.results;
     if (!result.ok) throw Object.assign(new Error(result.error.message), { code: result.error.code });
-    return { label: MODE_NAMES[json.mode], mode: json.mode, body, result, timing, roundTripMs };
+    const { metric } = readyFacts() ?? {};
+    return { label: MODE_NAMES[json.mode], mode: json.mode, metric, body, result, timing, roundTripMs };
   } catch (error) {
     return { label: MODE_NAMES[mode] ?? '', mode, body, error };
   }
@@ -102,8 +103,7 @@ function showAnswer(lists) {
     showError(failed.error);
     return;
   }
-  const { metric = null } = readyFacts() ?? {};
-  showLists(byId('results'), lists, { words: queryWords(), metric, similar });
+  showLists(byId('results'), lists, { words: queryWords(), similar });
   showEmbedded(answered);
   showRequestCode(answered.at(-1).body);
   say(answered.map(({ label, result }) => `${result.hits.length} passages by ${label}`).join(', '));

@@ -3,7 +3,13 @@ import { byId, make } from './dom.js';
 import { base, hideError, showError } from './server.js';
 
 /** Each tab's module is loaded when it is opened; it exports `open(panel, parameters)`, and `close()` if it has to stop. */
-const TABS = [['search', 'Search', () => import('./search-tab.js')]];
+const TABS = [
+  ['search', 'Search', () => import('./search-tab.js')],
+  ['compare', 'Compare', () => import('./compare-tab.js')],
+  ['index', 'Index', () => import('./index-tab.js')],
+  ['live', 'Live', () => import('./live-tab.js')],
+  ['trajectories', 'Trajectories', () => import('./trajectories-tab.js')],
+];
 
 /** The last address of each tab, to which it returns. */
 const addresses = new Map();

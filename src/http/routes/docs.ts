@@ -8,6 +8,7 @@ import { METRICS_OPERATIONS } from './metrics.ts';
 import { MODELS_OPERATIONS } from './models.ts';
 import { NATIVE_OPERATIONS } from './native.ts';
 import { CONTENT_SECURITY_POLICY } from './page.ts';
+import { SAMPLE_OPERATIONS } from './sample.ts';
 
 interface Docs {
   readonly json: string;
@@ -23,6 +24,7 @@ function apiDocs(): Docs {
       ...HEALTH_OPERATIONS,
       ...METRICS_OPERATIONS,
       ...NATIVE_OPERATIONS,
+      ...SAMPLE_OPERATIONS,
       ...MODELS_OPERATIONS,
       ...ADMIN_OPERATIONS,
     ]);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { packageRoot } from '../../package-root.ts';
@@ -12,6 +13,12 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
+
+/** The files of the chart library, which only the live tab loads. The script sets the global `uPlot`. */
+const LIBRARY_FILES = {
+  'uplot.js': 'uplot/dist/uPlot.iife.min.js',
+  'uplot.css': 'uplot/dist/uPlot.min.css',
+} as const;
 
 /** Some browsers request /favicon.ico even if the page links another icon. */
 const ICON_ROUTES = ['/favicon.svg', '/favicon.ico'];
@@ -29,6 +36,10 @@ export function registerPage(app: FastifyInstance, { root }: { readonly root: bo
   for (const route of ICON_ROUTES) app.get(route, { config }, fileHandler(join(FOLDER, 'favicon.svg')));
   for (const name of readdirSync(FOLDER)) {
     if (/\.(?:js|css)$/.test(name)) app.get(`/page/${name}`, { config }, fileHandler(join(FOLDER, name)));
+  }
+  const { resolve } = createRequire(import.meta.url);
+  for (const [name, file] of Object.entries(LIBRARY_FILES)) {
+    app.get(`/page/${name}`, { config }, fileHandler(resolve(file)));
   }
   if (root) app.get('/', { config }, searchPage());
 }

@@ -46,7 +46,7 @@ export async function open(t: TestContext, url: string, options: BrowserContextO
     if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`request to ${request.url()}`);
   });
   page.on('console', (message) => {
-    if (message.type() === 'error' && !/status of (401|422|501)/.test(message.text())) faults.push(message.text());
+    if (message.type() === 'error' && !/status of (401|404|422|501)/.test(message.text())) faults.push(message.text());
   });
   t.after(async () => {
     await context.close();

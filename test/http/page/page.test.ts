@@ -194,3 +194,31 @@ test('the page works with the keyboard only, and every field has a label', { ski
   assert.deepEqual(order.slice(0, 4), ['question', 'sub', 'topk', 'search']);
   assert.deepEqual(await unnamedControls(page), []);
 });
+
+test('a server with a reranker offers it, and the score tells the rank that the search gave', { skip }, async (t) => {
+  const retriever = sampleRetriever();
+  const { url } = await serve(t, retriever);
+  const page = await open(t, `${url}/?q=bridge`);
+  await page.waitForSelector('#results li');
+  assert.equal(retriever.calls.at(-1)!.rerank, undefined);
+  await page.click('#more summary');
+  await page.getByLabel('Order the hits with fake-reranker').check();
+  await page.click('#search');
+  await page.waitForURL(/rerank=1/);
+  await page.locator('#results summary').first().click();
+  await page.locator('.explanation', { hasText: 'The search had the passage at rank 1' }).first().waitFor();
+  assert.notEqual(retriever.calls.at(-1)!.rerank, undefined);
+});
+
+test('the page of a view searches within the view', { skip }, async (t) => {
+  const { url } = await serve(t);
+  const page = await open(t, `${url}/indexes/fake-sample/?q=bridge`);
+  await page.waitForSelector('#results li');
+  const [request] = await Promise.all([
+    page.waitForRequest('**/v1/search'),
+    page.goto(`${url}/views/train/indexes/fake-sample/?q=bridge`),
+  ]);
+  assert.equal(new URL(request.url()).pathname, '/views/train/indexes/fake-sample/v1/search');
+  await page.waitForSelector('#error:not([hidden])');
+  assert.match(await textOf(page, '#error'), /train/);
+});

@@ -116,8 +116,8 @@ test('a hit leads to the passages before and after it, and to similar ones', { s
   await page.waitForSelector('.around li >> nth=1');
   assert.match((await first.locator('.neighbours').textContent())!, /Passage 2 of 3.*1357 under King.*Thirty statues/);
   await first.getByRole('button', { name: 'Passages like this' }).click();
-  await page.waitForFunction("document.querySelector('#question').value.startsWith('The bridge replaced')");
   await page.waitForSelector('.column:nth-child(3) .results li');
+  assert.match(await page.inputValue('#question'), /^The bridge replaced/);
   const alone = await open(t, `${server.url}/?q=Brooklyn+Bridge+granite+towers&mode=bm25`);
   await alone.locator('.results button', { hasText: 'Passages before' }).first().click();
   await alone.waitForSelector('.neighbours p');

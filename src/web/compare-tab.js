@@ -1,0 +1,135 @@
+/** The compare tab: one question in two indexes, or in two modes of one index. */
+import { make, say } from './dom.js';
+import { allIndexes } from './facts.js';
+import { showLists } from './result-lists.js';
+import { MODE_NAMES } from './search-form.js';
+import { hideError, postJson, showError } from './server.js';
+import { remember } from './tabs.js';
+
+let fields;
+let running;
+
+export async function open(panel, parameters) {
+  const listed = await allIndexes();
+  if (listed === null) throw new Error('The server does not list its indexes. Does it require an API key?');
+  const sides = listed.indexes.flatMap(({ name, modes, metric }) => modes.map((mode) => ({ name, mode, metric })));
+  if (fields === undefined) build(panel, sides);
+  fill(parameters, sides);
+  if (fields.question.value.trim() === '' && fields.sub.value.trim() === '') fields.answer.hidden = true;
+  else await compare();
+}
+
+function build(panel, sides) {
+  const text = (id, label, placeholder) => {
+    const input = make('input', { id, type: 'search', spellcheck: 'false', placeholder });
+    return [input, make('div', { class: 'field grow' }, make('label', { for: id }, label), input)];
+  };
+  const choice = (id, label) => {
+    const options = sides.map(({ name, mode }) =>
+      make('option', { value: `${name}:${mode}` }, sideName({ name, mode })),
+    );
+    const select = make('select', { id }, ...options);
+    return [select, make('div', { class: 'field' }, make('label', { for: id }, label), select)];
+  };
+  const [question, questionField] = text('compare-question', 'Question', 'Ask in natural language');
+  const [sub, subField] = text('compare-sub', 'Agent’s sub-query', 'Optional');
+  const [first, firstField] = choice('compare-a', 'Compare');
+  const [second, secondField] = choice('compare-b', 'with');
+  const topk = make('input', { id: 'compare-k', type: 'number', min: '1', max: '100', value: '10' });
+  const topkField = make('div', { class: 'field count' }, make('label', { for: 'compare-k' }, 'Results'), topk);
+  const summary = make('p', { class: 'embedded' });
+  const results = make('div', { class: 'columns' });
+  const answer = make('section', { hidden: true, 'aria-label': 'Comparison' }, summary, results);
+  fields = { question, sub, first, second, topk, summary, results, answer, sides };
+  const submit = make('button', { type: 'submit' }, 'Compare');
+  const form = make(
+    'form',
+    { class: 'card', autocomplete: 'off' },
+    make('div', { class: 'row' }, questionField, subField),
+    make('div', { class: 'row' }, firstField, secondField, topkField, submit),
+  );
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    remember('compare', linkOf());
+    compare();
+  });
+  panel.replaceChildren(make('h1', {}, 'One question, two rankings'), form, answer);
+}
+
+function fill(parameters, sides) {
+  fields.question.value = parameters.get('q') ?? '';
+  fields.sub.value = parameters.get('s') ?? '';
+  fields.topk.value = parameters.get('k') ?? '10';
+  const known = sides.map(({ name, mode }) => `${name}:${mode}`);
+  const chosen = (name, usual) => (known.includes(parameters.get(name)) ? parameters.get(name) : usual);
+  fields.first.value = chosen('a', known[0]);
+  fields.second.value = chosen('b', known[1] ?? known[0]);
+}
+
+function linkOf() {
+  const { question, sub, first, second, topk } = fields;
+  return {
+    ...(question.value === '' ? {} : { q: question.value }),
+    ...(sub.value === '' ? {} : { s: sub.value }),
+    a: first.value,
+    b: second.value,
+    ...(topk.value === '10' ? {} : { k: topk.value }),
+  };
+}
+
+async function compare() {
+  hideError();
+  running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  const chosen = [fields.first, fields.second].map(({ value }) =>
+    fields.sides.find(({ name, mode }) => `${name}:${mode}` === value),
+  );
+  const sameIndex = chosen[0].name === chosen[1].name;
+  const lists = await Promise.all(chosen.map((side) => searchSide(side, sameIndex, signal)));
+  if (signal.aborted) return;
+  const failed = lists.find(({ error }) => error !== undefined);
+  fields.answer.hidden = lists.every(({ error }) => error !== undefined);
+  if (failed !== undefined && fields.answer.hidden) return showError(failed.error);
+  const words = `${fields.question.value} ${fields.sub.value}`;
+  showLists(fields.results, lists, { words });
+  fields.summary.textContent = failed === undefined ? summaryOf(lists) : '';
+  say(fields.summary.textContent);
+}
+
+async function searchSide({ name, mode, metric }, sameIndex, signal) {
+  const prefix = `/indexes/${encodeURIComponent(name)}`;
+  const label = sameIndex ? MODE_NAMES[mode] : sideName({ name, mode });
+  // Rows of two indexes say nothing: the same passage has the same id and text.
+  const key = sameIndex ? ({ row }) => `${row}` : ({ id, text }) => JSON.stringify([id ?? null, text]);
+  try {
+    const { json, timing, roundTripMs } = await postJson('/v1/search', bodyOf(mode), { prefix, signal });
+    const [result] = json.results;
+    if (!result.ok) throw Object.assign(new Error(result.error.message), { code: result.error.code });
+    return { label, mode, metric, key, prefix, result, timing, roundTripMs };
+  } catch (error) {
+    return { label, mode, key, prefix, error };
+  }
+}
+
+function bodyOf(mode) {
+  const [question, sub] = [fields.question.value, fields.sub.value];
+  const hasBoth = question.trim() !== '' && sub.trim() !== '';
+  const query = hasBoth ? { question, query: sub } : sub.trim() === '' ? question : sub;
+  const k = Number(fields.topk.value);
+  return { queries: [query], mode, ...(k > 0 ? { k } : {}), ...(mode === 'dense' ? {} : { explain: true }) };
+}
+
+/** How many passages both lists have, and where they part. */
+function summaryOf(lists) {
+  const [a, b] = lists.map(({ result, key }) => result.hits.map(key));
+  const both = a.filter((passage) => b.includes(passage)).length;
+  const parts = [...a.keys(), ...b.keys()].find((i) => a[i] !== b[i]);
+  const most = Math.max(a.length, b.length);
+  const where = parts === undefined ? 'The order is the same.' : `The first difference is at rank ${parts + 1}.`;
+  return `${both} of ${most} passages are in both lists. ${where}`;
+}
+
+function sideName({ name, mode }) {
+  return `${name} · ${MODE_NAMES[mode] ?? mode}`;
+}

@@ -1,0 +1,158 @@
+/** The index tab: what the index is, in words; its sizes; and a sample of its passages as histograms and a map. */
+import { loadStyle, make, say } from './dom.js';
+import { indexDetails, readyFacts } from './facts.js';
+import { histogram } from './histogram.js';
+import { byLabel, parseMetrics } from './metrics-text.js';
+import { passageMap } from './passage-map.js';
+import { getJson, getText, hideError, showError } from './server.js';
+import { bytes } from './units.js';
+
+/** Bars of the histogram of lengths. */
+const BARS = 24;
+
+let shownGeneration;
+
+export async function open(panel) {
+  await loadStyle('index.css');
+  const details = await indexDetails();
+  if (details === null)
+    throw new Error('This page shows one index; the server describes none of this name, or requires an API key.');
+  if (shownGeneration === details.generation) return;
+  const [metrics, sample] = await Promise.all([getText('/metrics').then(parseMetrics), getJson('/v1/sample')]);
+  shownGeneration = details.generation;
+  const lengths = sample.passages.map(({ words }) => words);
+  panel.replaceChildren(
+    make('h1', {}, details.name),
+    make('div', { class: 'card about' }, ...aboutIndex(details)),
+    sizeTiles(details, metrics),
+    section('Lengths', `Words of ${sample.passages.length} passages at even distances in the index`, [
+      histogram(...bucketsOf(lengths), { unit: 'words', label: 'Lengths of passages in words' }),
+    ]),
+    details.model === null ? '' : mapSection(),
+  );
+}
+
+function section(title, help, children) {
+  return make(
+    'section',
+    { class: 'card sample', 'aria-label': title },
+    make('h2', {}, title),
+    make('p', { class: 'help' }, help),
+    ...children,
+  );
+}
+
+/** The facts of the manifest as sentences. */
+function aboutIndex({
+  rows,
+  deletedRows,
+  dimension,
+  metric,
+  model,
+  bm25,
+  columns,
+  views,
+  modes,
+  reranker,
+  generation,
+}) {
+  const live = rows - deletedRows;
+  const count = (value) => value.toLocaleString('en');
+  const sentences = [
+    `The index has ${count(live)} passages${deletedRows > 0 ? `, and ${count(deletedRows)} deleted rows` : ''}.`,
+  ];
+  if (model !== null) {
+    const limit = model.maxTokens.passage;
+    sentences.push(
+      `${model.name} embedded each as a vector of ${dimension} values${limit === null ? '' : `, up to ${limit} tokens`}; vectors are compared by ${metricWords(metric)}.`,
+    );
+    const { query, passage } = model.prefixes;
+    if (query !== '' || passage !== '') sentences.push(`Queries begin with “${query}”, passages with “${passage}”.`);
+    sentences.push(`A query is embedded as ${model.queryTemplate.split('-').join(' + ')}.`);
+  }
+  if (bm25 !== null) {
+    sentences.push(
+      `BM25 searches ${bm25.fields.join(' and ')} with the analyser ${bm25.analyser}, k1 ${bm25.k1} and b ${bm25.b}.`,
+    );
+  }
+  sentences.push(
+    `It can be ranked by ${modes.join(', ')}${modes.length > 1 ? ` (${modes[0]} if a request names none)` : ''}.`,
+  );
+  if (reranker !== null) sentences.push(`${reranker.name} can order the hits.`);
+  if (columns.length > 0)
+    sentences.push(`Filters can name ${columns.map(({ name, type }) => `${name} (${type})`).join(', ')}.`);
+  if (views.length > 0) {
+    sentences.push(
+      `Its views are ${views.map(({ name, passages }) => `${name} (${count(passages)} passages)`).join(', ')}.`,
+    );
+  }
+  return [make('p', {}, sentences.join(' ')), make('p', { class: 'help' }, `Generation ${generation}`)];
+}
+
+function metricWords(metric) {
+  return (
+    { 'inner-product': 'their dot product', cosine: 'the cosine of their angle', l2: 'their distance' }[metric] ??
+    metric
+  );
+}
+
+function sizeTiles({ name, rows, dimension }, metrics) {
+  const own = (metric) => byLabel(metrics, metric, 'index')[name] ?? 0;
+  const facts = [
+    ['Rows', rows.toLocaleString('en')],
+    ['Values per vector', dimension === 0 ? 'none' : String(dimension)],
+    ['Read by every search', bytes(own('trawl_index_resident_bytes'))],
+    ['Mapped, read in small parts', bytes(own('trawl_index_mapped_bytes'))],
+    ['Largest number of hits', readyFacts()?.max_topk.toLocaleString('en') ?? '–'],
+  ];
+  return make(
+    'dl',
+    { class: 'tiles', 'aria-label': 'Sizes' },
+    ...facts.map(([label, value]) => make('div', { class: 'card' }, make('dt', {}, label), make('dd', {}, value))),
+  );
+}
+
+/** The map costs the encoder some work, so it is drawn when the reader asks. */
+function mapSection() {
+  const shown = make('div', {});
+  const button = make('button', { type: 'button', class: 'quiet' }, 'Draw the map');
+  const help =
+    'The server embeds the sampled passages again and projects the vectors on their first two principal components. It keeps the result until the index is reloaded.';
+  button.addEventListener('click', async () => {
+    button.disabled = true;
+    say('Embedding the sample');
+    try {
+      hideError();
+      const { passages, map } = await getJson('/v1/sample?map=true');
+      const [first, second] = map.explained.map((share) => `${(100 * share).toFixed(0)} %`);
+      const { low, high, counts } = map.similarities;
+      shown.replaceChildren(
+        make(
+          'p',
+          { class: 'help' },
+          `The components have ${first} and ${second} of the variance; the rest is not on the map, so near points need not be similar. Arrow keys move between points.`,
+        ),
+        passageMap(passages, map.points),
+        make('h3', {}, 'Scores of unrelated passages'),
+        make('p', { class: 'help' }, 'Dot products of all pairs of the sample, to compare the scores of hits with.'),
+        histogram(counts, [low, high], { unit: '', label: 'Dot products of pairs of passages' }),
+      );
+      button.remove();
+      say('The map is drawn.');
+    } catch (error) {
+      button.disabled = false;
+      showError(error);
+    }
+  });
+  return section('Map', help, [button, shown]);
+}
+
+/** Counts in buckets of equal width, and their range. */
+function bucketsOf(values) {
+  if (values.length === 0) return [[0], [0, 0]];
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const counts = new Array(BARS).fill(0);
+  for (const value of values)
+    counts[Math.min(BARS - 1, high > low ? Math.floor((BARS * (value - low)) / (high - low)) : 0)]++;
+  return [counts, [low, high]];
+}

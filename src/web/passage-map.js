@@ -1,0 +1,97 @@
+/** Sampled passages as points. Pointing at one, or the arrow keys, show its text; a click searches for what is like it. */
+import { make } from './dom.js';
+import { goTo } from './tabs.js';
+
+const SVG = 'http://www.w3.org/2000/svg';
+const [WIDTH, HEIGHT, MARGIN, RADIUS] = [900, 480, 14, 5];
+/** Neighbours are searched for with the beginning of the text. */
+const QUERY_CHARACTERS = 240;
+
+export function passageMap(passages, points) {
+  const places = placesOf(points);
+  const text = make(
+    'div',
+    { class: 'map-text', 'aria-live': 'polite' },
+    make('p', { class: 'help' }, 'Point at a passage, or press an arrow key.'),
+  );
+  const svg = shape('svg', {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    role: 'application',
+    tabindex: '0',
+    'aria-label': `Map of ${passages.length} passages; arrow keys move, Enter searches for similar ones`,
+  });
+  let at = -1;
+  let isFirstTouch = false;
+  const dots = places.map(([x, y], i) => {
+    const dot = shape('circle', { cx: x, cy: y, r: RADIUS });
+    dot.addEventListener('pointerenter', ({ pointerType }) => {
+      isFirstTouch = pointerType === 'touch' && at !== i;
+      show(i);
+    });
+    // On a touch screen the first touch shows the text, the second one searches.
+    dot.addEventListener('click', () => {
+      if (!isFirstTouch) searchFor(i);
+    });
+    return dot;
+  });
+  svg.append(...dots);
+  const show = (i) => {
+    dots[at]?.classList.remove('shown');
+    at = i;
+    dots[i].classList.add('shown');
+    const { title, id, row, text: beginning } = passages[i];
+    text.replaceChildren(
+      make('h3', {}, title ?? 'Untitled'),
+      make('p', {}, beginning),
+      make(
+        'p',
+        { class: 'help' },
+        `${id === undefined ? `row ${row}` : `id ${id}`} · a click searches for similar passages`,
+      ),
+    );
+  };
+  const searchFor = (i) => {
+    const { title, text: beginning } = passages[i];
+    goTo('search', { q: `${title === undefined ? '' : `${title} `}${beginning}`.slice(0, QUERY_CHARACTERS) });
+  };
+  svg.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && at >= 0) return searchFor(at);
+    const direction = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
+    if (direction === undefined) return;
+    event.preventDefault();
+    show(at < 0 ? 0 : nextIn(direction, at, places));
+  });
+  return make('div', { class: 'map' }, svg, text);
+}
+
+/** The nearest point within 45 degrees of the direction, or the same point if there is none. */
+function nextIn([right, down], at, places) {
+  const [x, y] = places[at];
+  let [best, least] = [at, Number.POSITIVE_INFINITY];
+  for (const [i, [otherX, otherY]] of places.entries()) {
+    const [dx, dy] = [otherX - x, otherY - y];
+    const along = dx * right + dy * down;
+    const across = Math.abs(dx * down) + Math.abs(dy * right);
+    if (i === at || along <= 0 || across > along) continue;
+    const distance = Math.hypot(dx, dy);
+    if (distance < least) [best, least] = [i, distance];
+  }
+  return best;
+}
+
+/** The points in the units of the drawing, each axis over its whole range. */
+function placesOf(points) {
+  const axis = (which, size) => {
+    const values = points.map((point) => point[which]);
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    return values.map((value) => MARGIN + (high > low ? (value - low) / (high - low) : 0.5) * (size - 2 * MARGIN));
+  };
+  const [xs, ys] = [axis(0, WIDTH), axis(1, HEIGHT)];
+  return xs.map((x, i) => [x, ys[i]]);
+}
+
+function shape(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
+  return made;
+}

@@ -1,0 +1,201 @@
+/** The trajectories tab: rollouts of a file that the reader chooses, turn by turn with what each search showed. */
+import { loadStyle, make, say } from './dom.js';
+import { readyFacts } from './facts.js';
+import { markWords, wordMatcher } from './highlight.js';
+import { readRollouts } from './read-rollouts.js';
+import { titleAndText } from './result-lists.js';
+import { base, postJson } from './server.js';
+import { goTo } from './tabs.js';
+
+const MAX_FILE_BYTES = 200 * 2 ** 20;
+const TITLES = {
+  think: 'Reasoning',
+  search: 'Search',
+  information: 'Shown to the agent',
+  answer: 'Answer',
+  text: 'Text',
+};
+
+let view;
+let rollouts = [];
+let at = 0;
+
+export async function open(panel) {
+  await loadStyle('trajectories.css');
+  view ??= build(panel);
+}
+
+function build(panel) {
+  const file = make('input', { id: 'rollout-file', type: 'file', accept: '.jsonl,.json,.ndjson,application/json' });
+  const select = make('select', { id: 'rollout', 'aria-label': 'Rollout' });
+  const previous = make('button', { type: 'button', class: 'quiet', onclick: () => show(at - 1) }, 'Previous');
+  const next = make('button', { type: 'button', class: 'quiet', onclick: () => show(at + 1) }, 'Next');
+  const bar = make('div', { class: 'rollout-bar', hidden: true }, previous, select, next);
+  const notice = make('div', { class: 'notice', hidden: true });
+  const shown = make('div', {});
+  file.addEventListener('change', () => readFile(file.files[0]));
+  select.addEventListener('change', () => show(Number(select.value)));
+  panel.addEventListener('dragover', (event) => event.preventDefault());
+  panel.addEventListener('drop', (event) => {
+    event.preventDefault();
+    readFile(event.dataTransfer.files[0]);
+  });
+  const help =
+    'A file of trawl serve --record, of Agentic-R’s step 1, or with texts or messages of rollouts (<search>, <information>, <answer>), as JSON lines or a JSON array. It is read in the browser and not sent anywhere; passages that the file names only by row are read from the index.';
+  panel.replaceChildren(
+    make('h1', {}, 'A rollout, turn by turn'),
+    make(
+      'div',
+      { class: 'card rollout-file' },
+      make('div', { class: 'field' }, make('label', { for: 'rollout-file' }, 'File of rollouts'), file),
+      make('p', { class: 'help' }, help),
+    ),
+    notice,
+    bar,
+    shown,
+  );
+  return { select, previous, next, bar, notice, shown };
+}
+
+async function readFile(file) {
+  if (file === undefined) return;
+  view.bar.hidden = true;
+  view.shown.replaceChildren();
+  if (file.size > MAX_FILE_BYTES)
+    return tell(`The file has ${Math.round(file.size / 2 ** 20)} MiB; the limit of the page is 200 MiB.`);
+  const read = readRollouts(await file.text());
+  rollouts = read.rollouts;
+  const some = read.faults.slice(0, 3).join('; ');
+  const left =
+    read.faults.length === 0 ? '' : `${read.faults.length} left out: ${some}${read.faults.length > 3 ? '; …' : ''}.`;
+  if (rollouts.length === 0) return tell(`${file.name} has no rollouts. ${left}`);
+  view.notice.hidden = left === '';
+  view.notice.textContent = left;
+  view.select.replaceChildren(
+    ...rollouts.map(({ id, question }, i) =>
+      make('option', { value: String(i) }, `${i + 1}. ${id}${question ? ` · ${question.slice(0, 80)}` : ''}`),
+    ),
+  );
+  view.bar.hidden = false;
+  await show(0);
+}
+
+function tell(text) {
+  view.notice.textContent = text;
+  view.notice.hidden = false;
+  say(text);
+}
+
+async function show(number) {
+  at = Math.min(Math.max(0, number), rollouts.length - 1);
+  view.select.value = String(at);
+  view.previous.disabled = at === 0;
+  view.next.disabled = at === rollouts.length - 1;
+  const rollout = rollouts[at];
+  const mine = at;
+  await addTexts(rollout);
+  if (mine !== at) return;
+  const seen = new Map();
+  const question = rollout.question === undefined ? null : make('p', { class: 'rollout-question' }, rollout.question);
+  const answers =
+    rollout.answers.length === 0
+      ? null
+      : make('p', { class: 'help' }, `Golden answers: ${rollout.answers.join(' · ')}`);
+  const turns = rollout.turns.map((turn, i) => turnItem(turn, i, rollout, seen));
+  view.shown.replaceChildren(
+    make('h2', {}, rollout.id),
+    question ?? '',
+    answers ?? '',
+    make('ol', { class: 'turns' }, ...turns),
+  );
+  const searches = rollout.turns.filter(({ kind }) => kind === 'search').length;
+  say(`${rollout.id}: ${searches === 1 ? '1 search' : `${searches} searches`}`);
+}
+
+/** Reads the texts of recorded passages from the index that showed them. The rows of another generation may be other passages. */
+async function addTexts({ turns }) {
+  const wanted = turns
+    .flatMap(({ passages = [] }) => passages)
+    .filter(({ text, row, asked }) => text === undefined && row !== undefined && !asked);
+  const byIndex = Map.groupBy(wanted, ({ index }) => index ?? '');
+  for (const [index, passages] of byIndex) {
+    const prefix = index === '' || index === readyFacts()?.index ? base : `/indexes/${encodeURIComponent(index)}`;
+    try {
+      const { json } = await postJson('/v1/passages', { rows: passages.map(({ row }) => row) }, { prefix });
+      passages.forEach((passage, i) => {
+        const document = json.passages[i]?.document;
+        passage.asked = true;
+        if (document === undefined) passage.missing = 'not in the index';
+        else if (passage.id !== undefined && document.id !== undefined && String(document.id) !== String(passage.id)) {
+          passage.missing = 'the index has changed since: another passage is at this row';
+        } else Object.assign(passage, { title: document.title, text: document.contents });
+      });
+    } catch (error) {
+      for (const passage of passages) passage.missing = `could not be read: ${error.message}`;
+    }
+  }
+}
+
+function turnItem(turn, i, rollout, seen) {
+  const { kind, text, passages = [], error } = turn;
+  const head = make(
+    'div',
+    { class: 'turn-head' },
+    make('span', { class: `turn-kind ${kind}` }, turn.role ?? TITLES[kind]),
+    make('span', { class: 'help' }, turn.number === undefined ? '' : `turn ${turn.number}`),
+  );
+  if (kind === 'search') {
+    const parameters = { ...(rollout.question ? { q: rollout.question } : {}), s: text };
+    head.append(
+      make('button', { type: 'button', class: 'link', onclick: () => goTo('search', parameters) }, 'Search for it now'),
+    );
+  }
+  const matcher = wordMatcher(undefined, rollout.answers.join(' '));
+  const body = make(
+    'p',
+    { class: 'text' },
+    ...(kind === 'information' || kind === 'answer' ? markWords(text, matcher) : [text]),
+  );
+  const items = passages.map((passage) => passageItem(passage, i, seen, matcher));
+  const failure = error === undefined ? null : make('p', { class: 'notice error' }, `The search failed: ${error}`);
+  return make(
+    'li',
+    { class: `card turn ${kind}` },
+    head,
+    body,
+    failure,
+    items.length === 0 ? null : make('ol', { class: 'shown' }, ...items),
+  );
+}
+
+function passageItem(passage, turn, seen, matcher) {
+  const name = passage.id === undefined ? `row ${passage.row}` : `id ${passage.id}`;
+  const key = `${passage.index ?? ''}/${passage.id ?? passage.row}`;
+  const earlier = seen.get(key);
+  if (earlier === undefined) seen.set(key, turn);
+  const again = earlier === undefined ? null : make('span', { class: 'badge' }, `shown before, in step ${earlier + 1}`);
+  const score = passage.score == null ? null : make('span', { class: 'help' }, passage.score.toFixed(4));
+  if (passage.text === undefined) {
+    return make(
+      'li',
+      {},
+      make('span', { class: 'id' }, name),
+      ' ',
+      score,
+      again,
+      make('p', { class: 'help' }, passage.missing ?? 'no text in the file'),
+    );
+  }
+  const { title, text } = titleAndText(passage);
+  const summary = make(
+    'summary',
+    {},
+    make('strong', {}, title || name),
+    ' ',
+    make('span', { class: 'id' }, name),
+    ' ',
+    score,
+    again,
+  );
+  return make('li', {}, make('details', {}, summary, make('p', { class: 'text' }, ...markWords(text, matcher))));
+}
