@@ -13,6 +13,9 @@ Napi::Value select_isa(const Napi::CallbackInfo& info);
 Napi::Value threads(const Napi::CallbackInfo& info);
 // setThreads(n) -> threads(); n from 1 to 4096. The threads start with the first job.
 Napi::Value set_threads(const Napi::CallbackInfo& info);
+// measurePeaks(id, bytes) -> Promise<{readBytesPerS, int8ProductsPerS, float32ProductsPerS}>, 0 for a rate that this processor
+// is not measured for
+Napi::Value measure_peaks(const Napi::CallbackInfo& info);
 // cancel(id): rejects the promise of the call with CANCELLED soon
 Napi::Value cancel(const Napi::CallbackInfo& info);
 

@@ -43,6 +43,13 @@ export interface NativeSearchResult {
   readonly fullScans: number;
 }
 
+/** Peak rates of the machine, per second; 0 for a rate that is not measured on this processor. */
+export interface NativePeaks {
+  readonly readBytesPerS: number;
+  readonly int8ProductsPerS: number;
+  readonly float32ProductsPerS: number;
+}
+
 /** Sizes of an index's files, grouped by how searches read them. */
 export interface NativeIndexFacts {
   readonly rows: number;
@@ -77,6 +84,7 @@ export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctio
   selectIsa(name: string): string;
   threads(): number;
   setThreads(threads: number): number;
+  measurePeaks(id: number, bytes: number): Promise<NativePeaks>;
   cancel(id: number): void;
   openIndex(spec: NativeIndexSpec): NativeIndex;
   indexFacts(index: NativeIndex): NativeIndexFacts;

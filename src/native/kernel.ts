@@ -10,6 +10,7 @@ import type {
   NativeIndex,
   NativeIndexFacts,
   NativeIndexSpec,
+  NativePeaks,
   NativeRows,
   NativeSearchResult,
 } from './addon.ts';
@@ -59,6 +60,16 @@ export class Kernel {
   /** @param threads an integer from 1 to 4096, else a TypeError. */
   setThreads(threads: number): void {
     this.#addon.setThreads(threads);
+  }
+
+  /**
+   * Peak rates of this machine, with the engine's threads. Takes about half a second, and `bytes` of memory meanwhile, at least 1 MiB;
+   * they should be several times the last cache.
+   *
+   * @throws TrawlError OUT_OF_MEMORY, CANCELLED.
+   */
+  measurePeaks(bytes: number, signal?: AbortSignal): Promise<NativePeaks> {
+    return this.#calls.run(signal, (id) => this.#addon.measurePeaks(id, bytes));
   }
 
   /** Maps the files. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
