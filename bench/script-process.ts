@@ -1,6 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { processPeakBytes } from './process-peak.ts';
 
 /** An engine cannot be measured. If it is a baseline, the benchmark goes on without it. */
 export class EngineUnavailable extends Error {
@@ -55,6 +56,11 @@ export class ScriptProcess<Reply extends object> {
     });
     if (reply.error !== undefined) throw new EngineUnavailable(reply.error);
     return reply;
+  }
+
+  /** Peak resident memory of the script's process; null if the system does not tell. */
+  processBytes(): number | null {
+    return this.#child.pid === undefined ? null : processPeakBytes(this.#child.pid);
   }
 
   /** Kills the script, which has nothing to clean up. May be called more than once. */

@@ -14,7 +14,7 @@ export const RETRIEVER_OPTIONS = {
   },
   precision: {
     ...PRECISION_OPTION,
-    help: 'Precision of the model for queries. Default: that of the index. If it is missing, float32 and float16 replace each other; to combine int8 with another precision, set it here.',
+    help: 'Precision of the model for queries. Default: that of the index. If it is missing, float32 and float16 replace each other; to combine int8 or bfloat16 with another precision, set it here.',
   },
   device: DEVICE_OPTION,
   'share-weights': SHARE_WEIGHTS_OPTION,

@@ -32,12 +32,7 @@ export function hasOwnSettings(checkpoint: string): boolean {
  * @throws TrawlError MODEL_NOT_FOUND.
  */
 export async function checkpointFiles(checkpoint: string, signal: AbortSignal): Promise<InputFile[]> {
-  if (!isFolder(checkpoint)) {
-    throw new TrawlError(
-      'MODEL_NOT_FOUND',
-      `${checkpoint} is not a folder. A checkpoint of the hub is added first: trawl model add ORGANISATION/NAME.`,
-    );
-  }
+  if (!isFolder(checkpoint)) throw noCheckpoint(checkpoint);
   const paths = readdirSync(checkpoint).flatMap((name) =>
     isFolder(join(checkpoint, name)) ? readdirSync(join(checkpoint, name)).map((inner) => `${name}/${inner}`) : [name],
   );
@@ -48,6 +43,16 @@ export async function checkpointFiles(checkpoint: string, signal: AbortSignal): 
     files.push({ path, bytes: stats.size, sha256: await sha256OfFile(join(checkpoint, path), signal) });
   }
   return files;
+}
+
+export function noCheckpoint(checkpoint: string): TrawlError {
+  return new TrawlError(
+    'MODEL_NOT_FOUND',
+    existsSync(checkpoint)
+      ? `${checkpoint} is not a folder. A checkpoint of the hub is added first: trawl model add ORGANISATION/NAME.`
+      : `There is no checkpoint ${checkpoint}. It is the folder that the trainer wrote; one of the hub is added first: trawl model add ` +
+          'ORGANISATION/NAME.',
+  );
 }
 
 export interface ModelStep {

@@ -1,75 +1,111 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
-import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
-import { sha256OfFile } from '../src/system/file-checksum.ts';
-import { checkpointFiles } from './checkpoint.ts';
+import { noCheckpoint } from './checkpoint.ts';
+import { type IterationInputs, inputsDiffer, recordedInputs } from './iteration-inputs.ts';
 import type { IterationsFolder } from './iterations-folder.ts';
 import { removeUnknownFolders } from './prune.ts';
-import { type InputFile, type Journal, journalFile, readJournal, writeHistory, writeJournal } from './records.ts';
-
-export interface IterationInputs {
-  /** Absolute. */
-  readonly checkpoint: string;
-  readonly corpus: readonly string[];
-  readonly corpusFormat: CorpusOptions['format'];
-  /** Options that change the index, as JSON. */
-  readonly settings: Readonly<Record<string, unknown>>;
-}
+import {
+  type Journal,
+  journalFile,
+  type PublishedIteration,
+  readJournal,
+  writeHistory,
+  writeJournal,
+} from './records.ts';
 
 /**
  * Begins an iteration, or resumes the unfinished one if its inputs are the same. Undefined if none is unfinished and the iteration that
  * is served was made from the same inputs: there is nothing to do.
  *
- * @param restart discards an unfinished iteration first.
+ * @param restart discards an unfinished iteration first; then also an iteration that is kept and not served is made anew.
  * @throws TrawlError BUILD_DIFFERS if an iteration with other inputs is unfinished; USAGE if one with these inputs is kept and not
- * served, because somebody went back; CONFIG_INVALID if its folder exists already; errors of the checkpoint and the corpus.
+ * served, because somebody went back; CONFIG_INVALID if its folder exists already; errors of the checkpoint and the corpus. Nothing is
+ * discarded then.
  */
 export async function claimIteration(
   folder: IterationsFolder,
   wanted: IterationInputs,
   { restart, signal }: { readonly restart: boolean; readonly signal: AbortSignal },
 ): Promise<Journal | undefined> {
+  const unfinished = readJournal(folder.root);
+  const begun = restart ? undefined : unfinished;
+  if (unfinished !== undefined && folder.current().number === unfinished.number && restart) throw isServed(folder);
+  const kept = folder.history.iterations.filter((iteration) => iteration.kept);
+  const imported = [
+    ...(begun?.model == null ? [] : [begun.inputs]),
+    ...(begun === undefined && !restart ? kept.flatMap(({ inputs }) => inputs ?? []) : []),
+  ];
+  const inputs = await recordedInputs(wanted, imported, signal).catch((error: unknown) => {
+    throw begun === undefined ? error : lostCheckpoint(error, folder, begun);
+  });
   if (restart) await discardIteration(folder);
-  const begun = readJournal(folder.root);
-  const inputs = await inputsOf(wanted, begun, signal);
-  if (begun === undefined) {
-    const current = folder.current();
-    const same = folder.history.iterations.find((each) => each.kept && isDeepStrictEqual(each.inputs, inputs));
-    if (same?.number === current.number) return undefined;
-    if (same !== undefined && !restart) throw notServed(folder, same.number, current.number);
-    const own = folder.folderOf(folder.history.next);
-    if (existsSync(own)) {
-      throw new TrawlError(
-        'CONFIG_INVALID',
-        `${own} exists, but no iteration ${folder.history.next} was begun: its files would be taken for finished steps. Move it away.`,
-      );
-    }
-    const journal: Journal = {
-      format: 'trawl-iteration',
-      version: 1,
-      number: folder.history.next,
-      base: current.number,
-      inputs,
-      model: null,
-      index: null,
-      measures: null,
-    };
-    await writeJournal(folder.root, journal);
-    return journal;
-  }
+  if (begun === undefined) return begin(folder, inputs, { kept, restart });
   const differences = inputsDiffer(begun.inputs, inputs);
-  if (differences.length === 0) return begun;
+  if (differences.length === 0) {
+    // The files may have been moved. A later run knows the checkpoint by its path once it is gone.
+    const moved: Journal = { ...begun, inputs };
+    if (!isDeepStrictEqual(moved, begun)) await writeJournal(folder.root, moved);
+    return moved;
+  }
   throw new TrawlError(
     'BUILD_DIFFERS',
     `Iteration ${begun.number} of ${folder.root} is unfinished and has other inputs: ${differences.join('; ')}. Give the same to ` +
       'resume it, or discard it: --restart begins anew with these, `trawl iterate --discard` only removes it.',
     { details: { number: begun.number, differences } },
   );
+}
+
+async function begin(
+  folder: IterationsFolder,
+  inputs: Journal['inputs'],
+  { kept, restart }: { readonly kept: readonly PublishedIteration[]; readonly restart: boolean },
+): Promise<Journal | undefined> {
+  const current = folder.current();
+  const isSame = (iteration: PublishedIteration): boolean =>
+    iteration.inputs !== null && inputsDiffer(iteration.inputs, inputs).length === 0;
+  // First the served one: `--restart` may have made it anew from the inputs of another one that is kept.
+  if (isSame(current)) return undefined;
+  const same = kept.findLast(isSame);
+  if (same !== undefined && !restart) throw notServed(folder, same.number, current.number);
+  // It was taken for that of an iteration whose model is made, which this is not.
+  if (!existsSync(inputs.checkpoint)) throw noCheckpoint(inputs.checkpoint);
+  const { next } = folder.history;
+  const own = folder.folderOf(next);
+  if (existsSync(own)) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${own} exists, but no iteration ${next} was begun: its files would be taken for finished steps. Move it away.`,
+    );
+  }
+  const journal: Journal = {
+    format: 'trawl-iteration',
+    version: 1,
+    number: next,
+    base: current.number,
+    inputs,
+    model: null,
+    index: null,
+    measures: null,
+  };
+  await writeJournal(folder.root, journal);
+  return journal;
+}
+
+/** Says of an error whose reason is a checkpoint that is gone what was lost with it. */
+function lostCheckpoint(error: unknown, { root }: IterationsFolder, { number, model, inputs }: Journal): unknown {
+  if (!(error instanceof TrawlError) || error.code !== 'MODEL_NOT_FOUND') return error;
+  const wayOut =
+    model === null
+      ? `Its model was not made yet, so ${inputs.checkpoint} is needed: restore it, or discard the iteration by --restart with another ` +
+        `checkpoint or by trawl iterate --discard --root ${root}.`
+      : `Its model was made of ${inputs.checkpoint}: give that path, which may be gone.`;
+  return new TrawlError(error.code, `${error.message} Iteration ${number} of ${root} is unfinished. ${wayOut}`, {
+    details: { ...error.details, number, checkpoint: inputs.checkpoint },
+    cause: error,
+  });
 }
 
 function notServed({ root }: IterationsFolder, same: number, current: number): TrawlError {
@@ -93,12 +129,7 @@ export async function discardIteration(folder: IterationsFolder): Promise<number
     const journal = readJournal(root);
     if (journal !== undefined) {
       const { number } = journal;
-      if (folder.current().number === number) {
-        throw new TrawlError(
-          'USAGE',
-          `Iteration ${number} is served already. Run its command again to complete it, or go back first: trawl iterate --back --root ${root}.`,
-        );
-      }
+      if (folder.current().number === number) throw isServed(folder);
       const iterations = history.iterations.filter((iteration) => iteration.number !== number);
       await writeHistory(root, { ...history, next: number + 1, iterations });
       await rm(journalFile(root), { force: true });
@@ -111,67 +142,10 @@ export async function discardIteration(folder: IterationsFolder): Promise<number
   }
 }
 
-async function inputsOf(
-  { checkpoint, corpus, corpusFormat, settings }: IterationInputs,
-  begun: Journal | undefined,
-  signal: AbortSignal,
-): Promise<Journal['inputs']> {
-  // Trainers remove old checkpoints. Once the model is made, the checkpoint is not read again.
-  const isGone = begun?.model != null && begun.inputs.checkpoint === checkpoint && !existsSync(checkpoint);
-  return {
-    checkpoint,
-    checkpointFiles: isGone ? begun.inputs.checkpointFiles : await checkpointFiles(checkpoint, signal),
-    corpus: await corpusFiles(corpus, corpusFormat, signal),
-    settings: { ...settings },
-  };
-}
-
-/** With their checksums: an iteration of another corpus must not count as this one, even if the sizes are the same. */
-async function corpusFiles(
-  paths: readonly string[],
-  format: CorpusOptions['format'],
-  signal: AbortSignal,
-): Promise<InputFile[]> {
-  const files: InputFile[] = [];
-  for (const { path, sizeBytes } of listCorpusFiles(paths, format)) {
-    if (!statSync(path).isFile()) {
-      throw new TrawlError(
-        'USAGE',
-        `${path} is no file. A corpus that can be read only once cannot be resumed: write it to a file.`,
-      );
-    }
-    files.push({ path: resolve(path), bytes: sizeBytes, sha256: await sha256OfFile(path, signal) });
-  }
-  return files;
-}
-
-function inputsDiffer(begun: Journal['inputs'], wanted: Journal['inputs']): string[] {
-  return [
-    ...checkpointDiffers(begun, wanted),
-    ...corpusDiffers(begun.corpus, wanted.corpus),
-    ...[...new Set([...Object.keys(begun.settings), ...Object.keys(wanted.settings)])]
-      .filter((name) => !isDeepStrictEqual(begun.settings[name], wanted.settings[name]))
-      .map((name) => `${name}: ${shown(begun.settings[name])}, now ${shown(wanted.settings[name])}`),
-  ];
-}
-
-function checkpointDiffers(begun: Journal['inputs'], wanted: Journal['inputs']): string[] {
-  if (isDeepStrictEqual(begun.checkpointFiles, wanted.checkpointFiles)) return [];
-  if (begun.checkpoint !== wanted.checkpoint) return [`checkpoint: ${begun.checkpoint}, now ${wanted.checkpoint}`];
-  const sumsOf = (files: readonly InputFile[]): Map<string, string> =>
-    new Map(files.map(({ path, sha256 }) => [path, sha256]));
-  const [old, now] = [sumsOf(begun.checkpointFiles), sumsOf(wanted.checkpointFiles)];
-  const changed = [...new Set([...old.keys(), ...now.keys()])].find((path) => old.get(path) !== now.get(path));
-  return [`checkpoint ${begun.checkpoint}: ${changed} changed`];
-}
-
-function corpusDiffers(begun: Journal['inputs']['corpus'], wanted: Journal['inputs']['corpus']): string[] {
-  if (isDeepStrictEqual(begun, wanted)) return [];
-  const paths = (files: Journal['inputs']['corpus']): string => files.map(({ path }) => path).join(', ');
-  if (paths(begun) !== paths(wanted)) return [`corpus: ${paths(begun)}, now ${paths(wanted)}`];
-  return begun.flatMap((file, i) => (isDeepStrictEqual(file, wanted[i]) ? [] : [`${file.path} changed`]));
-}
-
-function shown(value: unknown): string {
-  return value === undefined || value === null ? 'not given' : JSON.stringify(value);
+function isServed(folder: IterationsFolder): TrawlError {
+  return new TrawlError(
+    'USAGE',
+    `Iteration ${folder.current().number} is served already. Run its command again to complete it, or go back first: trawl iterate ` +
+      `--back --root ${folder.root}.`,
+  );
 }

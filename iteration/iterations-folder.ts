@@ -41,8 +41,9 @@ export class IterationsFolder {
   /**
    * Opens the folder, or begins it with the index `from`, which becomes iteration 0 and is left where it is.
    *
+   * @param from also the new place of that index, if it was moved.
    * @throws TrawlError INDEX_NOT_FOUND without `from`, USAGE if the folder began with another index, CONFIG_INVALID if it has files that
-   * are not of a loop; errors of the manifest.
+   * are not of a loop, or if `current` is lost and an iteration was published; errors of the manifest.
    */
   static async begin(path: string, from: string | undefined): Promise<IterationsFolder> {
     const folder = new IterationsFolder(resolve(path));
@@ -50,9 +51,7 @@ export class IterationsFolder {
     const index = withoutLink(resolve(from));
     const history = readHistory(folder.root);
     const first = history?.iterations.find(({ number }) => number === 0);
-    if (first !== undefined && first.index !== index) {
-      throw new TrawlError('USAGE', `${folder.root} began with ${first.index}, not with ${index}. Omit --from.`);
-    }
+    if (first !== undefined && first.index !== index) await folder.#moveFirst(first, index);
     if (first === undefined) {
       const { generation, model } = readIndexManifest(index);
       const parent = join(folder.root, 'iterations');
@@ -84,9 +83,30 @@ export class IterationsFolder {
         ],
       });
     }
-    // Also if the process was killed before it made the link.
-    if (linkTarget(folder.link) === undefined) await folder.pointTo(folder.iteration(0));
+    // Also if the process was killed before it made the link. A link that was lost later may have led to any iteration.
+    if (!lstatSync(folder.link, { throwIfNoEntry: false }) && folder.history.iterations.length === 1)
+      await folder.pointTo(folder.iteration(0));
     return folder;
+  }
+
+  /** The index that the loop began with is at another place now. */
+  async #moveFirst(first: PublishedIteration, index: string): Promise<void> {
+    const isGone = !existsSync(join(first.index, INDEX_MANIFEST_FILE));
+    if (!isGone || readIndexManifest(index).generation !== first.generation) {
+      throw new TrawlError(
+        'USAGE',
+        `${this.root} began with ${first.index}, not with ${index}` +
+          (isGone ? ', which has another generation. Move the index back, or omit --from.' : '. Omit --from.'),
+      );
+    }
+    const isCurrent = linkTarget(this.link) === first.index;
+    const { history } = this;
+    const moved = { ...first, index };
+    await writeHistory(this.root, {
+      ...history,
+      iterations: history.iterations.map((iteration) => (iteration.number === 0 ? moved : iteration)),
+    });
+    if (isCurrent) await this.pointTo(moved);
   }
 
   get link(): string {
@@ -121,12 +141,21 @@ export class IterationsFolder {
     return this.history.iterations.map((iteration) => this.#withGeneration(iteration));
   }
 
-  /** With its present generation. @throws TrawlError USAGE if it was not published or its files are removed. */
+  /** With its present generation. @throws TrawlError USAGE if it was not published or is not kept; INDEX_NOT_FOUND if its files are gone. */
   iteration(number: number): PublishedIteration {
     const { iterations } = this.history;
     const found = iterations.find((iteration) => iteration.number === number);
-    if (found?.kept === true && existsSync(join(this.indexOf(found), INDEX_MANIFEST_FILE)))
-      return this.#withGeneration(found);
+    if (found?.kept === true) {
+      if (existsSync(join(this.indexOf(found), INDEX_MANIFEST_FILE))) return this.#withGeneration(found);
+      throw new TrawlError(
+        'INDEX_NOT_FOUND',
+        `The index of iteration ${number} is not in ${this.indexOf(found)} any more. ` +
+          (number === 0
+            ? `If it was moved, name its new place: trawl iterate CHECKPOINT --root ${this.root} --from INDEX.`
+            : 'Move it back, or restore it.'),
+        { details: { number, folder: this.indexOf(found) } },
+      );
+    }
     const kept = iterations.filter((iteration) => iteration.kept).map((iteration) => iteration.number);
     throw new TrawlError(
       'USAGE',
@@ -141,10 +170,14 @@ export class IterationsFolder {
       (iteration) => target !== undefined && this.indexOf(iteration) === resolve(this.root, target),
     );
     if (found !== undefined) return this.#withGeneration(found);
-    throw new TrawlError(
+    if (target !== undefined) throw this.#badLink(`points to ${target}, which is no iteration of this folder`);
+    throw this.#badLink(isOtherFile(this.link) ? NO_LINK : 'does not exist');
+  }
+
+  #badLink(problem: string): TrawlError {
+    return new TrawlError(
       'CONFIG_INVALID',
-      `${this.link} ${target === undefined ? 'does not exist' : `points to ${target}`}, which is no iteration of this folder. ` +
-        `Choose what is served: trawl iterate --back --to NUMBER --root ${this.root}.`,
+      `${this.link} ${problem}. Choose what is served: trawl iterate --back --to NUMBER --root ${this.root}.`,
     );
   }
 
@@ -168,6 +201,7 @@ export class IterationsFolder {
 
   /** Makes `current` point to an iteration: one rename, on the disk when this resolves. */
   async pointTo({ index }: Pick<PublishedIteration, 'index'>): Promise<void> {
+    if (isOtherFile(this.link)) throw this.#badLink(NO_LINK);
     const next = `${this.link}.next`;
     await rm(next, { force: true });
     await symlink(index, next);
@@ -204,6 +238,12 @@ function linkTarget(link: string): string | undefined {
     if (isNodeError(error) && (error.code === 'ENOENT' || error.code === 'EINVAL')) return undefined;
     throw error;
   }
+}
+
+const NO_LINK = 'is no link: trawl iterate did not make it. Move it away';
+
+function isOtherFile(link: string): boolean {
+  return lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === false;
 }
 
 /** A link may be changed later; the index that it points to now is meant. */

@@ -2,8 +2,9 @@ import { rm } from 'node:fs/promises';
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
-import { claimIteration, type IterationInputs } from './claim-iteration.ts';
+import { claimIteration } from './claim-iteration.ts';
 import { type Gates, type Refusal, refusals } from './gates.ts';
+import type { IterationInputs } from './iteration-inputs.ts';
 import type { IterationsFolder } from './iterations-folder.ts';
 import { pruneIterations } from './prune.ts';
 import {

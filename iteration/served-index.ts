@@ -11,11 +11,18 @@ export interface ServerOptions {
   readonly folder?: string | undefined;
   /** Longest wait for a server that opens an index, in milliseconds. Default: 30 minutes. */
   readonly openingMs?: number | undefined;
+  /** Longest wait for a server that no longer answers, in milliseconds. Default: 30 seconds. */
+  readonly silentMs?: number | undefined;
 }
 
 /** Milliseconds between two questions whether a reload has ended. */
 const POLL_MS = 200;
 const OPENING_MS = 30 * 60_000;
+const SILENT_MS = 30_000;
+/** How often a reload is asked for again whose reply was lost. */
+const MAX_REPEATS = 2;
+/** Statuses of a proxy that did not wait for the server, which goes on. A 503 of the server itself has a code. */
+const LOST_STATUSES: ReadonlySet<number> = new Set([408, 502, 503, 504]);
 
 /** No path: a reload with it is refused, after the key was checked. */
 const REFUSED_FOLDER = '\0';
@@ -95,23 +102,47 @@ export class ServedIndex {
   }
 
   /**
-   * Reloads the index and checks that the server then answers with `generation`. Does nothing if it already does.
+   * Reloads the index and checks that the server then answers with `generation`. Does nothing if it already does, and opens no other.
    *
    * @throws TrawlError RELOAD_FAILED: the server keeps the index that it had, answers with another one, or does not finish; CANCELLED.
    */
-  async swapTo(generation: string, signal?: AbortSignal): Promise<void> {
+  swapTo(generation: string, signal?: AbortSignal): Promise<void> {
+    return this.#completed(signal, async () => {
+      const before = await this.facts(signal);
+      if (before.generation === generation && (await this.#stateOf(before.name, signal)) !== 'opening') return;
+      const end = await this.#reload(before.name, generation, { needsReply: false, signal });
+      if (end.refused !== undefined) throw end.refused;
+      await this.#checkGeneration(generation, signal);
+    });
+  }
+
+  /**
+   * Has the server answer with `generation` again, after a swap that failed. Always asks for a reload: the one that failed may go on in
+   * the background, and the server opens one index after the other, so that the reply to this reload comes after its end.
+   *
+   * @throws TrawlError as `swapTo`.
+   */
+  takeBackTo(generation: string, signal?: AbortSignal): Promise<void> {
+    return this.#completed(signal, async () => {
+      const { name } = await this.facts(signal);
+      await this.#reload(name, generation, { needsReply: true, signal });
+      // A server that refuses both reloads still has the index.
+      await this.#checkGeneration(generation, signal);
+    });
+  }
+
+  async #completed(signal: AbortSignal | undefined, work: () => Promise<void>): Promise<void> {
     try {
-      await this.#swapTo(generation, signal);
+      await work();
     } catch (error) {
       throwIfCancelled(signal);
-      throw error;
+      if (!(error instanceof TrawlError) || error.code !== 'CONFIG_INVALID') throw error;
+      // It was asked before, so it was lost meanwhile.
+      throw new TrawlError('RELOAD_FAILED', error.message, { details: error.details, cause: error });
     }
   }
 
-  async #swapTo(generation: string, signal: AbortSignal | undefined): Promise<void> {
-    const before = await this.facts(signal);
-    if (before.generation === generation) return;
-    await this.#reload(before.name, generation, signal);
+  async #checkGeneration(generation: string, signal: AbortSignal | undefined): Promise<void> {
     const after = await this.facts(signal);
     if (after.generation === generation) return;
     throw new TrawlError(
@@ -122,23 +153,52 @@ export class ServedIndex {
     );
   }
 
-  async #reload(name: string, generation: string, signal: AbortSignal | undefined): Promise<void> {
+  /** Asks for a reload until its end is known. */
+  async #reload(name: string, generation: string, { needsReply, signal }: ReloadOptions): Promise<ReloadEnd> {
+    const { openingMs = OPENING_MS } = this.#options;
+    const end = performance.now() + openingMs;
+    let reply = await this.#askForReload(name, signal);
+    for (let repeats = 0; reply.lost !== undefined; repeats++) {
+      // A reload can take longer than `fetch` or a proxy waits for a reply; the server goes through with it.
+      await this.#awaitOpening(name, end, { cause: reply.lost, signal });
+      const { generation: found } = await this.facts(signal);
+      const isAsked = found === generation;
+      if (isAsked && (!needsReply || repeats === MAX_REPEATS)) return {};
+      if (repeats === MAX_REPEATS) {
+        throw new TrawlError(
+          'RELOAD_FAILED',
+          `${this.url} was lost during the reload (${reply.lost.message}) and answers with generation ${found}.`,
+          { details: { url: this.url, generation: found, expected: generation }, cause: reply.lost },
+        );
+      }
+      reply = await this.#askForReload(name, signal);
+    }
+    return reply;
+  }
+
+  async #askForReload(name: string, signal: AbortSignal | undefined): Promise<ReloadEnd & { readonly lost?: Error }> {
     let response: Response;
     try {
       response = await this.#post(name, this.#options.folder, signal);
     } catch (error) {
       throwIfCancelled(signal);
-      return this.#awaitReload(name, generation, error, signal);
+      return { lost: error as Error };
     }
     const text = await response.text().catch(() => '');
-    if (response.ok) return;
-    throw new TrawlError(
+    // The status is known only at the end of a reload, so a reply that was cut after it is one.
+    if (response.ok) return {};
+    const { status } = response;
+    const { code, message } = errorOf(text);
+    if (LOST_STATUSES.has(status) && code === undefined) return { lost: new Error(`status ${status}: ${message}`) };
+    const details = { url: this.url, status };
+    const refused = new TrawlError(
       'RELOAD_FAILED',
-      `${this.url} refused the reload with status ${response.status}: ${reasonOf(text)}`,
+      `${this.url} refused the reload with status ${status}: ${message}`,
       {
-        details: { url: this.url, status: response.status },
+        details,
       },
     );
+    return { refused };
   }
 
   #post(name: string, folder: string | undefined, signal: AbortSignal | undefined): Promise<Response> {
@@ -154,46 +214,64 @@ export class ServedIndex {
     });
   }
 
-  /** A reload of a large index can take longer than `fetch` waits for a reply; the server goes through with it. */
-  async #awaitReload(name: string, generation: string, cause: unknown, signal: AbortSignal | undefined): Promise<void> {
-    const { openingMs = OPENING_MS } = this.#options;
-    const end = performance.now() + openingMs;
-    while (await this.#isOpening(name, signal)) {
-      if (performance.now() > end) {
-        throw new TrawlError(
-          'RELOAD_FAILED',
-          `${this.url} still opens the index after ${openingMs / 1000} seconds. Run the command again when it has finished.`,
-          { details: { url: this.url }, cause },
-        );
+  /** Waits until the server opens no index. @param end in the clock of `performance.now`. */
+  async #awaitOpening(
+    name: string,
+    end: number,
+    { cause, signal }: { readonly cause: Error; readonly signal: AbortSignal | undefined },
+  ): Promise<void> {
+    const { openingMs = OPENING_MS, silentMs = SILENT_MS } = this.#options;
+    let answered = performance.now();
+    for (;;) {
+      const state = await this.#stateOf(name, signal);
+      if (state === 'idle') return;
+      const now = performance.now();
+      if (state === 'opening') answered = now;
+      const problem =
+        now > end
+          ? `${this.url} still opens the index after ${openingMs / 1000} seconds.`
+          : now - answered > silentMs
+            ? `${this.url} was lost during the reload (${cause.message}) and has not answered for ${silentMs / 1000} seconds.`
+            : undefined;
+      if (problem !== undefined) {
+        const advice = 'Run the command again when it has finished.';
+        throw new TrawlError('RELOAD_FAILED', `${problem} ${advice}`, { details: { url: this.url }, cause });
       }
       await sleep(POLL_MS, undefined, signal === undefined ? {} : { signal });
     }
-    const { generation: found } = await this.facts(signal);
-    if (found === generation) return;
-    throw new TrawlError(
-      'RELOAD_FAILED',
-      `${this.url} was lost during the reload (${(cause as Error).message}) and answers with generation ${found}.`,
-      { cause },
-    );
   }
 
-  /** Whether the server is opening the index. False if it does not say, or does not answer. */
-  async #isOpening(name: string, signal: AbortSignal | undefined): Promise<boolean> {
+  /** Whether the server is opening the index; `silent` if it does not say. */
+  async #stateOf(name: string, signal: AbortSignal | undefined): Promise<'opening' | 'idle' | 'silent'> {
     const readiness = await this.#client.ready(signal === undefined ? {} : { signal }).catch(() => undefined);
     throwIfCancelled(signal);
     const indexes = readiness?.facts.indexes;
-    if (!Array.isArray(indexes)) return false;
+    if (!Array.isArray(indexes)) return 'silent';
     const index = (indexes as { name: unknown; stage: unknown }[]).find((each) => each.name === name);
-    return typeof index?.stage === 'string' && index.stage !== 'ready' && index.stage !== 'failed';
+    if (typeof index?.stage !== 'string') return 'silent';
+    return index.stage === 'ready' || index.stage === 'failed' ? 'idle' : 'opening';
   }
 }
 
-function reasonOf(text: string): string {
+interface ReloadOptions {
+  /** Whether the end must be known by a reply, and not only by the generation that answers: it may be that of before the reload. */
+  readonly needsReply: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+interface ReloadEnd {
+  /** The server answered that it keeps its index. */
+  readonly refused?: TrawlError;
+}
+
+/** What a reply says; `code` only if it is of a Trawl server. */
+function errorOf(text: string): { readonly code?: string; readonly message: string } {
   try {
-    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
-    if (typeof error?.message === 'string') return error.message;
+    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown } };
+    const code = typeof error?.code === 'string' ? { code: error.code } : {};
+    if (typeof error?.message === 'string') return { ...code, message: error.message };
   } catch {
     // A proxy, for example, answers in HTML.
   }
-  return text.slice(0, 200) || 'no reason given.';
+  return { message: text.slice(0, 200) || 'no reason given.' };
 }

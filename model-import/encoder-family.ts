@@ -2,6 +2,7 @@ import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import type { CheckpointWeights } from './checkpoint-weights.ts';
 import type { DenseModule } from './dense-modules.ts';
+import type { NativePart } from './native-weights.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
 
 /** Encoders of which one file of `families/` makes graphs. */
@@ -32,7 +33,9 @@ export interface EncoderArchitecture {
   readonly endToken: string | null;
   /** Finds the encoder's weights and checks their shapes. Throws MODEL_INVALID. */
   readonly encoder: (weights: CheckpointWeights) => MakeGraph;
-  /** The same for a cross-encoder. Null if the family has none. */
+  /** The weights of the native forward pass in bfloat16. Absent if the engine does not compute the family. Throws CONFIG_INVALID. */
+  readonly nativeWeights?: (weights: CheckpointWeights) => readonly NativePart[];
+  /** As `encoder`, for a cross-encoder. Null if the family has none. */
   readonly crossEncoder:
     | ((weights: CheckpointWeights) => { readonly labels: number; readonly graph: (precision: Precision) => OnnxGraph })
     | null;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import { knownFamily } from '../src/embedding/model/model-families.ts';
 
@@ -18,8 +18,8 @@ const KINDS: readonly { readonly name: RegExp; readonly kind: OtherKind }[] = [
     kind: {
       what: 'a classifier or cross-encoder, which scores pairs of texts',
       fitting:
-        'A cross-encoder of the architecture bert, roberta or xlm-roberta would fit for reranking, for example ' +
-        'BAAI/bge-reranker-base.',
+        'A cross-encoder of the architecture bert, roberta, xlm-roberta or modernbert would fit for reranking, for ' +
+        'example BAAI/bge-reranker-base.',
     },
   },
   {
@@ -76,6 +76,14 @@ export function statesPooling(folder: string, names: readonly string[], raw: Jso
 export function generatingModelMessage(path: string, config: JsonObject): string {
   const { architectures } = config;
   const name = Array.isArray(architectures) ? String(architectures[0]) : String(config.model_type);
+  const names = [basename(dirname(path)), String(config._name_or_path ?? '')];
+  if (names.some((each) => /rerank/i.test(each))) {
+    return (
+      `${path} describes ${name}: a reranker that generates yes or no for a pair, as Qwen3-Reranker does, which Trawl does not run. ` +
+      'Serve it with vLLM, and name its address with --rerank http://HOST:PORT; or use a cross-encoder, for example ' +
+      'BAAI/bge-reranker-base.'
+    );
+  }
   return (
     `${path} describes ${name}, and the folder has no modules.json or 1_Pooling/config.json: this is ` +
     `${otherKindOf(config)?.what ?? 'a language model'}; its vectors are not trained for search. ${ENCODERS} If it is an ` +

@@ -10,6 +10,7 @@ import { type DenseModules, readDenseModules } from './dense-modules.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';
 import { generatingModelMessage, isEncoderAlone, statesPooling } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
+import { type NativePart, nativeBytes, writeNative } from './native-weights.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
@@ -18,6 +19,7 @@ export const GRAPH_FILES: Readonly<Record<Precision, string>> = {
   float32: 'model.onnx',
   int8: 'model-int8.onnx',
   float16: 'model-float16.onnx',
+  bfloat16: 'model-bfloat16.bin',
 };
 
 /** Token limit of a pair of texts, even if the cross-encoder has more positions. Other rerankers use the same limit. */
@@ -46,18 +48,27 @@ export async function planCheckpoint(
     await weights.close();
   };
   try {
+    const native = (): readonly NativePart[] => architecture.nativeWeights!(weights);
     const scorer = isClassifier(raw) ? architecture.crossEncoder!(weights) : null;
     if (scorer !== null) {
       const facts = await crossEncoderFacts(folder, raw, architecture, scorer.labels, configPath);
-      return await planOf({ kind: 'cross-encoder', ...facts }, scorer.graph, 'logits', []);
+      if (precisions.includes('bfloat16')) throw notInBfloat16(configPath, 'a cross-encoder');
+      return await planOf({ kind: 'cross-encoder', ...facts }, scorer.graph, native, 'logits', []);
     }
     const { facts, ...others } = await encoderFacts(folder, names, architecture);
     dense = await readDenseModules(folder, facts.pooling, facts.dimension);
     const { modules, dimension, files } = dense;
+    if (precisions.includes('bfloat16')) {
+      if (modules.length > 0) throw notInBfloat16(configPath, 'an encoder with Dense modules');
+      if (facts.pooling === 'pooler') throw notInBfloat16(configPath, 'an encoder with the pooling "pooler"');
+      // Refuses shapes before anything is written.
+      native();
+    }
     const encoder = architecture.encoder(weights);
     return await planOf(
       { kind: 'encoder', ...others, facts: dimension === null ? facts : { ...facts, dimension } },
       (precision) => encoder(precision, modules),
+      native,
       null,
       files,
     );
@@ -69,6 +80,7 @@ export async function planCheckpoint(
   async function planOf(
     about: Facts & Pick<ModelPlan, 'kind'>,
     makeGraph: (precision: Precision) => OnnxGraph,
+    native: () => readonly NativePart[],
     output: string | null,
     moduleFiles: readonly string[],
   ): Promise<ModelPlan> {
@@ -77,7 +89,10 @@ export async function planCheckpoint(
       graphs: precisions.map((precision) => ({
         precision,
         output,
-        write: writerOf(GRAPH_FILES[precision], () => makeGraph(precision)),
+        write:
+          precision === 'bfloat16'
+            ? nativeWriterOf(GRAPH_FILES[precision], native)
+            : writerOf(GRAPH_FILES[precision], () => makeGraph(precision)),
       })),
       writeTokenizer: await readSourceTokenizer(folder, architecture.vocabularySize, architecture.endToken),
       weightFiles: [...weights.files, ...moduleFiles],
@@ -103,13 +118,24 @@ function checkKind(folder: string, names: readonly string[], { raw, configPath, 
 
 function checkPrecisions(
   path: string,
-  { modelType, overflowsFloat16 }: EncoderArchitecture,
+  { modelType, overflowsFloat16, nativeWeights }: EncoderArchitecture,
   precisions: readonly Precision[],
 ): void {
+  if (nativeWeights === undefined && precisions.includes('bfloat16')) {
+    throw notInBfloat16(path, `an encoder of the architecture ${modelType}`);
+  }
   if (!overflowsFloat16 || !precisions.includes('float16')) return;
   throw new TrawlError(
     'CONFIG_INVALID',
     `${path}: activations of ${modelType} exceed float16 (65504), so no float16 graph is made. Ask for float32 or int8.`,
+  );
+}
+
+function notInBfloat16(path: string, what: string): TrawlError {
+  return new TrawlError(
+    'CONFIG_INVALID',
+    `${path}: the model is ${what}. bfloat16 is supported for encoders of BERT's architectures (E5, BGE, MiniLM), with the pooling mean, ` +
+      'cls or last and without Dense modules. Ask for float32 or int8.',
   );
 }
 
@@ -205,5 +231,19 @@ function writerOf(name: string, make: () => OnnxGraph): PlannedGraph['write'] {
     };
     const [path, ...externalData] = await writeOnnx(join(folder, name), graph, { signal, onBytes });
     return { path: basename(path!), externalData: externalData.map((file) => basename(file)) };
+  };
+}
+
+function nativeWriterOf(name: string, make: () => readonly NativePart[]): PlannedGraph['write'] {
+  return async (folder, { signal, onProgress }) => {
+    const parts = make();
+    const total = nativeBytes(parts);
+    let done = 0;
+    const onBytes = (bytes: number) => {
+      done += bytes;
+      onProgress?.(done, total);
+    };
+    await writeNative(join(folder, name), parts, { signal, onBytes });
+    return { path: name, externalData: [] };
   };
 }

@@ -59,6 +59,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/options/',
     'src/native/',
   ],
+  // How fast searches should be, from a short trial.
+  'src/expected-speed/': [
+    'src/errors.ts',
+    'src/random.ts',
+    'src/system/',
+    'src/native/',
+    'src/vector-index/',
+    'src/embedding/text-encoder.ts',
+  ],
   // Types and constants for requests and manifests; no engine.
   'src/lexical-index/bm25.ts': ['src/native/lexical-functions.ts', 'src/lexical-index/lexical-settings.ts'],
   'src/lexical-index/': [
@@ -102,6 +111,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/manifest/',
     'src/options/onnxruntime-telemetry.ts',
+    'src/native/',
     'src/embedding/model/',
     'src/embedding/tokenizer/',
   ],
@@ -438,7 +448,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The files that may import an external library. */
 const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
-  'onnxruntime-node': ['src/embedding/inference/onnx-session.ts'],
+  'onnxruntime-node': ['src/embedding/inference/onnx-session.ts', 'bench/products/products-worker.ts'],
   '@huggingface/tokenizers': ['src/embedding/tokenizer/tokenizer.ts'],
   'better-sqlite3': [
     'src/passages/',
@@ -458,6 +468,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   'hyparquet-writer': ['export/parquet-groups.ts'],
   entities: ['prepare/rules/dpr.ts'],
   'csv-parse': ['evaluation/formats/delimited.ts'],
+  'd3-scale': ['bench/report/plot-frame.ts', 'bench/report/bar-plot.ts'],
   'lru-cache': ['src/retrieval/answer-cache.ts', 'src/columns/filter-cache.ts'],
   'cli-progress': [
     'cli/building/build-progress.ts',

@@ -1,7 +1,7 @@
-"""sentence-transformers on the CPU, float32.
+"""sentence-transformers, by default on the CPU in float32.
 
     {"do": "load", "model": FOLDER, "texts": PATH, "queryPrefix": TEXT, "passagePrefix": TEXT,
-     "maxQueryTokens": N, "maxPassageTokens": N, "batch": N}  ->  {"version": TEXT}
+     "maxQueryTokens": N, "maxPassageTokens": N, "batch": N, "device": "cpu", "dtype": "float32"}  ->  {"version": TEXT}
     {"do": "encode", "first": N, "count": N}  ->  {"ms": MILLISECONDS, "tokens": N, "squaredTokens": N}
     {"do": "query", "first": N, "count": N}   ->  {"times": [MILLISECONDS, ...]}     one query per call
     {"do": "vectors", "count": N}             ->  {"values": [...]}                   of the first N passages
@@ -26,7 +26,7 @@ class Encoder:
     def __init__(self, threads):
         self.threads = threads
 
-    def load(self, model, texts, queryPrefix, passagePrefix, maxQueryTokens, maxPassageTokens, batch):
+    def load(self, model, texts, queryPrefix, passagePrefix, maxQueryTokens, maxPassageTokens, batch, device="cpu", dtype="float32"):
         os.environ["HF_HUB_OFFLINE"] = "1"
         import sentence_transformers
         import torch
@@ -40,9 +40,9 @@ class Encoder:
         self.limits = {"query": maxQueryTokens, "passage": maxPassageTokens}
         self.batch = batch
         self.bytes_before = resident_bytes()
-        # Also for checkpoints in bfloat16, which is the default for them.
-        as_float32 = {"dtype": torch.float32}
-        self.model = sentence_transformers.SentenceTransformer(model, device="cpu", model_kwargs=as_float32)
+        # Without it, checkpoints in bfloat16 run in bfloat16.
+        weights = {"dtype": getattr(torch, dtype)}
+        self.model = sentence_transformers.SentenceTransformer(model, device=device, model_kwargs=weights)
         reset_peak()
         return {"version": f"sentence-transformers {sentence_transformers.__version__} (torch {torch.__version__})"}
 

@@ -51,6 +51,9 @@ export interface BaselineLoad extends EmbedLoad {
   readonly maxPassageTokens: number;
   /** Texts in a batch. */
   readonly batch: number;
+  /** torch's device and type of the weights. Default: the CPU, float32. */
+  readonly device?: string;
+  readonly dtype?: 'float32' | 'float16';
 }
 
 interface Reply extends TimedEncoding {
@@ -76,7 +79,7 @@ export async function openTrawlEncoder(
 export async function openBaselineEncoder(name: EmbedBaseline, options: BaselineLoad): Promise<EmbedEngine> {
   const { python, threads, ...request } = options;
   const script = openBaselineScript<Reply>(`embed_${name.replaceAll('-', '_')}`, name, { python, threads });
-  return load(script, name, 'float32', request);
+  return load(script, name, options.dtype ?? 'float32', request);
 }
 
 async function load(

@@ -89,6 +89,10 @@ class BaselineEngine implements LexicalEngine {
     return readHits(this.#answerFile);
   }
 
+  processBytes(): number | null {
+    return this.#script.processBytes();
+  }
+
   close(): Promise<void> {
     return this.#script.close();
   }

@@ -78,7 +78,7 @@ export async function benchBm25(options: BenchBm25Options): Promise<BenchBm25Res
       try {
         const path = join(folder, 'trawl.bm25');
         engines.push(await openTrawlEngine(corpus, { kernel, threads, path, signal: options.signal }));
-        engines.push(...(await openBaselines(corpus, folder, options, skip)));
+        engines.push(...(await openBm25Baselines(corpus, folder, options, skip)));
         records.push(...indexRecords(corpus, engines));
         for (const { name, version } of engines) versions.set(name, { version });
         let running: readonly LexicalEngine[] = engines;
@@ -117,10 +117,17 @@ export function requiredKernel(): Kernel {
   );
 }
 
-async function openBaselines(
+/** The baselines that are installed, with an index of the corpus in `folder`; `skip` is called for the others. */
+export async function openBm25Baselines(
   corpus: CorpusFiles,
   folder: string,
-  { against, python, cache, threads, signal }: BenchBm25Options,
+  {
+    against,
+    python,
+    cache,
+    threads,
+    signal,
+  }: Pick<BenchBm25Options, 'against' | 'python' | 'cache' | 'threads' | 'signal'>,
   skip: (engine: string, reason: string) => void,
 ): Promise<LexicalEngine[]> {
   const interpreter = python ?? baselinePython(cache, 'bm25');

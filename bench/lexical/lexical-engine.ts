@@ -59,5 +59,7 @@ export interface LexicalEngine {
   ): Promise<{ queries: number; ms: number; postings?: PostingCounts }>;
   /** The hits of the last search, query by query. */
   answer(): Promise<readonly Hits[]>;
+  /** Peak resident memory of the engine's own process; null if it runs in this one, or the system does not tell. */
+  processBytes(): number | null;
   close(): Promise<void>;
 }

@@ -148,6 +148,10 @@ export class TrawlEngine implements LexicalEngine {
     return this.#found.flatMap(hitsOf);
   }
 
+  processBytes(): null {
+    return null;
+  }
+
   async close(): Promise<void> {
     await this.#index.close();
   }

@@ -105,7 +105,12 @@ interface MeasureContext {
 async function measure(load: ServeLoad, contenders: readonly Contender[], context: MeasureContext) {
   const { options, open, versions, skip } = context;
   const definition = LOADS[load];
-  const measured = new Map(contenders.map((contender) => [contender, { results: [] as LoadResult[], wrong: 0 }]));
+  const measured = new Map(
+    contenders.map((contender) => [
+      contender,
+      { results: [] as LoadResult[], wrong: 0, residentBytes: null as number | null },
+    ]),
+  );
   const check = new AnswerCheck();
   for (let repetition = 0; repetition < options.runs; repetition++) {
     for (const [contender, measurement] of measured) {
@@ -134,6 +139,7 @@ async function measure(load: ServeLoad, contenders: readonly Contender[], contex
         });
         measurement.results.push(result);
         measurement.wrong += check.wrong(answers);
+        measurement.residentBytes = await engine.residentBytes();
         if (contender.restart) {
           open.delete(key);
           await engine.close();

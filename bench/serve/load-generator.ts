@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HttpConnection, type HttpReply } from './http-connection.ts';
-import type { ClientGroup, LoadPlan, LoadResult, QueryAnswer } from './load-plan.ts';
+import { type ClientGroup, type LoadPlan, type LoadResult, type QueryAnswer, SERVER_STAGES } from './load-plan.ts';
 
 /**
  * Runs the clients in their own process, so that they do not share an event loop with the server or the command. It reads
@@ -36,6 +36,7 @@ interface Measurements {
   lastMs: number;
   readonly latenciesMs: number[];
   readonly overheadsMs: number[];
+  readonly stagesMs: number[][];
   readonly errors: Record<string, number>;
   readonly kept: Answered[];
 }
@@ -56,6 +57,7 @@ async function run(plan: LoadPlan, answersFile: string): Promise<LoadResult> {
     lastMs: 0,
     latenciesMs: [],
     overheadsMs: [],
+    stagesMs: [],
     errors: {},
     kept: [],
   };
@@ -75,9 +77,9 @@ async function run(plan: LoadPlan, answersFile: string): Promise<LoadResult> {
   await Promise.all(running.filter(({ group }) => group.timed).map(({ ended }) => ended));
   background.abort();
   await Promise.all(running.map(({ ended }) => ended));
-  const { requests, queries, latenciesMs, overheadsMs, errors } = measured;
+  const { requests, queries, latenciesMs, overheadsMs, stagesMs, errors } = measured;
   writeFileSync(answersFile, JSON.stringify(measured.kept.flatMap((answered) => answersOf(answered, errors))));
-  return { elapsedMs: measured.lastMs - started, requests, queries, latenciesMs, overheadsMs, errors };
+  return { elapsedMs: measured.lastMs - started, requests, queries, latenciesMs, overheadsMs, stagesMs, errors };
 }
 
 /** The clients of a group share this iterator: each takes the next sequence. */
@@ -135,8 +137,11 @@ function record(measured: Measurements, { queries }: ReadyRequest, reply: HttpRe
   measured.lastMs = performance.now();
   measured.queries += queries.length;
   measured.latenciesMs.push(ms);
-  const overhead = overheadOf(reply.head);
-  if (overhead !== undefined) measured.overheadsMs.push(overhead);
+  const times = serverTimes(reply.head);
+  if (times !== undefined) {
+    measured.overheadsMs.push(times.overhead);
+    measured.stagesMs.push(times.stages);
+  }
   if (keep) measured.kept.push({ queries, body: reply.body });
 }
 
@@ -146,13 +151,13 @@ function note(measured: Measurements, what: string): void {
   measured.errors[what] = (measured.errors[what] ?? 0) + 1;
 }
 
-/** The server-timing header's total less queueing, embedding and search. */
-function overheadOf(head: string): number | undefined {
+/** The stages of the server-timing header, and its total less queueing, embedding and search. */
+function serverTimes(head: string): { stages: number[]; overhead: number } | undefined {
   const line = /\r\nserver-timing: ([^\r]*)/i.exec(head)?.[1];
   if (line === undefined) return undefined;
   const ms = (name: string): number => Number(new RegExp(`\\b${name};dur=([\\d.]+)`).exec(line)?.[1] ?? Number.NaN);
   const overhead = ms('total') - ms('queue') - ms('embed') - ms('search');
-  return Number.isNaN(overhead) ? undefined : overhead;
+  return Number.isNaN(overhead) ? undefined : { stages: SERVER_STAGES.map(ms), overhead };
 }
 
 function requestOf(queries: readonly string[], topk: number, { keepAlive }: ClientGroup): ReadyRequest {

@@ -23,6 +23,9 @@ export interface ClientGroup {
   readonly timed: boolean;
 }
 
+/** The stages of the server-timing header, in order. */
+export const SERVER_STAGES = ['parse', 'queue', 'embed', 'search', 'fetch', 'rerank', 'reply'] as const;
+
 /** The measurements of the timed groups. */
 export interface LoadResult {
   /** From the first request to the last answer. */
@@ -34,6 +37,8 @@ export interface LoadResult {
   readonly latenciesMs: readonly number[];
   /** The same requests: the server's time without queueing, encoding and search. Empty if the server does not report it. */
   readonly overheadsMs: readonly number[];
+  /** For each entry of `latenciesMs` the times of SERVER_STAGES. Empty if the server does not report them. */
+  readonly stagesMs: readonly (readonly number[])[];
   /** Number of failures by status or connection error. */
   readonly errors: Readonly<Record<string, number>>;
 }

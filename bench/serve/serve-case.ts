@@ -1,4 +1,5 @@
 import { median, percentile, sortedSamples } from '../statistics.ts';
+import { type LatencyStages, latencyStages } from './latency-stages.ts';
 import type { LoadResult } from './load-plan.ts';
 import type { LoadDefinition, ServeLoad } from './serve-loads.ts';
 
@@ -19,6 +20,10 @@ export interface ServeRecord {
   readonly errorCounts: Readonly<Record<string, number>>;
   readonly wrong: number;
   readonly ratioToBaseline: number | null;
+  /** What the latencies at some percentiles consist of; null if the server does not say. */
+  readonly stages: LatencyStages | null;
+  /** Peak resident memory of the server; null if unknown. */
+  readonly residentBytes: number | null;
 }
 
 /** The repetitions of a load on an engine. */
@@ -27,6 +32,7 @@ export interface ServeMeasurement {
   readonly isBaseline: boolean;
   readonly results: readonly LoadResult[];
   readonly wrong: number;
+  readonly residentBytes: number | null;
 }
 
 /** The records of a load. An engine that answered nothing gets no record. */
@@ -46,6 +52,8 @@ export function serveRecords(
     runs: measurement.results.length,
     ...own,
     wrong: measurement.wrong,
+    stages: latencyStages(measurement.results),
+    residentBytes: measurement.residentBytes,
     ratioToBaseline:
       baseline === undefined
         ? null

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { packageRoot, packageVersion } from '../../src/package-root.ts';
 import { openBaselineScript } from '../baselines.ts';
+import { processPeakBytes } from '../process-peak.ts';
 import { EngineUnavailable } from '../script-process.ts';
 
 export const SERVE_BASELINES = ['search-r1'] as const;
@@ -14,6 +15,8 @@ export interface ServeEngine {
   readonly name: string;
   readonly version: string;
   readonly port: number;
+  /** Peak resident memory, in bytes; null if the system does not tell. */
+  residentBytes(): Promise<number | null>;
   close(): Promise<void>;
 }
 
@@ -63,6 +66,7 @@ async function startNode(name: string, args: readonly string[]): Promise<ServeEn
     name,
     version: `trawl ${packageVersion}`,
     port: Number(new URL(url).port),
+    residentBytes: async () => processPeakBytes(child.pid!),
     close: () => endOf(child, ended),
   };
 }
@@ -96,7 +100,13 @@ export async function startBaseline(name: ServeBaseline, options: BaselineServer
   const script = openBaselineScript<{ version: string; port: number }>(file, name, { python, threads });
   try {
     const { version, port } = await script.ask({ do: 'load', ...load });
-    return { name, version, port, close: () => script.close() };
+    return {
+      name,
+      version,
+      port,
+      residentBytes: async () => script.processBytes(),
+      close: () => script.close(),
+    };
   } catch (error) {
     await script.close();
     throw error;

@@ -48,7 +48,8 @@ export async function sampleIndex({ cache, signal }: Pick<ServedIndexOptions, 'c
   return out;
 }
 
-async function runTrawl(args: readonly string[], signal: AbortSignal): Promise<void> {
+/** Runs `trawl` as a process. @throws TrawlError USAGE if it fails. */
+export async function runTrawl(args: readonly string[], signal: AbortSignal): Promise<void> {
   // On stderr, because stdout may be a pipe.
   const child = spawn(process.execPath, [TRAWL, ...args], {
     signal,

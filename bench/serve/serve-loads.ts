@@ -1,6 +1,9 @@
 import type { ClientGroup } from './load-plan.ts';
 import { distinctQueries, rolloutTrace, type SearchCall } from './search-calls.ts';
 
+/** Clients that each send one query after the other. Only measured if named. */
+export const STEADY_LOADS = ['clients-1', 'clients-8', 'clients-32', 'clients-128'] as const;
+
 /** The loads of `trawl bench serve`, which bench/README.md describes. */
 export const SERVE_LOADS = [
   'lone',
@@ -15,7 +18,7 @@ export const SERVE_LOADS = [
   'free-encoder-batch',
   'generator',
 ] as const;
-export type ServeLoad = (typeof SERVE_LOADS)[number];
+export type ServeLoad = (typeof SERVE_LOADS)[number] | (typeof STEADY_LOADS)[number];
 
 /** How a load is generated and evaluated. */
 export interface LoadDefinition {
@@ -111,6 +114,16 @@ const withoutEncoder = (clients: number, batch: number): LoadDefinition => ({
   },
 });
 
+/** Clients that each send one query after the other: throughput by their number. */
+const steadyClients = (clients: number): LoadDefinition => ({
+  clients,
+  topk: 3,
+  hasBaseline: true,
+  ratio: 'throughput',
+  checksAnswers: true,
+  groups: (inputs) => [group(clients, each(each(queriesFor(inputs, clients * 30))), { seconds: inputs.seconds })],
+});
+
 export const LOADS: Readonly<Record<ServeLoad, LoadDefinition>> = {
   lone: {
     clients: 1,
@@ -182,4 +195,8 @@ export const LOADS: Readonly<Record<ServeLoad, LoadDefinition>> = {
   'free-encoder': withoutEncoder(FREE_CLIENTS, 1),
   'free-encoder-batch': withoutEncoder(8, FREE_BATCH),
   generator: withoutEncoder(FREE_CLIENTS, 1),
+  'clients-1': steadyClients(1),
+  'clients-8': steadyClients(8),
+  'clients-32': steadyClients(32),
+  'clients-128': steadyClients(128),
 };

@@ -19,9 +19,12 @@ import { bm25Report } from '../../bench/lexical/bm25-report.ts';
 import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
 import { benchModes } from '../../bench/modes/bench-modes.ts';
 import { modesReport } from '../../bench/modes/modes-report.ts';
+import { benchProducts } from '../../bench/products/bench-products.ts';
+import { PRODUCT_KIND_NAMES } from '../../bench/products/product-kinds.ts';
+import { productsReport } from '../../bench/products/products-report.ts';
 import { benchServe } from '../../bench/serve/bench-serve.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
-import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
+import { SERVE_LOADS, STEADY_LOADS } from '../../bench/serve/serve-loads.ts';
 import { serveReport } from '../../bench/serve/serve-report.ts';
 import { benchTriage } from '../../bench/triage/bench-triage.ts';
 import { triageErrorReport } from '../../bench/triage/triage-report.ts';
@@ -29,7 +32,9 @@ import { TrawlError } from '../../src/errors.ts';
 import { PRECISIONS } from '../../src/manifest/model-identity.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
+import { benchAllCase } from './bench-all-case.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
+import type { BenchCommon, BenchOutcome } from './bench-outcome.ts';
 import { parseBandwidth, parseCounts, parseNames, parseNumbers } from './bench-values.ts';
 
 type Options = OptionValues<typeof BENCH_OPTIONS>;
@@ -39,6 +44,7 @@ const SYNTHETIC_OPTIONS = ['rows', 'dimension', 'dtype', 'like'] as const;
 
 /** Options that only some cases have. */
 const OPTIONS_OF = {
+  all: ['size', 'report', 'stages', 'from', 'restart', 'model', 'baseline-model', 'corpus', 'query-texts', 'calls'],
   flat: [
     ...SYNTHETIC_OPTIONS,
     'runs',
@@ -52,6 +58,7 @@ const OPTIONS_OF = {
   ],
   bulk: [...SYNTHETIC_OPTIONS, 'runs', 'queries', 'k', 'prefilter', 'screen'],
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
+  products: ['dimension', 'layers', 'tokens', 'kinds', 'runs'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
   serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
   filter: ['rows', 'runs', 'searches', 'dimension', 'queries', 'k', 'corpus', 'query-texts', 'calls'],
@@ -61,25 +68,6 @@ const OPTIONS_OF = {
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
 type BenchCase = keyof typeof OPTIONS_OF;
-
-export interface BenchCommon {
-  readonly threads: number;
-  readonly runs: number;
-  readonly seed: number;
-  readonly cache: string;
-  readonly scratch: string;
-  readonly python: string | undefined;
-  readonly signal: AbortSignal;
-  note(text: string): void;
-}
-
-export interface BenchOutcome {
-  /** Environment, records and omitted baselines, for `--out`. */
-  readonly result: object;
-  readonly records: readonly object[];
-  /** The report for a terminal. */
-  text(): string;
-}
 
 /** @throws TrawlError USAGE for an unknown case, or an option that belongs to another case. */
 export function checkBenchOptions(
@@ -117,6 +105,8 @@ export function checkBenchOptions(
 }
 
 const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) => Promise<BenchOutcome>>> = {
+  all: benchAllCase,
+
   async flat(options, common) {
     const { rows, dimension, like, vectors: path } = options;
     const result = await benchFlat({
@@ -169,6 +159,17 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
     return { result, records, text: () => embedReport(records, environment, model) };
   },
 
+  async products(options, common) {
+    const result = await benchProducts({
+      ...common,
+      hidden: options.dimension,
+      layers: options.layers,
+      tokenCounts: parseCounts(options.tokens, '--tokens'),
+      kinds: parseNames('--kinds', options.kinds, PRODUCT_KIND_NAMES, { separator: ';' }),
+    });
+    return { result, records: result.records, text: () => productsReport(result) };
+  },
+
   async index(options, common) {
     const { corpus, rows, dimension, model } = options;
     const baseline = indexBaseline(options, common);
@@ -179,7 +180,10 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
   async serve(options, common) {
     const result = await benchServe({
       ...common,
-      loads: parseNames('--loads', options.loads, SERVE_LOADS),
+      loads:
+        options.loads === undefined
+          ? SERVE_LOADS
+          : parseNames('--loads', options.loads, [...SERVE_LOADS, ...STEADY_LOADS]),
       seconds: options.seconds,
       model: options.model,
       baselineModel: options['baseline-model'],

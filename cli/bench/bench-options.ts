@@ -1,10 +1,13 @@
+import { ALL_STAGES } from '../../bench/all/all-result.ts';
+import { BENCH_SIZES } from '../../bench/all/bench-sizes.ts';
 import { EMBED_BASELINES } from '../../bench/embed/embed-engine.ts';
 import { FILTERED_MODES } from '../../bench/filter/filtered-searches.ts';
 import { BASELINES } from '../../bench/flat/flat-engine.ts';
 import { INDEX_BASELINES } from '../../bench/index/index-baseline.ts';
 import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
+import { PRODUCT_KIND_NAMES } from '../../bench/products/product-kinds.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
-import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
+import { SERVE_LOADS, STEADY_LOADS } from '../../bench/serve/serve-loads.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { VECTOR_DTYPES } from '../../src/vector-index/vector-segments.ts';
 
@@ -116,6 +119,18 @@ export const BENCH_OPTIONS = {
   },
   rerank: { type: 'string', value: 'NAME|DIR', help: 'modes: also rerank with this cross-encoder.' },
   'rerank-depth': { type: 'integer', default: 50, min: 1, help: 'modes: hits that the cross-encoder scores.' },
+  layers: {
+    type: 'integer',
+    default: 6,
+    min: 1,
+    help: 'products: layers of the encoder; their matrices have --dimension values.',
+  },
+  tokens: { type: 'string', value: 'N,N,…', default: '128,12', help: 'products: tokens of a text.' },
+  kinds: {
+    type: 'string',
+    value: 'NAME;…',
+    help: `products: some of these, separated by semicolons: ${PRODUCT_KIND_NAMES.join('; ')}. Default: all.`,
+  },
   batch: { type: 'integer', default: 32, min: 1, help: 'embed: batch size of the baseline.' },
   seed: { type: 'integer', default: 1, min: 0, max: 2 ** 32 - 1, help: 'Seed of rows and queries, or of the sample.' },
   cache: {
@@ -148,12 +163,42 @@ export const BENCH_OPTIONS = {
     value: 'FILE',
     help: 'serve, bm25: recorded search calls, which give the queries. Default: search_calls in ../shared/data.',
   },
-  loads: { type: 'string', value: 'NAME,…', help: `serve: some of ${SERVE_LOADS.join(', ')}. Default: all.` },
+  loads: {
+    type: 'string',
+    value: 'NAME,…',
+    help: `serve: some of ${SERVE_LOADS.join(', ')} (default: all of these), ${STEADY_LOADS.join(', ')}.`,
+  },
   seconds: {
     type: 'integer',
     default: 10,
     min: 1,
     help: 'serve: duration of a repetition, for loads without an end. bm25: longest pass over the queries.',
+  },
+  size: {
+    type: 'choice',
+    choices: BENCH_SIZES,
+    default: 'small',
+    help: 'all: small takes minutes, medium about an hour, large a day on 2 cores; bench/README.md says what each measures.',
+  },
+  report: {
+    type: 'string',
+    value: 'FILE',
+    default: 'trawl-bench.html',
+    help: 'all: the HTML page to write. The figures are beside it in a file of the same name that ends in .json, or in --out.',
+  },
+  stages: {
+    type: 'string',
+    value: 'NAME,…',
+    help: `all: measure only these of ${ALL_STAGES.join(', ')}. Default: all.`,
+  },
+  from: {
+    type: 'string',
+    value: 'FILE',
+    help: 'all: measure nothing; draw the page from this JSON file of an earlier run.',
+  },
+  restart: {
+    type: 'flag',
+    help: 'all: begin again, and replace the JSON file. Without it, stages that an unfinished run has measured are kept.',
   },
   out: { type: 'string', value: 'FILE', help: 'Also write environment, records and omitted baselines as JSON.' },
 } as const satisfies OptionTable;

@@ -1,12 +1,12 @@
 import { TrawlError } from '../../src/errors.ts';
 
 /** Parses whole numbers from 1, such as `1,16,64`; drops repetitions. */
-export function parseCounts(text: string): number[] {
+export function parseCounts(text: string, option = '--queries'): number[] {
   const counts = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
   if (counts.every((count) => count >= 1 && Number.isSafeInteger(count))) return [...new Set(counts)];
   throw new TrawlError(
     'USAGE',
-    `--queries is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,16,64.`,
+    `${option} is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,16,64.`,
   );
 }
 
@@ -25,7 +25,7 @@ export function parseNumbers(
 }
 
 /**
- * Parses names separated by commas. Undefined gives all `known` names; `none`, if allowed, gives no name.
+ * Parses names separated by `separator`. Undefined gives all `known` names; `none`, if allowed, gives no name.
  *
  * @throws TrawlError USAGE with the option and the known names.
  */
@@ -33,16 +33,16 @@ export function parseNames<Name extends string>(
   option: string,
   text: string | undefined,
   known: readonly Name[],
-  { none = false }: { none?: boolean } = {},
+  { none = false, separator = ',' }: { none?: boolean; separator?: string } = {},
 ): Name[] {
   if (text === undefined) return [...known];
   if (none && text === 'none') return [];
-  return [...new Set(text.split(',').map((part) => part.trim()))].map((part) => {
+  return [...new Set(text.split(separator).map((part) => part.trim()))].map((part) => {
     const found = known.find((name) => name === part);
     if (found !== undefined) return found;
     throw new TrawlError(
       'USAGE',
-      `${option} is ${JSON.stringify(part)}; expected ${none ? 'none, or ' : ''}some of ${known.join(', ')}.`,
+      `${option} is ${JSON.stringify(part)}; expected ${none ? 'none, or ' : ''}some of ${known.join(`${separator} `)}.`,
     );
   });
 }

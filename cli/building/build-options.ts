@@ -18,7 +18,7 @@ export const BUILD_OPTIONS = {
   },
   plan: {
     type: 'flag',
-    help: 'Build nothing; estimate rows, bytes of each file, memory and time (by a short measurement), and report what does not fit on this machine.',
+    help: 'Build nothing; estimate rows, bytes of each file, memory and time (by a short measurement), expect the latency and throughput of searches (by another), and report what does not fit on this machine.',
   },
   restart: {
     type: 'flag',

@@ -1,9 +1,10 @@
 import type { BuildPlan } from '../../indexer/building/plan-build.ts';
 import type { UpdatePlan } from '../../indexer/update/plan-update.ts';
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
+import { forecastLines, type SearchForecast } from '../speed/search-forecast.ts';
 
 /** The output of `--plan`. */
-export function planReport(plan: BuildPlan | UpdatePlan): string {
+export function planReport(plan: BuildPlan | UpdatePlan, search: SearchForecast | null): string {
   const { bytes, files, seconds } = plan;
   const about = (value: number): string => formatDuration(value * 1000);
   const lines = [
@@ -27,6 +28,7 @@ export function planReport(plan: BuildPlan | UpdatePlan): string {
     `  ${('update' in plan ? 'scan and compare' : 'scan and read').padEnd(16)} ${about(seconds.scan + seconds.read)}`,
     ...(plan.dimension === 0 ? [] : [vectorTimeLine(plan)]),
   ];
+  if (search !== null) lines.push(...forecastLines(search));
   if (plan.problems.length > 0) lines.push('does not fit', ...plan.problems.map((problem) => `  ${problem}`));
   return lines.join('\n');
 }

@@ -5,6 +5,8 @@ import { planBuild } from '../../indexer/building/plan-build.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { EXIT } from '../command.ts';
+import { buildForecast } from '../speed/build-forecast.ts';
+import type { SearchForecast } from '../speed/search-forecast.ts';
 import { parseShard } from './build-options.ts';
 import { planReport } from './build-plan.ts';
 import { buildProgress, type ShownProgress } from './build-progress.ts';
@@ -86,7 +88,12 @@ export async function runBuild(
     else for (const line of text()) note(line);
     return EXIT.ok;
   };
-  if (settings.plan) return printPlan(await planBuild(build, shard), settings, progress, out);
+  if (settings.plan) {
+    const plan = await planBuild(build, shard);
+    // A job builds one shard; searches are of the whole index.
+    const search = shard === undefined ? await buildForecast(plan, build) : null;
+    return printPlan(plan, search, settings, progress, out);
+  }
   if (shard !== undefined) {
     const summary = await buildShardJob({ ...build, shard });
     return print(
@@ -103,12 +110,13 @@ export async function runBuild(
 
 export function printPlan(
   plan: Parameters<typeof planReport>[0],
+  search: SearchForecast | null,
   { json }: BuildSettings,
   progress: ShownProgress,
   out: (text: string) => void,
 ): number {
   progress.stop();
-  out(json ? JSON.stringify(plan) : planReport(plan));
+  out(json ? JSON.stringify({ ...plan, search }) : planReport(plan, search));
   return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
 }
 

@@ -14,6 +14,7 @@ import { recordedModel, recordedOverrides } from '../../src/retrieval/open-index
 import { EXIT } from '../command.ts';
 import { type ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
+import { buildForecast } from '../speed/build-forecast.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { openedForBuild } from './opened-for-build.ts';
@@ -58,7 +59,10 @@ export async function runUpdate(run: UpdateRun): Promise<number> {
         encoder,
         out: folder,
       };
-      if (options.plan) return printPlan(await planUpdate(update), options, progress, out);
+      if (options.plan) {
+        const plan = await planUpdate(update);
+        return printPlan(plan, await buildForecast(plan, update), options, progress, out);
+      }
       const summary = await updateIndex(update);
       progress.stop();
       if (options.json) out(JSON.stringify(jsonUpdateSummary(summary)));

@@ -14,11 +14,16 @@ export const benchCommand = defineCommand({
   name: 'bench',
   summary: 'measure search, encoder, index build, server and BM25 against other programs',
   description:
+    '`trawl bench all` runs the cases flat, embed, index and serve at one of three sizes, and measures recall, latency and memory ' +
+    'from vectors and from questions beside FAISS, usearch, Lucene, bm25s and a server like that of Search-R1. It writes one HTML page ' +
+    'and its figures as JSON. The same command resumes a run that was stopped.\n\n' +
     '`trawl bench flat` times exact top-k search over synthetic vectors with the distribution of real ones, or over a FAISS ' +
     'file. It alternates with the baselines on the same rows, queries and threads, takes the median of several runs after a ' +
     'warm-up, and compares the answers.\n\n' +
     '`trawl bench embed` times a model on passages of a corpus and on single queries, alternating with sentence-transformers ' +
     'on the checkpoint that the model was made from.\n\n' +
+    "`trawl bench products` times the matrix products of an encoder with each of onnxruntime's operators: what the encoder can be " +
+    'brought to on this machine.\n\n' +
     '`trawl bench index` builds an index of --rows passages of 100 words, or of --corpus, with an encoder that takes no ' +
     "time, or with --model. With --baseline-model, FlashRAG's builder is measured too.\n\n" +
     '`trawl bench serve` puts `trawl serve` and a FastAPI server like those used with Search-R1 under the same loads over ' +
@@ -39,7 +44,7 @@ export const benchCommand = defineCommand({
   positionals: {
     usage: '<case> [for]',
     help: {
-      case: 'flat (search), bulk (many queries), embed (encoder), index (build), serve (server), bm25, filter, modes or triage; baselines installs the programs to compare with, make-corpus generates passages.',
+      case: 'all (a report), flat (search), bulk (many queries), embed (encoder), products (operators of onnxruntime), index (build), serve (server), bm25, filter, modes or triage; baselines installs the programs to compare with, make-corpus generates passages.',
       for: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers), serve (a FastAPI server) or bm25 (Lucene, bm25s). With make-corpus: the file to write.',
     },
     min: 1,
@@ -48,8 +53,11 @@ export const benchCommand = defineCommand({
   options: BENCH_OPTIONS,
   examples: [
     'trawl bench baselines',
+    'trawl bench all --size small --report report.html',
+    'trawl bench all --from report.json --report report.html',
     'trawl bench flat --rows 1000000 --queries 1,16,64,256,512 --against faiss,numpy,usearch --json',
     'trawl bench bulk --rows 1000000 --queries 100000 --k 100 --runs 10',
+    'trawl bench products --dimension 384 --layers 6',
     'trawl bench index --rows 300000 --json',
     'trawl bench flat --vectors indexes/wiki18/vectors.faiss --against none',
     'trawl bench serve --model models/all-MiniLM-L6-v2 --baseline-model ./all-MiniLM-L6-v2 --runs 3 --json',
@@ -76,7 +84,7 @@ export const benchCommand = defineCommand({
     checkBenchOptions(name, second, options, given);
     // A large index may not fit into the folder for temporary files.
     const parent =
-      name === 'index' || name === 'bm25' || name === 'filter' || name === 'modes'
+      name === 'all' || name === 'index' || name === 'bm25' || name === 'filter' || name === 'modes'
         ? (options.cache ?? tmpdir())
         : tmpdir();
     const scratch = await mkdtemp(join(parent, 'trawl-bench-'));
@@ -84,10 +92,12 @@ export const benchCommand = defineCommand({
       const { python, runs, seed } = options;
       const threads = options.threads ?? availableCores();
       const common = { threads, runs, seed, cache, scratch, python, signal, note };
-      const { result, records, text } = await runBench(name, options, common);
-      if (options.out !== undefined) await writeFile(options.out, `${JSON.stringify(result, null, 2)}\n`);
+      const { result, records, text, writes, problems = [] } = await runBench(name, options, common);
+      if (options.out !== undefined && writes !== true)
+        await writeFile(options.out, `${JSON.stringify(result, null, 2)}\n`);
       out(options.json ? JSON.stringify(records) : text());
-      return EXIT.ok;
+      for (const problem of problems) note(problem);
+      return problems.length === 0 ? EXIT.ok : EXIT.failed;
     } finally {
       await rm(scratch, { recursive: true, force: true });
     }

@@ -50,6 +50,7 @@ export const doctorCommand = defineCommand({
       cuda: cudaFacts(),
       sqlite: sqliteVersion(),
       search: searchEngine(),
+      bfloat16: bfloat16Sets(),
       models: listModels(),
     };
     out(options.json ? JSON.stringify(facts) : report(facts));
@@ -71,6 +72,8 @@ interface Facts {
   readonly cuda: CudaFacts;
   readonly sqlite: string;
   readonly search: SearchEngine;
+  /** Instruction sets of the encoder in bfloat16; empty without the native engine. */
+  readonly bfloat16: readonly InstructionSet[];
   readonly models: readonly string[];
 }
 
@@ -81,6 +84,7 @@ function report(facts: Facts): string {
     `  instructions  ${facts.instructionSets.join(', ') || 'unknown on this system'}`,
     `memory          ${formatBytes(facts.memoryBytes)} for this process, ${formatBytes(facts.freeMemoryBytes)} available`,
     ...searchLines(facts.search),
+    ...bfloat16Lines(facts.bfloat16),
     `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
     `  CUDA          ${facts.cuda.installed ? '' : 'no: '}${facts.cuda.reason}`,
     `SQLite          ${facts.sqlite}`,
@@ -114,6 +118,20 @@ function searchEngine(): SearchEngine {
   if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
   const { isa, threads, origin, instructionSets } = loaded.kernel;
   return { engine: 'native', isa, threads, origin, instructionSets };
+}
+
+function bfloat16Sets(): readonly InstructionSet[] {
+  const loaded = loadKernel();
+  return loaded.ok ? loaded.kernel.encoder.instructionSets : [];
+}
+
+function bfloat16Lines(sets: readonly InstructionSet[]): string[] {
+  const fastest = sets.find(({ available }) => available);
+  if (fastest === undefined) return ['bfloat16        no: models in bfloat16 need the native engine'];
+  return [
+    `bfloat16        models in bfloat16 use ${fastest.name}`,
+    ...sets.map(({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`),
+  ];
 }
 
 function searchLines(search: SearchEngine): string[] {

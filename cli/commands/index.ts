@@ -74,7 +74,7 @@ export const indexCommand = defineCommand({
     ...ENDPOINT_OPTIONS,
     precision: {
       ...PRECISION_OPTION,
-      help: "Precision of the model: float32, int8 (faster on the CPU, slightly less accurate) or float16 (for CUDA). Default: the model's own; float16 on CUDA.",
+      help: "Precision of the model: float32, bfloat16 (on CPUs with AVX-512 BF16 about twice as fast, nearly as accurate), int8 (faster on the CPU, slightly less accurate) or float16 (for CUDA). Default: the model's own; float16 on CUDA.",
     },
     device: DEVICE_OPTION,
     'share-weights': SHARE_WEIGHTS_OPTION,

@@ -88,7 +88,7 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
     signal,
   });
   const folder = await IterationsFolder.begin(options.root!, options.from);
-  const base = folder.indexOf(folder.current());
+  const base = folder.indexOf(folder.iteration(folder.current().number));
   const summary = await runIteration({
     folder,
     inputs: {

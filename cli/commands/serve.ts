@@ -8,6 +8,7 @@ import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 import { readServeSettings, type ServeSettings } from '../serve/serve-settings.ts';
 import { banner, exposureNotes, perturbationNotes, startFacts } from '../serve/start-messages.ts';
+import { printServePlan } from '../speed/serve-plan.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',
@@ -33,6 +34,7 @@ export const serveCommand = defineCommand({
   examples: [
     'trawl serve indexes/sample',
     'trawl serve indexes/wiki18 --index news=indexes/news',
+    'trawl serve indexes/wiki18 --plan',
     'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3',
   ],
   async run(context) {
@@ -50,6 +52,7 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
   checkRerankOptions(options, context.given);
   checkEndpointOptions(options.model, context.given);
   const settings = readServeSettings(options, context.positionals, context.given);
+  if (options.plan) return printServePlan(settings, context);
   // Imported here so that the other commands do not load a web server.
   const [{ makeServer }, { startListening }, { closeServer, disconnectClients, endWithin, stopServing }] =
     await Promise.all([

@@ -44,6 +44,10 @@ export const SERVE_OPTIONS = {
     default: 'error',
     help: 'With --replay: what a query gets that was not recorded. error: 404 with the code NOT_RECORDED; empty: no passages.',
   },
+  plan: {
+    type: 'flag',
+    help: 'Serve nothing: print the memory that searches need, and their latency and throughput as expected from a trial of some seconds. Exit code 3 if they need more memory than there is.',
+  },
   warm: {
     type: 'flag',
     help: 'Read the index files into memory before the server answers requests, at the start and at each reload. Without it, the first queries are slow.',

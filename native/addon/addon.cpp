@@ -4,6 +4,7 @@
 #include "errors.hpp"
 #include "trawl/half.hpp"
 #include "trawl/isa.hpp"
+#include "trawl/peaks.hpp"
 
 namespace trawl_addon {
 
@@ -32,6 +33,20 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 Napi::Value set_threads(const Napi::CallbackInfo& info) {
   set_pool_threads(integer_of(info[0], "threads", 1, trawl::ThreadPool::kMaxThreads));
   return threads(info);
+}
+
+Napi::Value measure_peaks(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id"), bytes = integer_of(info[1], "bytes");
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    const trawl::Peaks peaks = trawl::measure_peaks(pool(), bytes, &cancel);
+    return [peaks](Napi::Env env) {
+      Napi::Object result = Napi::Object::New(env);
+      result.Set("readBytesPerS", peaks.read_bytes_per_s);
+      result.Set("int8ProductsPerS", peaks.int8_products_per_s);
+      result.Set("float32ProductsPerS", peaks.float32_products_per_s);
+      return result;
+    };
+  });
 }
 
 Napi::Value cancel(const Napi::CallbackInfo& info) {
@@ -67,6 +82,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<select_isa>(exports, "selectIsa");
   add<threads>(exports, "threads");
   add<set_threads>(exports, "setThreads");
+  add<measure_peaks>(exports, "measurePeaks");
   add<cancel>(exports, "cancel");
   add<open_index>(exports, "openIndex");
   add<index_facts>(exports, "indexFacts");
@@ -94,6 +110,11 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<open_column>(exports, "openColumn");
   add<close_column>(exports, "closeColumn");
   add<filter_rows>(exports, "filterRows");
+  add<encoder_isas>(exports, "encoderIsas");
+  add<open_bert>(exports, "openBert");
+  add<bert_facts>(exports, "bertFacts");
+  add<run_bert>(exports, "runBert");
+  add<close_bert>(exports, "closeBert");
   add<first_not_half>(exports, "firstNotHalf");
   add<to_halves>(exports, "toHalves");
   return exports;

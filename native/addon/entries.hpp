@@ -13,6 +13,9 @@ Napi::Value select_isa(const Napi::CallbackInfo& info);
 Napi::Value threads(const Napi::CallbackInfo& info);
 // setThreads(n) -> threads(); n from 1 to 4096. The threads start with the first job.
 Napi::Value set_threads(const Napi::CallbackInfo& info);
+// measurePeaks(id, bytes) -> Promise<{readBytesPerS, int8ProductsPerS, float32ProductsPerS}>, 0 for a rate that this processor
+// is not measured for
+Napi::Value measure_peaks(const Napi::CallbackInfo& info);
 // cancel(id): rejects the promise of the call with CANCELLED soon
 Napi::Value cancel(const Napi::CallbackInfo& info);
 
@@ -76,6 +79,17 @@ Napi::Value close_column(const Napi::CallbackInfo& info);
 // filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowTest of
 // src/filter/bind-filter.ts; `rows` are those of the index
 Napi::Value filter_rows(const Napi::CallbackInfo& info);
+
+// encoderIsas() -> [{name, available, reason}] of the matrix products of encoders, fastest first
+Napi::Value encoder_isas(const Napi::CallbackInfo& info);
+// openBert(path, isa) -> handle; maps the weights. '' chooses the fastest instruction set
+Napi::Value open_bert(const Napi::CallbackInfo& info);
+// bertFacts(handle) -> {hidden, isa}
+Napi::Value bert_facts(const Napi::CallbackInfo& info);
+// runBert(handle, ids, types?, texts, length) -> Float32Array of texts x length x hidden; blocks the calling thread
+Napi::Value run_bert(const Napi::CallbackInfo& info);
+// closeBert(handle)
+Napi::Value close_bert(const Napi::CallbackInfo& info);
 
 // firstNotHalf(values) -> index of the first value that float16 cannot represent exactly, or the length
 Napi::Value first_not_half(const Napi::CallbackInfo& info);

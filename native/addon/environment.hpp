@@ -8,6 +8,7 @@
 
 #include "arguments.hpp"
 #include "jobs.hpp"
+#include "trawl/bert_encoder.hpp"
 #include "trawl/codes_file.hpp"
 #include "trawl/columns.hpp"
 #include "trawl/index.hpp"
@@ -49,6 +50,8 @@ using LexicalWriterPointer = std::shared_ptr<LexicalWriter>;
 
 using ColumnPointer = std::shared_ptr<const trawl::Column>;
 
+using BertPointer = std::shared_ptr<trawl::encoder::BertEncoder>;
+
 // A JavaScript external value that holds a pointer. The object is freed once no job uses it and JavaScript has closed the
 // handle or no longer refers to it.
 template <typename T>
@@ -60,6 +63,7 @@ constexpr napi_type_tag kIndexTag = {0x7472617769647831, 1};
 constexpr napi_type_tag kWriterTag = {0x7472617777727431, 1};
 constexpr napi_type_tag kLexicalTag = {0x747261776c657831, 1};
 constexpr napi_type_tag kColumnTag = {0x74726177636f6c31, 1};
+constexpr napi_type_tag kBertTag = {0x7472617762657274, 1};
 constexpr napi_type_tag kLexicalWriterTag = {0x747261776c777231, 1};
 
 template <typename T>

@@ -95,6 +95,12 @@ export async function poolOptions(
         'Omit the number of workers.',
     );
   }
+  if (cudaDevices !== null && model.identity.precision === 'bfloat16') {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      'bfloat16 runs on CPUs only. Omit --device, or choose another precision with --precision.',
+    );
+  }
   const workers = cudaDevices?.length ?? options.workers ?? availableCores();
   const canShare = cudaDevices === null && model.externalData.length > 0;
   const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));

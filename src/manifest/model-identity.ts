@@ -8,7 +8,8 @@ import type { EndpointRecord } from './endpoint-record.ts';
 export const POOLINGS = ['mean', 'cls', 'pooler', 'last', 'none'] as const;
 export type Pooling = (typeof POOLINGS)[number];
 
-export const PRECISIONS = ['float32', 'float16', 'int8'] as const;
+/** `bfloat16`: products in bfloat16, all else in float32, by the native engine. The others are ONNX graphs. */
+export const PRECISIONS = ['float32', 'float16', 'bfloat16', 'int8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
 /**

@@ -1,5 +1,7 @@
 import type { Metric } from '../metric.ts';
 import type { ColumnFunctions } from './column-functions.ts';
+import type { EncoderFunctions } from './encoder-functions.ts';
+import type { InstructionSet } from './instruction-set.ts';
 import type { LexicalFunctions } from './lexical-functions.ts';
 
 declare const handleBrand: unique symbol;
@@ -9,14 +11,6 @@ export interface NativeIndex {
 }
 export interface NativeCodesWriter {
   readonly [handleBrand]: 'codes writer';
-}
-
-/** An instruction set that the engine was compiled for. */
-export interface InstructionSet {
-  readonly name: string;
-  readonly available: boolean;
-  /** The machine's features that make it available, or the missing ones. */
-  readonly reason: string;
 }
 
 export interface NativeRows {
@@ -49,6 +43,13 @@ export interface NativeSearchResult {
   readonly fullScans: number;
 }
 
+/** Peak rates of the machine, per second; 0 for a rate that is not measured on this processor. */
+export interface NativePeaks {
+  readonly readBytesPerS: number;
+  readonly int8ProductsPerS: number;
+  readonly float32ProductsPerS: number;
+}
+
 /** Sizes of an index's files, grouped by how searches read them. */
 export interface NativeIndexFacts {
   readonly rows: number;
@@ -78,11 +79,12 @@ export interface MadePrefilter {
  * The addon's functions (native/addon/entries.hpp). `id` identifies a call for `cancel`; running calls must have different
  * ids. Throws the errors of native-error.ts.
  */
-export interface Addon extends LexicalFunctions, ColumnFunctions {
+export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctions {
   isas(): InstructionSet[];
   selectIsa(name: string): string;
   threads(): number;
   setThreads(threads: number): number;
+  measurePeaks(id: number, bytes: number): Promise<NativePeaks>;
   cancel(id: number): void;
   openIndex(spec: NativeIndexSpec): NativeIndex;
   indexFacts(index: NativeIndex): NativeIndexFacts;

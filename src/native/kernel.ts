@@ -5,21 +5,24 @@ import { availableCores } from '../system/cores.ts';
 import type {
   Addon,
   CheckedRows,
-  InstructionSet,
   MadePrefilter,
   NativeCodesWriter,
   NativeIndex,
   NativeIndexFacts,
   NativeIndexSpec,
+  NativePeaks,
   NativeRows,
   NativeSearchResult,
 } from './addon.ts';
 import type { NativeColumn, NativeRowTest } from './column-functions.ts';
+import { EncoderKernel } from './encoder-kernel.ts';
+import type { InstructionSet } from './instruction-set.ts';
 import { LexicalKernel } from './lexical-kernel.ts';
 import { type AddonOrigin, loadAddon } from './load-addon.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
-export type { CheckedRows, InstructionSet, NativeRows } from './addon.ts';
+export type { CheckedRows, NativeRows } from './addon.ts';
+export type { InstructionSet } from './instruction-set.ts';
 
 /** The native engine. Wraps the addon and translates its errors to `TrawlError`s. */
 export class Kernel {
@@ -27,6 +30,8 @@ export class Kernel {
   readonly isa: string;
   /** The lexical half of the engine. */
   readonly lexical: LexicalKernel;
+  /** The forward pass of encoders in bfloat16. */
+  readonly encoder: EncoderKernel;
   readonly origin: AddonOrigin;
   readonly #addon: Addon;
   readonly #calls: NativeCalls;
@@ -37,6 +42,7 @@ export class Kernel {
     this.origin = origin;
     this.#calls = new NativeCalls(addon);
     this.lexical = new LexicalKernel(addon, this.#calls);
+    this.encoder = new EncoderKernel(addon);
     this.isa = translate(() => addon.selectIsa(environmentVariable('TRAWL_ISA') ?? ''));
     // In a worker thread, keep the number that the main thread has set.
     if (addon.threads() === 0) addon.setThreads(availableCores());
@@ -54,6 +60,16 @@ export class Kernel {
   /** @param threads an integer from 1 to 4096, else a TypeError. */
   setThreads(threads: number): void {
     this.#addon.setThreads(threads);
+  }
+
+  /**
+   * Peak rates of this machine, with the engine's threads. Takes about half a second, and `bytes` of memory meanwhile, at least 1 MiB;
+   * they should be several times the last cache.
+   *
+   * @throws TrawlError OUT_OF_MEMORY, CANCELLED.
+   */
+  measurePeaks(bytes: number, signal?: AbortSignal): Promise<NativePeaks> {
+    return this.#calls.run(signal, (id) => this.#addon.measurePeaks(id, bytes));
   }
 
   /** Maps the files. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */

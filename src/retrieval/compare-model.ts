@@ -3,7 +3,7 @@ import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../manifest/model-id
 
 /**
  * Refuses an encoder whose vectors would differ from those of the index. The same weights and tokenizer in another precision give
- * nearly equal vectors: float32 and float16 may replace each other, int8 only if the user chose the precision
+ * nearly equal vectors: float32 and float16 may replace each other, int8 and bfloat16 only if the user chose the precision
  * (`precisionAsked`). Returns a warning if only the precision differs, and null if nothing differs.
  *
  * @throws TrawlError MODEL_MISMATCH with both models and the fields that differ.
@@ -17,8 +17,8 @@ export function checkSameModel(
   if (differences.length === 0) return null;
   const isSameSource = index.sourceSha256 !== undefined && index.sourceSha256 === encoder.sourceSha256;
   const onlyPrecision = differences.every(({ field }) => field === 'sha256' || field === 'precision');
-  const bothFloat = index.precision !== 'int8' && encoder.precision !== 'int8';
-  if (isSameSource && onlyPrecision && index.precision !== encoder.precision && (bothFloat || precisionAsked)) {
+  const replaceable = [index.precision, encoder.precision].every((one) => one === 'float32' || one === 'float16');
+  if (isSameSource && onlyPrecision && index.precision !== encoder.precision && (replaceable || precisionAsked)) {
     return `The index was embedded in ${index.precision}, but queries are embedded in ${encoder.precision}: scores differ slightly.`;
   }
   const wayOut =

@@ -144,7 +144,7 @@ async function differingPassages(
 
 /** Precisions in order of preference: the index's own, but float32 instead of float16 on the CPU, where float16 is slow. */
 function precisionsFor({ precision }: ModelIdentity, device = 'cpu'): readonly Precision[] {
-  if (precision === 'int8') return ['int8'];
+  if (precision === 'int8' || precision === 'bfloat16') return [precision];
   const own = device === 'cpu' ? 'float32' : precision;
   return own === 'float32' ? ['float32', 'float16'] : ['float16', 'float32'];
 }

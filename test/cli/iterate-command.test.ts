@@ -293,7 +293,11 @@ test('mistakes are named before any work', async () => {
   writeFileSync(unjudged, '{"id": "1", "question": "who?"}\n');
   await refused(/No question of .* is judged/, [better, '--corpus', corpus, '--eval', unjudged]);
   const begin = ['--from', start, ...inputs];
-  await refused(/is not a folder\. A checkpoint of the hub is added first/, ['intfloat/e5-base-v2', ...begin], 1);
+  await refused(
+    /There is no checkpoint \S*intfloat\/e5-base-v2\. .* one of the hub is added first/,
+    ['intfloat/e5-base-v2', ...begin],
+    1,
+  );
   await refused(/began with .*start, not with/, [better, '--from', folder, ...inputs]);
   await refused(/is the first of .*: there is nothing to go back to/, ['--back']);
   await refused(/has no index of iteration 7\. It has 0\./, ['--back', '--to', '7']);

@@ -201,8 +201,8 @@ test('the page and its files have a content security policy, and are revalidated
   const app = build(t);
   const types = {
     '/': 'text/html',
-    '/page.css': 'text/css',
-    '/page.js': 'text/javascript',
+    '/page/base.css': 'text/css',
+    '/page/main.js': 'text/javascript',
     '/favicon.svg': 'image/svg+xml',
     '/favicon.ico': 'image/svg+xml',
   };

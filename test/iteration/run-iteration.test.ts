@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { discardIteration } from '../../iteration/claim-iteration.ts';
 import { goBack } from '../../iteration/go-back.ts';
 import { IterationsFolder } from '../../iteration/iterations-folder.ts';
@@ -255,6 +266,144 @@ test('the same inputs again have nothing to do, and after going back they are re
     trawlError('USAGE', /Iteration 1 was made from the same inputs, .*--back --to 1/),
   );
   assert.equal((await loop.run('one', { restart: true })).number, 2);
+});
+
+test('an iteration that --restart made anew from the inputs of a kept one has nothing to do when it is served', async (t) => {
+  const loop = await FakeLoop.make(t);
+  await loop.publish('one');
+  await goBack(loop.folder, undefined, []);
+  assert.equal((await loop.run('one', { restart: true })).number, 2);
+  const again = await loop.run('one');
+  assert.deepEqual([again.state, again.number], ['current', 2]);
+  assert.equal((await loop.run('one', { restart: true })).state, 'current');
+  // Of two that are not served, the newer one is named.
+  await goBack(loop.folder, 0, []);
+  await assert.rejects(loop.run('one'), trawlError('USAGE', /Iteration 2 was made from the same inputs/));
+});
+
+test('a checkpoint and a corpus that were moved are the same, for an unfinished iteration and for the one that is served', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  await loop.run('one', { until: 'model' });
+  renameSync(join(loop.checkpoints, 'one'), join(loop.checkpoints, 'moved'));
+  const elsewhere = join(loop.checkpoints, 'corpus.jsonl');
+  renameSync(loop.corpus, elsewhere);
+  const inputs = (name: string, corpus: string) => ({
+    inputs: { checkpoint: join(loop.checkpoints, name), corpus: [corpus], corpusFormat: undefined, settings: {} },
+  });
+  await loop.run('moved', { ...inputs('moved', elsewhere), until: 'index' });
+  assert.deepEqual(loop.steps, ['model', 'index']);
+  // Known by its new path once it is gone.
+  rmSync(join(loop.checkpoints, 'moved'), { recursive: true });
+  assert.equal((await loop.run('moved', inputs('moved', elsewhere))).state, 'published');
+  assert.equal((await loop.run('moved', inputs('moved', elsewhere))).state, 'current');
+  renameSync(elsewhere, loop.corpus);
+  assert.equal((await loop.run('moved')).state, 'current');
+  // Its name decides the format, so a renamed file is another one.
+  const renamed = join(loop.checkpoints, 'corpus.tsv');
+  renameSync(loop.corpus, renamed);
+  loop.checkpoint('two');
+  await loop.run('two', { ...inputs('two', renamed), until: 'model' });
+  renameSync(renamed, loop.corpus);
+  await assert.rejects(loop.run('two'), trawlError('BUILD_DIFFERS', /corpus: \S+corpus\.tsv, now \S+corpus\.jsonl/));
+});
+
+test('a checkpoint that is gone before its model is made is named with the way out, and nothing is discarded', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  loop.during.model = () => Promise.reject(new Error('killed'));
+  await assert.rejects(loop.run('one'), /killed/);
+  loop.during = {};
+  rmSync(join(loop.checkpoints, 'one'), { recursive: true });
+  await assert.rejects(
+    loop.run('one'),
+    trawlError(
+      'MODEL_NOT_FOUND',
+      /There is no checkpoint \S+one\. .*Iteration 1 of \S+ is unfinished\. Its model was not made yet, so \S+one is needed: restore it, or discard .*--discard --root/,
+    ),
+  );
+  // Also one whose model was made for another iteration.
+  const other = await FakeLoop.make(t);
+  await other.publish('one');
+  rmSync(join(other.checkpoints, 'one'), { recursive: true });
+  await assert.rejects(other.run('one', { settings: { dimension: 8 } }), trawlError('MODEL_NOT_FOUND', /There is no/));
+  assert.equal(readJournal(other.folder.root), undefined);
+  // A mistyped path of --restart does not cost what was done.
+  loop.checkpoint('two');
+  await assert.rejects(
+    loop.run('three', { restart: true }),
+    trawlError('MODEL_NOT_FOUND', /There is no checkpoint \S+three/),
+  );
+  assert.equal(readJournal(loop.folder.root)?.number, 1);
+  assert.equal((await loop.run('two', { restart: true, until: 'model' })).number, 2);
+  await assert.rejects(
+    loop.run('four'),
+    trawlError('MODEL_NOT_FOUND', /Iteration 2 .* Its model was made of \S+two: give that path, which may be gone/),
+  );
+});
+
+test('what a trainer leaves of an imported checkpoint resumes; another file in it does not', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const checkpoint = loop.checkpoint('one');
+  writeFileSync(join(checkpoint, 'model.safetensors'), 'weights');
+  await loop.run('one', { until: 'model' });
+  rmSync(join(checkpoint, 'model.safetensors'));
+  assert.equal((await loop.run('one', { until: 'index' })).state, 'stopped');
+  writeFileSync(join(checkpoint, 'model.safetensors'), 'other weights');
+  await assert.rejects(loop.run('one'), trawlError('BUILD_DIFFERS', /model\.safetensors changed/));
+  rmSync(join(checkpoint, 'model.safetensors'));
+  assert.equal((await loop.run('one')).state, 'published');
+  assert.equal((await loop.run('one')).state, 'current');
+});
+
+test('a lost link is never led to the first index by itself once another was published', async (t) => {
+  const temp = await tempFolder(t);
+  const [start, root] = [join(temp, 'start'), join(temp, 'loop')];
+  makeIndex(start);
+  changeIndex(start, 'c'.repeat(32));
+  const begun = await IterationsFolder.begin(root, start);
+  // Killed before the link was made.
+  rmSync(begun.link);
+  assert.equal((await IterationsFolder.begin(root, start)).current().number, 0);
+  const { history } = begun;
+  const second = { ...history.iterations[0]!, number: 1, index: 'iterations/0001/index', base: 0 };
+  makeIndex(join(root, 'iterations', '0001', 'index'));
+  await writeHistory(root, { ...history, next: 2, iterations: [...history.iterations, second] });
+  rmSync(begun.link);
+  const lost = await IterationsFolder.begin(root, start);
+  assert.throws(
+    () => lost.current(),
+    trawlError('CONFIG_INVALID', /current does not exist\. Choose what is served: .*--back --to NUMBER/),
+  );
+  assert.equal((await goBack(lost, 1, [])).to.number, 1);
+  rmSync(begun.link);
+  mkdirSync(begun.link);
+  assert.throws(() => lost.current(), trawlError('CONFIG_INVALID', /current is no link: .*Move it away/));
+  await assert.rejects(goBack(lost, 1, []), trawlError('CONFIG_INVALID', /is no link/));
+});
+
+test('the first index may be moved: --from names its new place, if it is the same index', async (t) => {
+  const temp = await tempFolder(t);
+  const [start, moved, root] = [join(temp, 'start'), join(temp, 'moved'), join(temp, 'loop')];
+  makeIndex(start);
+  changeIndex(start, 'c'.repeat(32));
+  const folder = await IterationsFolder.begin(root, start);
+  cpSync(start, moved, { recursive: true });
+  await assert.rejects(
+    IterationsFolder.begin(root, moved),
+    trawlError('USAGE', /began with \S+start, not with \S+moved\. Omit --from/),
+  );
+  rmSync(start, { recursive: true });
+  assert.throws(
+    () => folder.iteration(0),
+    trawlError('INDEX_NOT_FOUND', /iteration 0 is not in \S+start any more\. .*--from INDEX/),
+  );
+  const other = join(temp, 'other');
+  makeIndex(other);
+  changeIndex(other, 'd'.repeat(32));
+  await assert.rejects(IterationsFolder.begin(root, other), trawlError('USAGE', /which has another generation/));
+  await IterationsFolder.begin(root, moved);
+  assert.deepEqual([folder.iteration(0).index, readlinkSync(folder.link)], [moved, moved]);
 });
 
 test('an iteration is discarded with its files, unless it is served already', async (t) => {
@@ -591,4 +740,142 @@ test('a key that may not reload is refused before any work', async (t) => {
   await assert.rejects(loop.run('one', { servers: [fake.server] }), refused);
   assert.deepEqual([loop.steps, fake.reloads], [[], 0]);
   assert.throws(() => new ServedIndex('http://a:1,http://b:1'), trawlError('USAGE', /Repeat the option/));
+});
+
+interface SlowServer {
+  readonly server: ServedIndex;
+  readonly url: string;
+  readonly generation: string;
+  readonly reloads: number;
+  /** Resolves when it opens nothing any more. */
+  idle(): Promise<unknown>;
+  die(): void;
+}
+
+interface SlowOptions extends ServerOptions {
+  /** How many reloads must have been asked for before the first begins. Default: 1. */
+  readonly beginsAfter?: number;
+  /** How long a reload takes, in milliseconds. */
+  readonly openMs?: number;
+  /** What becomes of the reply to a reload, by its number from 1: `cut` at once, or a status of a proxy. Default: the reply. */
+  readonly reply?: (number: number) => 'cut' | 504 | 'whole';
+}
+
+/** A server that opens one index after the other, each for a while, whether or not anybody waits for the reply. */
+async function slowServer(t: TestContext, loop: FakeLoop, options: SlowOptions = {}): Promise<SlowServer> {
+  const { beginsAfter = 1, openMs = 300, reply = () => 'whole' } = options;
+  let { generation: served } = loop.folder.current();
+  let [reloads, stage] = [0, 'ready'];
+  let loads: Promise<unknown> = Promise.resolve();
+  let begin: () => void;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const load = async (): Promise<void> => {
+    await begun;
+    stage = 'loading';
+    const { generation: found } = loop.folder.current();
+    await sleep(openMs);
+    [served, stage] = [found, 'ready'];
+  };
+  const http = createServer(async (request, response) => {
+    let text = '';
+    for await (const part of request) text += String(part);
+    const send = (status: number, body: string) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+    if (request.method !== 'POST')
+      return send(200, JSON.stringify({ indexes: [{ name: 'current', generation: served, stage }] }));
+    if (text.includes('\\u0000')) return send(422, '{}');
+    const how = reply(++reloads);
+    loads = loads.then(load);
+    if (reloads === beginsAfter) begin();
+    if (how === 'cut') return response.destroy();
+    if (how === 504) return send(504, '<html>Gateway Timeout</html>');
+    await loads;
+    return send(200, '{}');
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const die = () => {
+    http.closeAllConnections();
+    http.close();
+  };
+  t.after(die);
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+  return {
+    server: new ServedIndex(url, options),
+    url,
+    get generation() {
+      return served;
+    },
+    get reloads() {
+      return reloads;
+    },
+    idle: () => loads,
+    die,
+  };
+}
+
+test('a reload whose reply is cut, or given up by a proxy, is waited for, also if it has not begun yet', async (t) => {
+  for (const how of ['cut', 504] as const) {
+    for (const beginsAfter of [1, 2]) {
+      const loop = await FakeLoop.make(t);
+      const slow = await slowServer(t, loop, { beginsAfter, reply: (number) => (number === 1 ? how : 'whole') });
+      loop.checkpoint('one');
+      assert.equal((await loop.run('one', { servers: [slow.server] })).state, 'published');
+      assert.deepEqual([slow.generation, loop.folder.current().number], [generation(1), 1]);
+    }
+  }
+});
+
+test('a reload that goes on after the run has given it up does not lead the server away from the link', async (t) => {
+  const loop = await FakeLoop.make(t);
+  // Three replies are cut before the first of the reloads has begun.
+  const slow = await slowServer(t, loop, {
+    beginsAfter: 4,
+    openMs: 100,
+    reply: (number) => (number <= 3 ? 'cut' : 'whole'),
+  });
+  const other = await slowServer(t, loop, { openMs: 1 });
+  loop.checkpoint('one');
+  await assert.rejects(loop.run('one', { servers: [other.server, slow.server] }), (error: Error) => {
+    assert.ok(trawlError('RELOAD_FAILED', /was lost during the reload .* answers with generation 0+\.$/)(error));
+    return true;
+  });
+  await slow.idle();
+  assert.deepEqual([slow.reloads, slow.generation, other.generation], [4, generation(0), generation(0)]);
+  assert.equal(loop.folder.current().number, 0);
+  assert.equal((await loop.run('one', { servers: [other.server, slow.server] })).state, 'published');
+  assert.deepEqual([slow.generation, other.generation], [generation(1), generation(1)]);
+});
+
+test('going back waits for the reload of a killed run, and then reloads the server', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const slow = await slowServer(t, loop, { openMs: 500 });
+  await killedBehindLink(loop, 'one');
+  const reloading = fetch(`${slow.url}/admin/indexes/current/reload`, { method: 'POST', body: '{}' });
+  await sleep(100);
+  await goBack(loop.folder, 0, [slow.server]);
+  assert.equal((await reloading).status, 200);
+  await slow.idle();
+  assert.deepEqual([slow.generation, slow.reloads, loop.folder.current().number], [generation(0), 2, 0]);
+});
+
+test('a server that dies during the reload is named, with what the link points to', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const slow = await slowServer(t, loop, {
+    silentMs: 100,
+    reply: () => {
+      slow.die();
+      return 'cut';
+    },
+  });
+  loop.checkpoint('one');
+  await assert.rejects(
+    loop.run('one', { servers: [slow.server] }),
+    trawlError(
+      'RELOAD_FAILED',
+      /was lost during the reload .* has not answered for 0\.1 seconds\. .*current points to iteration 0 again, but what a server answers with is not known: .*Reload or restart it/,
+    ),
+  );
+  assert.equal(loop.folder.current().number, 0);
 });

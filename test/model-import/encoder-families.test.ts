@@ -9,7 +9,6 @@ import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
 import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
-import { PRECISIONS } from '../../src/manifest/model-identity.ts';
 import { fixture, writeJson } from '../embedding/model-fixtures.ts';
 import { encodeSafetensors, float32Bytes } from '../helpers/safetensors.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -70,7 +69,9 @@ const FAMILIES: readonly [string, TinyFamily, ReferenceFamily, TinyOptions?][] =
 for (const [name, family, reference, options] of FAMILIES) {
   test(`${name}: the graphs compute the reference's vectors, with and without padding`, async (t) => {
     const checkpoint = await tinyCheckpoint(t, { family, ...options });
-    const precisions = PRECISIONS.filter((precision) => family !== TINY_T5 || precision !== 'float16');
+    const precisions = (['float32', 'float16', 'int8'] as const).filter(
+      (precision) => family !== TINY_T5 || precision !== 'float16',
+    );
     const { folder } = await imported(checkpoint, { precisions });
     const expected = IDS.map((ids, text) =>
       reference(
@@ -291,6 +292,16 @@ test('a causal language model without a pooling is refused with what it is and w
   await assert.rejects(
     imported(folder),
     trawlError('MODEL_INVALID', /Qwen3ForCausalLM.*causal language model.*Qwen\/Qwen3-Embedding-0\.6B/s),
+  );
+});
+
+test('a reranker that generates its answer is refused with what it is and what would fit', async (t) => {
+  const config = { _name_or_path: 'Qwen/Qwen3-Reranker-0.6B' };
+  const { folder } = await tinyCheckpoint(t, { family: TINY_QWEN3, config });
+  await rm(join(folder, '1_Pooling'), { recursive: true });
+  await assert.rejects(
+    imported(folder),
+    trawlError('MODEL_INVALID', /a reranker that generates yes or no.*--rerank http.*BAAI\/bge-reranker-base/s),
   );
 });
 

@@ -71,11 +71,14 @@ test('float16 and float32 of the same weights replace each other, with a warning
   assert.match(checkSameModel(SOURCE, { ...OTHER_GRAPH, precision: 'float16' })!, /in float32.*in float16/);
 });
 
-test('int8 for float is refused unless the user asked for the precision; the error says how', () => {
+test('int8 or bfloat16 for float32 is refused unless the user asked for the precision; the error says how', () => {
   const int8 = { ...OTHER_GRAPH, precision: 'int8' } as const;
+  const bfloat16 = { ...OTHER_GRAPH, precision: 'bfloat16' } as const;
   for (const [index, encoder] of [
     [SOURCE, int8],
     [int8, SOURCE],
+    [SOURCE, bfloat16],
+    [bfloat16, SOURCE],
   ] as const) {
     assert.throws(
       () => checkSameModel(index, encoder),

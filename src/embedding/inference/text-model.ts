@@ -4,6 +4,7 @@ import { tokenizePair, type WorkInput } from '../tokenizer/text-pair.ts';
 import { TextTokenizer } from '../tokenizer/tokenizer.ts';
 import { type TokenizedText, type TokenizeOptions, tokenizeInput } from '../tokenizer/truncation.ts';
 import { canGroupTexts } from './grouping-trial.ts';
+import { NativeSession } from './native-session.ts';
 import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-session.ts';
 import { firstNonFinite, normalizeL2, pool, valuesPerInput } from './pooling.ts';
 import { type TokenBatch, tokenBatch } from './token-batch.ts';
@@ -12,23 +13,26 @@ import { type TokenBatch, tokenBatch } from './token-batch.ts';
 export class TextModel {
   readonly #model: ModelFolder;
   readonly #tokenizer: TextTokenizer;
-  readonly #session: OnnxSession;
+  readonly #session: OnnxSession | NativeSession;
   #canGroup: boolean | null = null;
 
-  private constructor(model: ModelFolder, tokenizer: TextTokenizer, session: OnnxSession) {
+  private constructor(model: ModelFolder, tokenizer: TextTokenizer, session: OnnxSession | NativeSession) {
     this.#model = model;
     this.#tokenizer = tokenizer;
     this.#session = session;
   }
 
-  /** Loads tokenizer and graph, and checks them with one text. Throws MODEL_INVALID or DEVICE_UNAVAILABLE. */
+  /** Loads tokenizer and graph, and checks them with one text. Throws MODEL_INVALID, DEVICE_UNAVAILABLE or ENGINE_MISSING. */
   static async open(
     model: ModelFolder,
     device: Pick<OnnxSessionOptions, 'cudaDevice' | 'shareWeights'>,
   ): Promise<TextModel> {
     const tokenizer = await TextTokenizer.load(model.tokenizerPath);
     const use = model.kind === 'cross-encoder' ? 'score' : model.identity.pooling;
-    const session = await OnnxSession.open(model.graphPath, { use, outputName: model.graphOutput, ...device });
+    const session =
+      model.identity.precision === 'bfloat16'
+        ? NativeSession.open(model.graphPath)
+        : await OnnxSession.open(model.graphPath, { use, outputName: model.graphOutput, ...device });
     const opened = new TextModel(model, tokenizer, session);
     try {
       await opened.#checkGraph();

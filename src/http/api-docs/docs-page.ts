@@ -24,7 +24,7 @@ export function docsPage(document: Json): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${text(title!)} API</title>
-<link rel="stylesheet" href="/page.css">
+<link rel="stylesheet" href="/page/base.css">
 <link rel="icon" href="/favicon.svg">
 </head>
 <body class="docs">

@@ -1,39 +1,48 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { packageRoot } from '../../package-root.ts';
 
-/** Files of the search page by route. Some browsers request /favicon.ico even if the page links another icon. */
-const PAGE_FILES = [
-  { route: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
-  { route: '/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
-  { route: '/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
-  { route: '/favicon.svg', file: 'favicon.svg', type: 'image/svg+xml' },
-  { route: '/favicon.ico', file: 'favicon.svg', type: 'image/svg+xml' },
-] as const;
+const FOLDER = join(packageRoot, 'src', 'web');
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** Some browsers request /favicon.ico even if the page links another icon. */
+const ICON_ROUTES = ['/favicon.svg', '/favicon.ico'];
 
 /** Allows only the page's own files, and no framing by other sites. */
 export const CONTENT_SECURITY_POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/** Serves src/web, which is read into memory at the start. `root`: also at `/`, unless another interface answers there. */
+/**
+ * Serves the modules and styles of src/web at /page/NAME, from memory. `root`: also the page at `/`, unless another
+ * interface answers there.
+ */
 export function registerPage(app: FastifyInstance, { root }: { readonly root: boolean }): void {
-  for (const page of PAGE_FILES) {
-    if (page.route === '/' && !root) continue;
-    app.get(page.route, { config: { access: 'open' } }, pageHandler(page));
+  const config = { access: 'open' } as const;
+  for (const route of ICON_ROUTES) app.get(route, { config }, fileHandler(join(FOLDER, 'favicon.svg')));
+  for (const name of readdirSync(FOLDER)) {
+    if (/\.(?:js|css)$/.test(name)) app.get(`/page/${name}`, { config }, fileHandler(join(FOLDER, name)));
   }
+  if (root) app.get('/', { config }, searchPage());
 }
 
 /** Answers with the search page, for a route at which browsers ask for it beside other clients. */
-export function searchPage(): PageHandler {
-  return pageHandler(PAGE_FILES[0]);
+export function searchPage(): FileHandler {
+  return fileHandler(join(FOLDER, 'index.html'));
 }
 
-type PageHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+type FileHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
-function pageHandler({ file, type }: (typeof PAGE_FILES)[number]): PageHandler {
-  const content = readFileSync(join(packageRoot, 'src', 'web', file));
+function fileHandler(path: string): FileHandler {
+  const content = readFileSync(path);
+  const type = TYPES[extname(path)]!;
   const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
   return async (request, reply) => {
     reply

@@ -33,6 +33,7 @@ function engine(
       return { queries: 2, ms: 2 * ms, ...(name === 'trawl' ? { postings: { all: 10, read: 4 } } : {}) };
     },
     answer: async () => answers,
+    processBytes: () => null,
     close: async () => undefined,
   };
 }

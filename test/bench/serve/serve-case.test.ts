@@ -27,15 +27,22 @@ test('answers that differ only in ties are the same', () => {
 
 test('a record has the median rate, percentiles over all latencies, and the ratio that its load defines', () => {
   const result = (queries: number, latenciesMs: number[], errors = {}): LoadResult => ({
-    ...{ elapsedMs: 1_000, requests: latenciesMs.length, queries, latenciesMs, overheadsMs: [], errors },
+    ...{ elapsedMs: 1_000, requests: latenciesMs.length, queries, latenciesMs, overheadsMs: [], stagesMs: [], errors },
   });
   const trawl = {
     engine: 'trawl',
     isBaseline: false,
     wrong: 0,
+    residentBytes: null,
     results: [result(100, [1, 2]), result(300, [3]), result(200, [2])],
   };
-  const baseline = { engine: 'search-r1', isBaseline: true, wrong: 2, results: [result(50, [8, 8], { 500: 3 })] };
+  const baseline = {
+    engine: 'search-r1',
+    isBaseline: true,
+    wrong: 2,
+    residentBytes: null,
+    results: [result(50, [8, 8], { 500: 3 })],
+  };
   const [trawlRecord, baselineRecord] = serveRecords('verl', LOADS.verl, [trawl, baseline]);
   assert.equal(trawlRecord?.queriesPerS, 200);
   assert.equal(trawlRecord?.p50Ms, 2);

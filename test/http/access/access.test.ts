@@ -82,8 +82,8 @@ test('health routes, page and description need no key; facts and metrics do', as
     '/health',
     '/healthz',
     '/',
-    '/page.js',
-    '/page.css',
+    '/page/main.js',
+    '/page/base.css',
     '/docs',
     '/docs/openapi.json',
   ]) {

@@ -1,64 +1,18 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { AccessKeys } from '../../src/http/access/access-keys.ts';
-import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { serve } from './build.ts';
+import { AccessKeys } from '../../../src/http/access/access-keys.ts';
+import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { FakeRetriever } from '../../helpers/fake-retriever.ts';
+import { serve } from '../build.ts';
+import { assertFits, open, PHONE, shoot, startBrowser, textOf, unnamedControls, withoutBrowser } from './browser.ts';
 
-const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
-const skip = existsSync(executablePath)
-  ? false
-  : `no Chromium at ${executablePath} (apt-get install chromium, or set CHROMIUM_PATH)`;
-const SCREENSHOTS = join(packageRoot, '.cache', 'screenshots');
-const ARGUMENTS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-
-let browser: Browser | undefined;
-before(async () => {
-  if (skip !== false) return;
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  browser = await chromium.launch({ executablePath, args: ARGUMENTS });
-});
-after(() => browser?.close());
-
-/** A page on which any script error, blocked resource or failed request fails the test. */
-async function open(t: TestContext, url: string, options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser!.newContext({ viewport: { width: 1100, height: 900 }, ...options });
-  const page = await context.newPage();
-  const faults: string[] = [];
-  page.on('pageerror', (error) => faults.push(error.message));
-  page.on('console', (message) => {
-    if (message.type() === 'error' && !/status of (401|422)/.test(message.text())) faults.push(message.text());
-  });
-  t.after(async () => {
-    await context.close();
-    assert.deepEqual(faults, []);
-  });
-  await page.goto(url);
-  return page;
-}
-
-function shoot(page: Page, name: string): Promise<Buffer> {
-  return page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
-}
-
-async function textOf(page: Page, selector: string): Promise<string> {
-  return (await page.locator(selector).textContent()) ?? '';
-}
+const skip = withoutBrowser;
+startBrowser();
 
 /** Real text, for useful screenshots. */
 function sampleDocuments(): readonly string[] | undefined {
@@ -87,8 +41,8 @@ test('a typed question shows ranked passages, timings and the curl line', { skip
   await page.waitForSelector('#results li');
   assert.equal(await page.locator('#results li').count(), 5);
   assert.match(await textOf(page, '#results li:first-child .score'), /^0\.9000$/);
-  assert.match(await textOf(page, '#summary'), /^5 passages in [\d.]+ ms/);
-  assert.match(await textOf(page, '#stages'), /embed\s*1\.25 ms[\s\S]*search\s*0\.50 ms[\s\S]*fetch\s*0\.25 ms/);
+  assert.match(await textOf(page, '.summary'), /^5 passages in [\d.]+ ms/);
+  assert.match(await textOf(page, '.stages'), /embed\s*1\.25 ms[\s\S]*search\s*0\.50 ms[\s\S]*fetch\s*0\.25 ms/);
   assert.match(page.url(), /\?q=Who\+designed/);
   assert.deepEqual(retriever.calls[0]?.queries, ['Who designed the Brooklyn Bridge?']);
   await shoot(page, 'results-light');
@@ -107,13 +61,11 @@ test('a deep link fills the form, and question and sub-query are sent separately
   ]);
   assert.equal(retriever.calls[0]?.k, 3);
   await shoot(dark, 'results-dark');
-  const narrow = { viewport: { width: 390, height: 844 } };
-  const phone = await open(t, `${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect`, narrow);
+  const phone = await open(t, `${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect`, PHONE);
   await phone.waitForSelector('#results li');
-  const overflow = await phone.evaluate('document.documentElement.scrollWidth > innerWidth');
-  assert.equal(overflow, false, 'nothing is wider than the screen');
+  await assertFits(phone);
   await shoot(phone, 'results-narrow');
-  const phoneEmpty = await open(t, url, narrow);
+  const phoneEmpty = await open(t, url, PHONE);
   await phoneEmpty.waitForSelector('#facts dd');
   await shoot(phoneEmpty, 'empty-narrow');
 });
@@ -129,7 +81,7 @@ test('the page asks for an API key and keeps it until the tab is closed', { skip
   await shoot(page, 'key-wanted');
   for (const wrong of ['a wrong key 💧', 'read-key-of-another-server']) {
     await page.fill('#key', wrong);
-    await Promise.all([page.waitForResponse('**/retrieve'), page.keyboard.press('Enter')]);
+    await Promise.all([page.waitForResponse('**/v1/search'), page.keyboard.press('Enter')]);
     await page.waitForSelector('#error:not([hidden])');
     assert.match(await textOf(page, '#error'), /UNAUTHORIZED/);
   }
@@ -137,7 +89,7 @@ test('the page asks for an API key and keeps it until the tab is closed', { skip
   await page.keyboard.press('Enter');
   await page.waitForSelector('#results li');
   assert.ok(!page.url().includes(key));
-  const line = await textOf(page, '#curl');
+  const line = await textOf(page, '#code');
   assert.ok(line.includes("-H 'authorization: Bearer KEY'") && !line.includes(key));
   await page.reload();
   await page.waitForSelector('#results li');
@@ -171,7 +123,7 @@ test('the page of an index searches that index', { skip }, async (t) => {
   await page.keyboard.press('Enter');
   await page.waitForSelector('#results li');
   assert.equal(page.url(), `${url}/indexes/news/?q=bridge`);
-  assert.match(await textOf(page, '#curl'), /\/indexes\/news\/retrieve'/);
+  assert.match(await textOf(page, '#code'), /\/indexes\/news\/v1\/search'/);
   assert.equal(wiki!.calls.length, asked);
   assert.deepEqual(news!.calls.at(-1)!.queries, ['bridge']);
 });
@@ -193,13 +145,13 @@ test('the curl line works in a shell for any question', { skip }, async (t) => {
   const question = `it's "a" $HOME \`id\` \\ !! 💧 'x' ; ls`;
   const page = await open(t, `${url}/?q=${encodeURIComponent(question)}`);
   await page.waitForSelector('#results li');
-  const line = await textOf(page, '#curl');
+  const line = await textOf(page, '#code');
   const hasCurl = existsSync('/usr/bin/curl');
   // Works without curl: the shell prints the words of the line.
   const command = hasCurl ? line : line.replace(/^curl /, 'printf "%s\\n" ');
   const { stdout } = await promisify(execFile)('bash', ['-c', `set -u; ${command}`]);
   if (hasCurl) assert.deepEqual(retriever.calls[1]?.queries, [question]);
-  assert.ok(stdout.includes(hasCurl ? '"result"' : JSON.stringify(question)));
+  assert.ok(stdout.includes(hasCurl ? '"results"' : JSON.stringify(question)));
 });
 
 test('markup in passages and questions stays text', { skip }, async (t) => {
@@ -240,8 +192,5 @@ test('the page works with the keyboard only, and every field has a label', { ski
     await page.keyboard.press('Tab');
   }
   assert.deepEqual(order.slice(0, 4), ['question', 'sub', 'topk', 'search']);
-  const unlabelled = await page.evaluate(
-    '[...document.querySelectorAll("input")].filter((i) => i.labels.length === 0).length',
-  );
-  assert.equal(unlabelled, 0);
+  assert.deepEqual(await unnamedControls(page), []);
 });

@@ -1,0 +1,53 @@
+import { existsSync } from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import type { AllResult } from './all-result.ts';
+
+/** @throws TrawlError USAGE if the file cannot be read or is no result of `trawl bench all`. */
+export async function readAllResult(path: string): Promise<AllResult> {
+  let value: Partial<AllResult>;
+  try {
+    value = JSON.parse(await readFile(path, 'utf8')) as Partial<AllResult>;
+  } catch (cause) {
+    throw new TrawlError('USAGE', `${path}: cannot be read as JSON. Give the JSON file that trawl bench all wrote.`, {
+      cause,
+    });
+  }
+  if (value.format === 'trawl-bench-all' && value.version === 1 && typeof value.stages === 'object') {
+    return value as AllResult;
+  }
+  throw new TrawlError(
+    'USAGE',
+    `${path}: format is ${JSON.stringify(value.format)}, version ${JSON.stringify(value.version)}; expected "trawl-bench-all" and 1. Give the JSON file that trawl bench all wrote.`,
+  );
+}
+
+/** The result at `path`, or undefined if there is no file. */
+export async function existingResult(path: string): Promise<AllResult | undefined> {
+  return existsSync(path) ? readAllResult(path) : undefined;
+}
+
+/** Writes the result in one step, so that a killed run leaves the file of the stage before. */
+export async function writeAllResult(path: string, result: AllResult): Promise<void> {
+  const part = `${path}.part`;
+  await writeFile(part, `${JSON.stringify(withoutFolders(result), null, 2)}\n`);
+  await rename(part, path);
+}
+
+/** The same with folders of this machine shortened: the file may be published. */
+export function withoutFolders<Value>(value: Value): Value {
+  if (typeof value === 'string') return shortened(value) as Value;
+  if (Array.isArray(value)) return value.map(withoutFolders) as Value;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutFolders(inner)])) as Value;
+}
+
+function shortened(text: string): string {
+  return text
+    .replaceAll(`${packageRoot}/`, '')
+    .replaceAll(`${dirname(packageRoot)}/`, '../')
+    .replaceAll(`${homedir()}/`, '~/');
+}

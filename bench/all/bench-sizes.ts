@@ -1,0 +1,75 @@
+import type { ServeLoad } from '../serve/serve-loads.ts';
+
+/** What `trawl bench all` measures. The sizes differ in rows and repetitions only. */
+export interface BenchSize {
+  /** Whether the texts are those of the sample corpus, which every checkout has, even if there are larger ones. */
+  readonly sampleTexts: boolean;
+  readonly flat: {
+    readonly rows: number;
+    readonly dtype: 'float32' | 'float16';
+    readonly queryCounts: readonly number[];
+    readonly runs: number;
+  };
+  /** Passages that are embedded. `int8`: whether that precision is measured too, if the model has it. */
+  readonly embed: { readonly sample: number; readonly runs: number; readonly int8: boolean };
+  readonly index: { readonly rows: number };
+  /** `wide`: over pool_wiki_dev instead of the corpus of the questions. */
+  readonly serve: {
+    readonly wide: boolean;
+    readonly loads: readonly ServeLoad[];
+    readonly runs: number;
+    readonly seconds: number;
+  };
+  readonly approximate: {
+    readonly rows: number;
+    readonly queries: number;
+    readonly efforts: readonly number[];
+    readonly runs: number;
+  };
+  readonly questions: { readonly questions: number; readonly runs: number };
+}
+
+export const BENCH_SIZES = ['small', 'medium', 'large'] as const;
+export type BenchSizeName = (typeof BENCH_SIZES)[number];
+
+const STEADY = ['clients-1', 'clients-8', 'clients-32', 'clients-128'] as const;
+
+export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
+  small: {
+    sampleTexts: true,
+    flat: { rows: 50_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 3 },
+    embed: { sample: 100, runs: 2, int8: false },
+    index: { rows: 20_000 },
+    serve: { wide: false, loads: ['lone', 'batch', 'verl', ...STEADY], runs: 1, seconds: 3 },
+    approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
+    questions: { questions: 150, runs: 2 },
+  },
+  medium: {
+    sampleTexts: false,
+    flat: { rows: 1_000_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 5 },
+    embed: { sample: 400, runs: 4, int8: true },
+    index: { rows: 300_000 },
+    serve: {
+      wide: true,
+      loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY],
+      runs: 3,
+      seconds: 10,
+    },
+    approximate: { rows: 200_000, queries: 200, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
+    questions: { questions: 500, runs: 3 },
+  },
+  large: {
+    sampleTexts: false,
+    flat: { rows: 4_000_000, dtype: 'float16', queryCounts: [1, 16, 64, 256, 512], runs: 5 },
+    embed: { sample: 2_000, runs: 5, int8: true },
+    index: { rows: 1_000_000 },
+    serve: {
+      wide: true,
+      loads: ['lone', 'batch', 'verl', 'verl-keep-alive', 'skyrl', 'rollouts', 'lone-beside-batch', ...STEADY],
+      runs: 5,
+      seconds: 20,
+    },
+    approximate: { rows: 1_000_000, queries: 500, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
+    questions: { questions: 10_000, runs: 3 },
+  },
+};

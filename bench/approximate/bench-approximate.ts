@@ -1,0 +1,169 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { throwIfCancelled } from '../../src/abort.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { availableMemory } from '../../src/system/memory.ts';
+import { baselinePython } from '../baselines.ts';
+import { type Environment, environment, loadNow } from '../environment.ts';
+import { basisFor } from '../flat/bench-flat.ts';
+import { heldOutQueries } from '../flat/queries.ts';
+import { openTrawlEngine } from '../flat/trawl-engine.ts';
+import { formatGigabytes } from '../report-format.ts';
+import { EngineUnavailable } from '../script-process.ts';
+import { median, percentile, sortedSamples } from '../statistics.ts';
+import { encodeNpy } from '../vectors/npy.ts';
+import { syntheticFile } from '../vectors/vector-cache.ts';
+import {
+  type ApproximateBaseline,
+  type ApproximateEngine,
+  exactEngine,
+  openApproximate,
+} from './approximate-engine.ts';
+import { type ApproximateRecord, recallOf } from './approximate-record.ts';
+
+export interface BenchApproximateOptions {
+  readonly rows: number;
+  readonly dimension: number;
+  readonly queries: number;
+  readonly k: number;
+  /** Settings of the graphs. */
+  readonly efforts: readonly number[];
+  readonly against: readonly ApproximateBaseline[];
+  /** Turns of each engine and setting. */
+  readonly runs: number;
+  readonly threads: number;
+  readonly seed: number;
+  readonly cache: string;
+  readonly scratch: string;
+  readonly python: string | undefined;
+  readonly signal: AbortSignal;
+  note(text: string): void;
+}
+
+export interface BenchApproximateResult {
+  readonly environment: Environment;
+  readonly vectors: string;
+  readonly records: readonly ApproximateRecord[];
+  readonly skipped: readonly { readonly engine: string; readonly reason: string }[];
+}
+
+/** Pause before each turn: threads of OpenMP spin after their work. */
+const PAUSE_MS = 150;
+/** A graph of float32 vectors takes this many times their bytes while it is made. */
+const GRAPH_MEMORY = 2.5;
+
+interface Samples {
+  readonly ms: number[];
+  readonly rates: number[];
+  recall: number;
+}
+
+/** Measures exact engines and graphs over the same rows and queries, in turns. */
+export async function benchApproximate(options: BenchApproximateOptions): Promise<BenchApproximateResult> {
+  const { rows, dimension, queries: count, k, threads, seed, runs, signal, note } = options;
+  const loadBefore = loadNow();
+  const loaded = loadKernel();
+  const kernel = loaded.ok ? loaded.kernel : undefined;
+  if (k > rows) throw new TrawlError('USAGE', `k is ${k}, but there are ${rows} rows. Use more rows.`);
+  const context = { folder: join(options.cache, 'bench'), kernel, signal, note };
+  const basis = basisFor({ like: undefined, dimension });
+  const file = await syntheticFile({ rows, dimension, dtype: 'float32', seed, basis }, context);
+  const queries = heldOutQueries(basis, count, seed);
+  const queriesFile = join(options.scratch, 'approximate-queries.npy');
+  await writeFile(queriesFile, encodeNpy(queries));
+  const skipped: { engine: string; reason: string }[] = [];
+  const skip = (engine: string, reason: string): void => {
+    skipped.push({ engine, reason });
+    note(`Skipped ${engine}: ${reason}`);
+  };
+  const engines: ApproximateEngine[] = [];
+  try {
+    engines.push(exactEngine(await openTrawlEngine(file, queries, threads, true, context)));
+    engines.push(...(await openBaselines(options, { vectors: file.segment.path, queriesFile }, skip)));
+    const settings = engines.flatMap((engine) => engine.efforts.map((effort) => ({ engine, effort })));
+    const samples = new Map(settings.map((setting) => [setting, { ms: [], rates: [], recall: 1 } as Samples]));
+    const lost = new Set<ApproximateEngine>();
+    let exact: readonly number[] = [];
+    // Run -1 warms up and has the answers, which are the same in every run.
+    for (let run = -1; run < runs; run++) {
+      for (const setting of settings) {
+        const { engine, effort } = setting;
+        if (lost.has(engine)) continue;
+        throwIfCancelled(signal);
+        await sleep(PAUSE_MS);
+        try {
+          const answer = await engine.lone(count, k, effort);
+          const batchMs = await engine.batch(count, k, effort);
+          const sample = samples.get(setting)!;
+          if (run < 0) {
+            if (engine.name === 'trawl') exact = answer.rows;
+            sample.recall = recallOf(exact, answer.rows, count, k);
+          } else {
+            sample.ms.push(...answer.ms);
+            sample.rates.push(count / (batchMs / 1000));
+          }
+        } catch (error) {
+          if (!(error instanceof EngineUnavailable)) throw error;
+          skip(engine.name, error.message);
+          lost.add(engine);
+        }
+      }
+    }
+    const records: ApproximateRecord[] = [];
+    for (const engine of engines) {
+      if (lost.has(engine)) continue;
+      const residentBytes = await engine.residentBytes();
+      for (const [setting, { ms, rates, recall }] of samples) {
+        if (setting.engine !== engine) continue;
+        const sorted = sortedSamples(ms);
+        records.push({
+          case: 'approximate',
+          engine: engine.name,
+          version: engine.version,
+          effort: setting.effort,
+          ...{ rows, dimension, k, queries: count, threads, recall },
+          p50Ms: median(sorted),
+          p99Ms: percentile(sorted, 99),
+          queriesPerS: median(sortedSamples(rates)),
+          buildSeconds: engine.buildSeconds,
+          residentBytes,
+        });
+      }
+    }
+    const facts = { kernel, engines, loadBefore, bandwidthGbPerS: null };
+    return { environment: environment(facts), vectors: `synthetic, like ${basis.name}`, records, skipped };
+  } finally {
+    await Promise.all(engines.map((engine) => engine.close()));
+  }
+}
+
+async function openBaselines(
+  { against, python, cache, threads, efforts, rows, dimension, signal, note }: BenchApproximateOptions,
+  { vectors, queriesFile }: { readonly vectors: string; readonly queriesFile: string },
+  skip: (engine: string, reason: string) => void,
+): Promise<ApproximateEngine[]> {
+  const interpreter = python ?? baselinePython(cache, 'flat');
+  const opened: ApproximateEngine[] = [];
+  for (const name of against) {
+    throwIfCancelled(signal);
+    const needed = rows * dimension * 4 * (name === 'faiss' ? 1 : GRAPH_MEMORY);
+    const free = availableMemory();
+    if (interpreter === undefined) skip(name, 'no Python environment: run trawl bench baselines');
+    else if (needed > free) {
+      skip(name, `it needs about ${formatGigabytes(needed)} of memory, but only ${formatGigabytes(free)} are free`);
+    } else {
+      try {
+        if (name !== 'faiss') note(`${name}: making its graph`);
+        opened.push(
+          await openApproximate(name, { python: interpreter, threads, vectors, queries: queriesFile, efforts }),
+        );
+      } catch (error) {
+        if (!(error instanceof EngineUnavailable)) throw error;
+        skip(name, error.message);
+      }
+    }
+  }
+  return opened;
+}

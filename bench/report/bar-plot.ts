@@ -1,0 +1,88 @@
+import { scaleLinear } from 'd3-scale';
+import { element, joined, type Markup, textElement } from './markup.ts';
+import { responsivePlot } from './plot-frame.ts';
+
+export interface Bar {
+  readonly label: string;
+  /** Written at the end of the bar. */
+  readonly value: string;
+  /** Lengths of the parts, from left to right. */
+  readonly parts: readonly number[];
+}
+
+export interface BarGroup {
+  /** Empty: without a heading. */
+  readonly heading: string;
+  readonly bars: readonly Bar[];
+}
+
+const ROW = 26;
+const BAR = 17;
+const HEADING = 30;
+const CHARACTER_WIDTH = 7.2;
+
+/** Horizontal bars, each of one or several parts. */
+export function barPlot(
+  title: string,
+  groups: readonly BarGroup[],
+  { format, partNames = [] }: { format(value: number): string; partNames?: readonly string[] },
+): Markup {
+  const bars = groups.flatMap((group) => group.bars);
+  if (bars.length === 0) return '' as Markup;
+  const total = (bar: Bar): number => bar.parts.reduce((sum, part) => sum + part, 0);
+  const largest = Math.max(...bars.map(total));
+  const longest = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length)) * CHARACTER_WIDTH;
+  const plot = responsivePlot(title, (width) => {
+    const narrow = width < 500;
+    // On a phone the label stands above its bar.
+    const row = narrow ? ROW + 16 : ROW;
+    const left = narrow ? 2 : Math.min(260, longest(bars.map(({ label }) => label)) + 16);
+    const scale = scaleLinear([0, largest], [left, width - longest(bars.map(({ value }) => value)) - 14]);
+    const drawn: Markup[] = [];
+    let y = 4;
+    for (const { heading, bars: own } of groups) {
+      if (heading !== '') {
+        drawn.push(textElement('text', heading, { class: 'heading', x: 2, y: y + 18 }));
+        y += HEADING;
+      }
+      for (const bar of own) {
+        const top = narrow ? y + 16 : y;
+        drawn.push(
+          narrow
+            ? textElement('text', bar.label, { class: 'tick', x: left, y: y + 11 })
+            : textElement('text', bar.label, { class: 'tick', x: left - 8, y: y + 13, 'text-anchor': 'end' }),
+        );
+        let from = 0;
+        bar.parts.forEach((part, i) => {
+          if (part > 0) {
+            const hint = partNames[i] === undefined ? bar.value : `${partNames[i]}: ${format(part)}`;
+            const box = { x: scale(from), y: top, width: Math.max(0.5, scale(from + part) - scale(from)), height: BAR };
+            drawn.push(element('g', { class: `part${i}` }, element('rect', box), textElement('title', hint)));
+          }
+          from += part;
+        });
+        drawn.push(textElement('text', bar.value, { class: 'value', x: scale(from) + 6, y: top + 13 }));
+        y += row;
+      }
+    }
+    return { content: joined(drawn), height: y + 6 };
+  });
+  return joined([plot, partLegend(partNames)]);
+}
+
+function partLegend(names: readonly string[]): Markup {
+  if (names.length === 0) return '' as Markup;
+  const items = names.map((name, i) =>
+    element(
+      'li',
+      {},
+      element(
+        'svg',
+        { viewBox: '0 0 16 16', class: `part${i}`, 'aria-hidden': 'true' },
+        element('rect', { x: 2, y: 2, width: 12, height: 12 }),
+      ),
+      { text: name },
+    ),
+  );
+  return element('ul', { class: 'legend' }, ...items);
+}

@@ -1,0 +1,182 @@
+import type { StageResults } from '../all/all-result.ts';
+import { barPlot } from './bar-plot.ts';
+import * as figure from './figures.ts';
+import { linePlot } from './line-plot.ts';
+import type { Markup } from './markup.ts';
+import { folded, section, table } from './report-parts.ts';
+import { plain, rooflinePlot, rooflinePoints } from './roofline-plot.ts';
+
+/** Exact search over vectors: time by queries at once, memory, and the roofline. */
+export function flatSections({ records }: StageResults['flat'], peaks: StageResults['machine']['peaks']): Markup[] {
+  const [any] = records;
+  if (any === undefined) return [];
+  const engines = [...new Set(records.map(({ engine }) => engine))];
+  const counts = [...new Set(records.map(({ queries }) => queries))];
+  const of = (engine: string) => records.filter((record) => record.engine === engine);
+  const shape = `${figure.count(any.rows)} vectors × ${any.dimension}, k = ${any.k}, ${any.threads} threads`;
+  const times = section(
+    'Exact search over vectors',
+    `${shape}. Lower is better; every engine returns the same lists. Median of ${any.runs} searches after a warm-up, the engines in turns.`,
+    linePlot(
+      'Time of an exact search by the number of queries at once',
+      engines.map((name) => ({
+        name,
+        line: true,
+        points: of(name).map(({ queries, medianMs }) => ({
+          x: queries,
+          y: medianMs,
+          title: `${name}, ${queries} queries: ${figure.ms(medianMs)}`,
+          ...(name === 'trawl' ? { label: figure.ms(medianMs) } : {}),
+        })),
+      })),
+      {
+        x: { label: 'queries at once', log: true, ticks: counts, format: figure.count },
+        y: { label: 'ms a search', log: true, format: plain },
+      },
+    ),
+    folded(
+      'Figures',
+      table(
+        ['queries', 'engine', 'median', 'p95', 'M dot products/s', 'takes, Trawl = 1', 'memory', 'same lists'],
+        records.map((record) => [
+          String(record.queries),
+          record.engine,
+          figure.ms(record.medianMs),
+          figure.ms(record.p95Ms),
+          figure.rate(record.dotsPerS / 1e6),
+          record.engine === 'trawl' ? '' : figure.times(record.ratioToTrawl),
+          figure.bytes(record.residentBytes),
+          record.agreement === null ? '' : `${(100 * record.agreement).toFixed(1)} %`,
+        ]),
+      ),
+    ),
+  );
+  const most = counts.at(-1)!;
+  const memory = section(
+    'Memory of an exact search',
+    `${shape}, ${most} queries at once. Trawl: the file that every search reads in full; its exact rows stay on the disk. The others hold all rows as float32.`,
+    barPlot(
+      'Memory of an exact search by engine',
+      [
+        {
+          heading: '',
+          bars: records
+            .filter(({ queries }) => queries === most)
+            .map(({ engine, residentBytes }) => ({
+              label: engine,
+              value: figure.bytes(residentBytes),
+              parts: [residentBytes],
+            })),
+        },
+      ],
+      { format: figure.bytes },
+    ),
+  );
+  if (peaks === null) return [times, memory];
+  const roofline = section(
+    'Roofline',
+    'Products a second by products per byte that a search reads in order, with more queries at once to the right; the numbers are those of Trawl. A search cannot be above the roofs, which were measured on this machine: to the left the memory limits it, to the right the multipliers. Trawl multiplies int8, the others float32; a search that computes fewer products can be faster although its point is lower.',
+    rooflinePlot('Searches under the roofs of this machine', rooflinePoints(records), peaks),
+  );
+  return [times, memory, roofline];
+}
+
+/** Recall by latency of exact engines and graphs. */
+export function approximateSection({ records }: StageResults['approximate']): Markup {
+  const [any] = records;
+  if (any === undefined) return '' as Markup;
+  const engines = [...new Set(records.map(({ engine }) => engine))];
+  return section(
+    'Recall by latency: exact search and graphs',
+    `${figure.count(any.rows)} vectors × ${any.dimension}, one query at a time. Up and to the left is better. Recall is the share of the true ${any.k} nearest rows that an engine returns; the points of a graph are its settings of efSearch. The queries are synthetic and have no matching passage among the rows, which is harder for a graph than a question with an answer. Engines with several threads use them for one query; a graph uses one.`,
+    linePlot(
+      'Recall by median latency',
+      engines.map((name) => ({
+        name,
+        line: true,
+        points: records
+          .filter(({ engine }) => engine === name)
+          .map(({ effort, p50Ms, recall }) => ({
+            x: p50Ms,
+            y: recall,
+            title: `${name}${effort === null ? '' : `, efSearch ${effort}`}: recall ${figure.share(recall)}, ${figure.ms(p50Ms)}`,
+            ...(effort === null ? { label: `${name}, exact` } : { label: String(effort) }),
+          })),
+      })),
+      {
+        x: { label: 'median ms a query', log: true, format: plain },
+        y: { label: `recall of the true ${any.k}`, log: false, format: (value) => value.toFixed(2), to: 1 },
+      },
+    ),
+    barPlot(
+      'Memory by engine',
+      [
+        {
+          heading: 'Memory',
+          bars: engines.map((name) => {
+            const { residentBytes } = records.find(({ engine }) => engine === name)!;
+            return { label: name, value: figure.bytes(residentBytes), parts: [residentBytes] };
+          }),
+        },
+      ],
+      { format: figure.bytes },
+    ),
+    folded(
+      'Figures',
+      table(
+        ['engine', 'efSearch', 'recall', 'p50', 'p99', `queries/s, ${any.queries} at once`, 'made in', 'memory'],
+        records.map((record) => [
+          record.engine,
+          record.effort === null ? 'exact' : String(record.effort),
+          figure.share(record.recall),
+          figure.ms(record.p50Ms),
+          figure.ms(record.p99Ms),
+          figure.rate(record.queriesPerS),
+          record.buildSeconds === null ? '' : `${record.buildSeconds.toFixed(0)} s`,
+          figure.bytes(record.residentBytes),
+        ]),
+      ),
+    ),
+  );
+}
+
+/** From question to passages: recall of the relevant passages by latency, and memory. */
+export function questionsSection({ records, passages }: StageResults['questions']): Markup {
+  const [any] = records;
+  if (any === undefined) return '' as Markup;
+  const nameOf = ({ engine, mode, over }: (typeof records)[number]): string =>
+    `${engine}, ${mode}${over === 'library' ? ' (library)' : ''}`;
+  return section(
+    'End to end: from the question to its passages',
+    `${figure.count(any.questions)} questions over ${figure.count(passages)} passages, one at a time. Up and to the left is better. A server's time is that of a request over HTTP with embedding and passages; a library's is its search alone, without HTTP and passages. Memory is the peak of the whole process.`,
+    linePlot(
+      'Recall of relevant passages by median latency',
+      records.map((record) => ({
+        name: nameOf(record),
+        line: false,
+        points: [
+          {
+            x: record.p50Ms,
+            y: record.recallAt10,
+            title: `${nameOf(record)}: recall@10 ${figure.share(record.recallAt10)}, ${figure.ms(record.p50Ms)}`,
+            label: nameOf(record),
+          },
+        ],
+      })),
+      {
+        x: { label: 'median ms a question', log: true, format: plain },
+        y: { label: 'recall@10', log: false, format: (value) => value.toFixed(2) },
+      },
+    ),
+    table(
+      ['engine', 'recall@10', 'p50', 'p99', 'memory'],
+      records.map((record) => [
+        nameOf(record),
+        figure.share(record.recallAt10),
+        figure.ms(record.p50Ms),
+        figure.ms(record.p99Ms),
+        record.residentBytes === null ? '' : figure.bytes(record.residentBytes),
+      ]),
+    ),
+  );
+}

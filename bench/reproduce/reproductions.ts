@@ -1,0 +1,54 @@
+import { readAllResult } from '../all/all-file.ts';
+import type { AllResult } from '../all/all-result.ts';
+import { runTrawl } from '../serve/serve-index.ts';
+import type { EvalResult } from '../tables/eval-result.ts';
+import { allExpectations, type Expectation, evalExpectations } from './expectations.ts';
+import { evaluateSample } from './sample-quality.ts';
+
+/** Where a run writes, and how it is stopped. */
+export interface ReproductionRun {
+  /** The JSON file to write. */
+  readonly file: string;
+  readonly scratch: string;
+  readonly signal: AbortSignal;
+}
+
+/** A recorded result whose tables can be measured again. */
+export interface Reproduction {
+  readonly name: string;
+  /** The recorded result, relative to the repository. */
+  readonly file: string;
+  readonly about: string;
+  /** On two cores. */
+  readonly time: string;
+  /** Measures again, and writes the same kind of file. */
+  run(run: ReproductionRun): Promise<void>;
+  expectations(result: unknown): Expectation[];
+}
+
+const benchAll = (size: string): Pick<Reproduction, 'run' | 'expectations'> => ({
+  async run({ file, signal }) {
+    const report = file.replace(/\.json$/, '.html');
+    await runTrawl(['bench', 'all', '--size', size, '--report', report, '--out', file, '--restart'], signal);
+    await readAllResult(file);
+  },
+  expectations: (result) => allExpectations(result as AllResult),
+});
+
+export const REPRODUCTIONS: readonly Reproduction[] = [
+  {
+    name: 'sample-quality',
+    file: 'bench/results/sample-quality.json',
+    about: 'recall of the bundled encoder over the sample corpus, by what is embedded',
+    time: 'half a minute',
+    run: async ({ file, scratch, signal }) => evaluateSample(file, scratch, signal),
+    expectations: (result) => evalExpectations(result as EvalResult),
+  },
+  {
+    name: 'bench-small',
+    file: 'bench/results/bench-small.json',
+    about: 'exact search, graphs, servers and questions at the size small',
+    time: '5 to 10 minutes',
+    ...benchAll('small'),
+  },
+];

@@ -1,0 +1,96 @@
+import { type AllResult, resultOf } from '../all/all-result.ts';
+import * as figure from '../report/figures.ts';
+import type { EvalResult } from './eval-result.ts';
+
+/** Makes the lines of a table from the JSON file that its marker names. */
+type TableMaker<Result> = (result: Result) => readonly (readonly string[])[];
+
+const rule = (columns: number, texts = 1): string[] =>
+  Array.from({ length: columns }, (_, i) => (i < texts ? '---' : '---:'));
+
+const exactSearch: TableMaker<AllResult> = (all) => {
+  const records = resultOf(all, 'flat')?.records ?? [];
+  const others = [...new Set(records.map(({ engine }) => engine))].filter((engine) => engine !== 'trawl');
+  const counts = [...new Set(records.map(({ queries }) => queries))];
+  const header = ['queries at once', 'Trawl', ...others.map((engine) => `${engine} takes`)];
+  return [
+    header,
+    rule(header.length, 0),
+    ...counts.map((queries) => {
+      const of = (engine: string) => records.find((record) => record.engine === engine && record.queries === queries);
+      return [
+        String(queries),
+        figure.ms(of('trawl')!.medianMs),
+        ...others.map((engine) => {
+          const record = of(engine);
+          return record === undefined ? '' : figure.times(record.ratioToTrawl);
+        }),
+      ];
+    }),
+  ];
+};
+
+const recallByLatency: TableMaker<AllResult> = (all) => [
+  ['engine', 'efSearch', 'recall', 'p50', 'p99', 'queries/s, all at once', 'made in', 'memory'],
+  rule(8),
+  ...(resultOf(all, 'approximate')?.records ?? []).map((record) => [
+    record.engine,
+    record.effort === null ? 'exact' : String(record.effort),
+    figure.share(record.recall),
+    figure.ms(record.p50Ms),
+    figure.ms(record.p99Ms),
+    figure.rate(record.queriesPerS),
+    record.buildSeconds === null ? '' : `${record.buildSeconds.toFixed(0)} s`,
+    figure.bytes(record.residentBytes),
+  ]),
+];
+
+const endToEnd: TableMaker<AllResult> = (all) => [
+  ['engine', 'mode', 'measured', 'recall@10', 'p50', 'p99', 'memory'],
+  rule(7, 3),
+  ...(resultOf(all, 'questions')?.records ?? []).map((record) => [
+    record.engine,
+    record.mode,
+    record.over === 'http' ? 'over HTTP' : 'library alone',
+    figure.share(record.recallAt10),
+    figure.ms(record.p50Ms),
+    figure.ms(record.p99Ms),
+    record.residentBytes === null ? '' : figure.bytes(record.residentBytes),
+  ]),
+];
+
+const quality: TableMaker<EvalResult> = ({ rows }) => {
+  const metrics = ['recall@5', 'recall@10', 'mrr@10'];
+  return [
+    ['what is embedded', 'queries', 'recall@5', 'recall@10', 'MRR@10'],
+    rule(5, 2),
+    ...rows.map((row) => [
+      row.name,
+      String(row.queries),
+      ...metrics.map((metric) => figure.share(row.metrics[metric]!)),
+    ]),
+  ];
+};
+
+const TABLES: Readonly<Record<string, TableMaker<never>>> = {
+  'exact-search': exactSearch,
+  'recall-by-latency': recallByLatency,
+  'end-to-end': endToEnd,
+  quality,
+};
+
+export const TABLE_NAMES = Object.keys(TABLES);
+
+/**
+ * The Markdown of a marked table.
+ *
+ * @param result the parsed JSON of the file that its marker names.
+ * @throws RangeError if there is no table of that name.
+ */
+export function figureTable(name: string, result: unknown): string {
+  const make = TABLES[name];
+  if (make === undefined) throw new RangeError(`There is no table ${name}; expected one of ${TABLE_NAMES.join(', ')}.`);
+  return make(result as never)
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n');
+}

@@ -1,0 +1,105 @@
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { type EncoderTrial, tryEncoder } from '../../src/expected-speed/encoder-trial.ts';
+import {
+  combinedRate,
+  type ExpectedSearch,
+  expectedSearch,
+  type SearchedRows,
+} from '../../src/expected-speed/expected-search.ts';
+import { type SpeedTrial, trySpeed } from '../../src/expected-speed/speed-trial.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
+import { codesBytes, maxPrefilterBytes } from '../../src/vector-index/codes-size.ts';
+import { formatCount, formatDuration } from '../format.ts';
+
+/** The part of `--plan` about searches: expected from a trial, if what they read is in memory. */
+export interface SearchForecast {
+  readonly trial: SpeedTrial;
+  /** For a plan of a build both, because only the vectors decide whether there is a prefilter; else the one of the index. */
+  readonly expected: readonly {
+    readonly rows: 'with prefilters' | 'without prefilters' | 'this index';
+    readonly searches: readonly ExpectedSearch[];
+  }[];
+  /** Null without an encoder on this machine. */
+  readonly encoder: EncoderTrial | null;
+  /** Queries a second with many clients, if encoder and engine share the cores; null without an encoder. */
+  readonly queriesPerS: number | null;
+}
+
+/** Of 768 principal components a prefilter of E5's vectors keeps 320. */
+const COMPONENTS_SHARE = 320 / 768;
+/** The batches in which a server under load searches. */
+const SERVED_BATCH = 64;
+
+/** The rows of an index that is not built yet, in `shards` equal shards, with and without prefilters. */
+export function plannedRows(
+  rows: number,
+  { dimension, shards }: { readonly dimension: number; readonly shards: number },
+): { readonly rows: SearchForecast['expected'][number]['rows']; readonly searched: SearchedRows }[] {
+  const none = { rows: 0, bytes: 0 };
+  const perShard = Math.ceil(rows / Math.max(1, shards));
+  const coded = { rows, bytes: shards * codesBytes(perShard, dimension) };
+  const without = { rows: 'without prefilters', searched: { prefiltered: none, coded } } as const;
+  if (maxPrefilterBytes(perShard, dimension) === 0) return [without];
+  const components = Math.max(64, Math.round((dimension * COMPONENTS_SHARE) / 64) * 64);
+  const bytes = shards * (codesBytes(perShard, components) + 4 * components * dimension);
+  return [{ rows: 'with prefilters', searched: { prefiltered: { rows, bytes }, coded: none } }, without];
+}
+
+/** Runs the trial and expects searches of it. */
+export async function forecast(
+  parts: ReturnType<typeof plannedRows> | readonly { readonly rows: 'this index'; readonly searched: SearchedRows }[],
+  {
+    dimension,
+    kernel,
+    encoder,
+    signal,
+  }: {
+    readonly dimension: number;
+    readonly kernel: Kernel;
+    readonly encoder: TextEncoder | undefined;
+    readonly signal: AbortSignal | undefined;
+  },
+): Promise<SearchForecast> {
+  const trial = await trySpeed(kernel, dimension, signal);
+  const expected = parts.map(({ rows, searched }) => ({ rows, searches: expectedSearch(trial, searched) }));
+  const encoded = encoder === undefined ? null : await tryEncoder(encoder, signal);
+  const batch = expected[0]?.searches.find(({ queries }) => queries === SERVED_BATCH);
+  const queriesPerS =
+    encoded === null || batch === undefined ? null : combinedRate(encoded.queriesPerS, batch.queriesPerS);
+  return { trial, expected, encoder: encoded, queriesPerS };
+}
+
+/** The lines of the report. */
+export function forecastLines({ trial, expected, encoder, queriesPerS }: SearchForecast): string[] {
+  const { readBytesPerS, threads, isa } = trial;
+  const columns = expected[0]?.searches.map(({ queries }) => formatCount(queries)) ?? [];
+  const line = (name: string, cells: readonly string[]): string =>
+    `  ${name.padEnd(26)}${cells.map((cell) => cell.padStart(12)).join('')}`;
+  return [
+    `searches, expected from a trial on this machine (${(readBytesPerS / 1e9).toFixed(1)} GB/s of memory, ${isa}, ${formatCount(threads)} ${threads === 1 ? 'thread' : 'threads'})`,
+    line('queries at once', columns),
+    ...expected.flatMap(({ rows, searches }) => [
+      line(
+        rows,
+        searches.map(({ ms }) => formatDuration(ms)),
+      ),
+      line(
+        '  queries/s',
+        searches.map(({ queriesPerS: rate }) => formatRate(rate)),
+      ),
+    ]),
+    ...(encoder === null
+      ? []
+      : [
+          `  embedding a query         ${formatDuration(encoder.loneMs)} alone, ${formatRate(encoder.queriesPerS)} queries/s with many at once`,
+        ]),
+    ...(queriesPerS === null
+      ? []
+      : [`  embedding and searching   about ${formatRate(queriesPerS)} queries/s: both share the cores`]),
+    '  if the bytes for searching are in memory, for vectors distributed like those of E5 (docs/building.md#expected-speed)',
+  ];
+}
+
+function formatRate(rate: number): string {
+  return rate < 10 ? rate.toFixed(1) : formatCount(Math.round(rate));
+}

@@ -1,0 +1,63 @@
+// Encoders in bfloat16. They run on the calling thread: a worker thread of JavaScript has one encoder, as it has one graph.
+#include "entries.hpp"
+#include "environment.hpp"
+
+namespace trawl_addon {
+
+namespace {
+
+Napi::Int32Array integers_of(const Napi::Value& value, const std::string& name, size_t count) {
+  const bool fits = value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_int32_array &&
+                    value.As<Napi::TypedArray>().ElementLength() == count;
+  if (!fits) throw bad_argument(value, name, "an Int32Array of " + std::to_string(count) + " values");
+  return value.As<Napi::Int32Array>();
+}
+
+}  // namespace
+
+Napi::Value encoder_isas(const Napi::CallbackInfo& info) {
+  const auto known = trawl::encoder::list_products();
+  Napi::Array list = Napi::Array::New(info.Env(), known.size());
+  for (size_t i = 0; i < known.size(); ++i) {
+    Napi::Object isa = Napi::Object::New(info.Env());
+    isa.Set("name", known[i].name);
+    isa.Set("available", known[i].available);
+    isa.Set("reason", known[i].reason);
+    list.Set(static_cast<uint32_t>(i), isa);
+  }
+  return list;
+}
+
+Napi::Value open_bert(const Napi::CallbackInfo& info) {
+  const std::string path = string_of(info[0], "path"), isa = string_of(info[1], "isa");
+  auto encoder = std::make_shared<trawl::encoder::BertEncoder>(path, trawl::encoder::select_products(isa));
+  return make_handle<BertPointer>(info.Env(), std::move(encoder), kBertTag);
+}
+
+Napi::Value bert_facts(const Napi::CallbackInfo& info) {
+  const trawl::encoder::BertEncoder& encoder = *handle_of<BertPointer>(info[0], kBertTag).object;
+  Napi::Object facts = Napi::Object::New(info.Env());
+  facts.Set("hidden", encoder.shape().hidden);
+  facts.Set("isa", encoder.isa());
+  return facts;
+}
+
+Napi::Value run_bert(const Napi::CallbackInfo& info) {
+  trawl::encoder::BertEncoder& encoder = *handle_of<BertPointer>(info[0], kBertTag).object;
+  const int64_t texts = integer_of(info[3], "texts", 1, 1 << 20), length = integer_of(info[4], "length", 1, 1 << 20);
+  const auto tokens = static_cast<size_t>(texts * length);
+  const Napi::Int32Array ids = integers_of(info[1], "ids", tokens);
+  const bool typed = !info[2].IsUndefined();
+  Napi::Int32Array types;
+  if (typed) types = integers_of(info[2], "types", tokens);
+  auto hidden = Napi::Float32Array::New(info.Env(), tokens * static_cast<size_t>(encoder.shape().hidden));
+  encoder.run(ids.Data(), typed ? types.Data() : nullptr, texts, length, hidden.Data());
+  return hidden;
+}
+
+Napi::Value close_bert(const Napi::CallbackInfo& info) {
+  handle_of<BertPointer>(info[0], kBertTag).object.reset();
+  return info.Env().Undefined();
+}
+
+}  // namespace trawl_addon

@@ -1,0 +1,57 @@
+// The forward pass of BERT encoders in bfloat16: token ids to the vectors of the last hidden state.
+//
+// Numerics. Weights of the matrix products and their inputs are bfloat16, rounded to the nearest even value. A sum of products is
+// one float32 chain in the order that products.hpp defines; biases, softmax, layer norms and the activation are float32. Every
+// sum has a fixed order that depends on the shapes of the model and on the length of the text alone. So the vectors of a text have
+// the same bits in any company and with every instruction set.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trawl::encoder {
+
+struct BertShape {
+  int32_t layers, hidden, heads, intermediate, vocabulary, positions, token_types;
+  int32_t activation;        // Activation
+  int32_t position_padding;  // id of the padding token, from whose successor positions count (RoBERTa); -1: positions from 0
+  float epsilon;             // of the layer norms
+};
+enum class Activation : int32_t { kGelu, kGeluTanh, kRelu };
+
+struct Products;  // src/encoder/products.hpp
+
+struct ProductsStatus {
+  std::string name;  // "avx512-bf16", "avx512", "avx2", "portable"
+  bool available;
+  std::string reason;
+};
+// All instruction sets of the products, fastest first.
+std::vector<ProductsStatus> list_products();
+// The products with that name; for an empty name, the fastest available ones. Throws kIsaUnavailable.
+const Products& select_products(const std::string& name = "");
+const char* products_name(const Products& products);
+
+// Weights in a file, mapped: all encoders of the machine share them. The file format is in src/encoder/bert_file.hpp.
+class BertEncoder {
+ public:
+  // Throws kReadFailed, and kBadFile if the file is not one or has another size than its shape implies.
+  BertEncoder(const std::string& path, const Products& products);
+  ~BertEncoder();
+  BertEncoder(const BertEncoder&) = delete;
+  BertEncoder& operator=(const BertEncoder&) = delete;
+
+  const BertShape& shape() const;
+  const char* isa() const;  // of the products
+  // Texts of equal length without padding. ids, types: texts x length; types may be null. hidden_f32: texts x length x hidden.
+  // One thread at a time. Throws kBadArgument for a length outside 1 to the positions of the model, and for an id or a type
+  // outside its table.
+  void run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden_f32);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trawl::encoder

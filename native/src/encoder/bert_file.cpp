@@ -1,0 +1,91 @@
+#include "encoder/bert_file.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#include "encoder/products.hpp"
+#include "trawl/error.hpp"
+
+namespace trawl::encoder {
+
+namespace {
+
+// Gives out the parts of the file in order.
+class Parts {
+ public:
+  Parts(const MappedFile& file, const std::string& path) : file_(file), path_(path) {}
+
+  const float* floats(int64_t count) { return reinterpret_cast<const float*>(take(count * 4)); }
+  Dense dense(int64_t depth, int64_t columns) {
+    const auto* packed = reinterpret_cast<const uint16_t*>(take(depth * columns * 2));
+    return {packed, floats(columns)};
+  }
+  Norm norm(int64_t columns) {
+    const float* both = floats(2 * columns);
+    return {both, both + columns};
+  }
+  void finish() const {
+    if (at_ != file_.bytes()) refuse("has " + std::to_string(file_.bytes()) + " bytes, but its header implies " + std::to_string(at_));
+  }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorCode::kBadFile, path_ + " " + what + "; import the model again");
+  }
+
+ private:
+  const uint8_t* take(int64_t bytes) {
+    const int64_t from = at_;
+    at_ += (bytes + 63) / 64 * 64;
+    if (at_ > file_.bytes()) refuse("is truncated: its header implies more than its " + std::to_string(file_.bytes()) + " bytes");
+    return file_.data() + from;
+  }
+
+  const MappedFile& file_;
+  const std::string& path_;
+  int64_t at_ = kHeaderBytes;
+};
+
+bool in_range(int32_t value, int32_t least, int32_t most) { return value >= least && value <= most; }
+
+void check(const BertShape& s, const Parts& parts) {
+  constexpr int32_t kMany = 1 << 24, kWide = 1 << 16;
+  const bool sound = in_range(s.layers, 1, 4096) && in_range(s.hidden, kLanes, kWide) && s.hidden % kLanes == 0 &&
+                     in_range(s.heads, 1, s.hidden) && s.hidden % s.heads == 0 && s.hidden / s.heads % kLanes == 0 &&
+                     in_range(s.intermediate, kLanes, kWide) && s.intermediate % kLanes == 0 && in_range(s.vocabulary, 1, kMany) &&
+                     in_range(s.positions, 1, kMany) && in_range(s.token_types, 0, 2) && in_range(s.activation, 0, 2) &&
+                     in_range(s.position_padding, -1, kMany) && std::isfinite(s.epsilon) && s.epsilon >= 0;
+  if (!sound) parts.refuse("has a header that no import writes");
+}
+
+}  // namespace
+
+BertFile open_bert_file(const std::string& path) {
+  BertFile file;
+  file.mapping = MappedFile::open(path, 0, -1);
+  Parts parts(*file.mapping, path);
+  const uint8_t* header = file.mapping->data();
+  if (file.mapping->bytes() < kHeaderBytes || std::memcmp(header, kMagic, 8) != 0) parts.refuse("has no weights of an encoder");
+  int32_t version;
+  std::memcpy(&version, header + 8, 4);
+  if (version != kVersion) parts.refuse("has version " + std::to_string(version) + ", expected " + std::to_string(kVersion));
+  std::memcpy(&file.shape, header + 12, sizeof file.shape);
+  const BertShape& s = file.shape;
+  check(s, parts);
+  file.words = parts.floats(int64_t{s.vocabulary} * s.hidden);
+  file.positions = parts.floats(int64_t{s.positions} * s.hidden);
+  file.types = s.token_types == 0 ? nullptr : parts.floats(int64_t{s.token_types} * s.hidden);
+  file.norm = parts.norm(s.hidden);
+  for (int32_t i = 0; i < s.layers; ++i) {
+    BertLayer layer;
+    layer.attention = parts.dense(s.hidden, 3 * s.hidden);
+    layer.attention_output = parts.dense(s.hidden, s.hidden);
+    layer.attention_norm = parts.norm(s.hidden);
+    layer.intermediate = parts.dense(s.hidden, s.intermediate);
+    layer.output = parts.dense(s.intermediate, s.hidden);
+    layer.output_norm = parts.norm(s.hidden);
+    file.layers.push_back(layer);
+  }
+  parts.finish();
+  return file;
+}
+
+}  // namespace trawl::encoder

@@ -1,0 +1,286 @@
+// Tests of the encoders in bfloat16: products against their definition, the forward pass against one in float64, and equal bits.
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "bert_files.hpp"
+#include "check.hpp"
+#include "trawl/error.hpp"
+
+using namespace trawl::encoder;
+using bert_files::Weights;
+using trawl::ErrorCode;
+
+namespace {
+
+std::vector<const Products*> available_products() {
+  std::vector<const Products*> list;
+  for (const ProductsStatus& one : list_products()) {
+    if (one.available) list.push_back(&select_products(one.name));
+  }
+  return list;
+}
+
+struct TempFile {
+  std::string path;
+  explicit TempFile(const std::string& name) : path("/tmp/trawl-encoder-test-" + std::to_string(::getpid()) + "-" + name) {}
+  ~TempFile() { ::unlink(path.c_str()); }
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
+}
+
+BertShape shape_of(int32_t layers, int32_t hidden, int32_t heads, int32_t intermediate) {
+  return {layers, hidden, heads, intermediate, 50, 40, 2, 0, -1, 1e-12f};
+}
+
+std::vector<int32_t> some_ids(int64_t count, uint32_t seed, int32_t below = 50) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(below));
+  return ids;
+}
+
+// The encoder in float64, with the weights in bfloat16 and everything else exact.
+std::vector<double> exact_pass(const Weights& w, const std::vector<int32_t>& ids, const std::vector<int32_t>& types) {
+  const BertShape& s = w.shape;
+  const size_t n = ids.size(), h = s.hidden;
+  size_t part = 0;
+  const auto next = [&]() -> const std::vector<float>& { return w.parts[part++]; };
+  const auto norm = [&](std::vector<double>& x) {
+    const std::vector<float>& both = next();
+    for (size_t t = 0; t < n; ++t) {
+      double mean = 0, square = 0;
+      for (size_t c = 0; c < h; ++c) mean += x[t * h + c] / h;
+      for (size_t c = 0; c < h; ++c) square += (x[t * h + c] - mean) * (x[t * h + c] - mean) / h;
+      for (size_t c = 0; c < h; ++c) x[t * h + c] = (x[t * h + c] - mean) / std::sqrt(square + s.epsilon) * both[c] + both[h + c];
+    }
+  };
+  const auto dense = [&](const std::vector<double>& x, size_t depth, size_t columns) {
+    const std::vector<float>&matrix = next(), &bias = next();
+    std::vector<double> y(n * columns);
+    for (size_t t = 0; t < n; ++t) {
+      for (size_t c = 0; c < columns; ++c) {
+        double sum = bias[c];
+        for (size_t k = 0; k < depth; ++k) sum += x[t * depth + k] * from_bf16(to_bf16(matrix[c * depth + k]));
+        y[t * columns + c] = sum;
+      }
+    }
+    return y;
+  };
+  const std::vector<float>&words = next(), &positions = next();
+  const std::vector<float>* kinds = s.token_types > 0 ? &next() : nullptr;
+  std::vector<double> x(n * h);
+  int32_t counted = 0;
+  for (size_t t = 0; t < n; ++t) {
+    size_t position = t;
+    if (s.position_padding >= 0) position = ids[t] == s.position_padding ? ids[t] : s.position_padding + ++counted;
+    for (size_t c = 0; c < h; ++c) {
+      x[t * h + c] = static_cast<double>(words[ids[t] * h + c]) + positions[position * h + c] + (kinds == nullptr ? 0 : (*kinds)[types[t] * h + c]);
+    }
+  }
+  norm(x);
+  for (int layer = 0; layer < s.layers; ++layer) {
+    const std::vector<double> a = dense(x, h, 3 * h);
+    std::vector<double> context(n * h);
+    const size_t size = h / s.heads;
+    for (size_t head = 0; head < h; head += size) {
+      for (size_t t = 0; t < n; ++t) {
+        std::vector<double> share(n);
+        double total = 0;
+        for (size_t j = 0; j < n; ++j) {
+          double dot = 0;
+          for (size_t c = 0; c < size; ++c) dot += a[t * 3 * h + head + c] * a[j * 3 * h + h + head + c];
+          total += share[j] = std::exp(dot / std::sqrt(static_cast<double>(size)));
+        }
+        for (size_t j = 0; j < n; ++j) {
+          for (size_t c = 0; c < size; ++c) context[t * h + head + c] += share[j] / total * a[j * 3 * h + 2 * h + head + c];
+        }
+      }
+    }
+    const std::vector<double> attended = dense(context, h, h);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += attended[i];
+    norm(x);
+    std::vector<double> inner = dense(x, h, s.intermediate);
+    for (double& v : inner) {
+      if (s.activation == 0) v = v / 2 * (1 + std::erf(v / std::sqrt(2.0)));
+      if (s.activation == 1) v = v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+      if (s.activation == 2) v = std::max(v, 0.0);
+    }
+    const std::vector<double> output = dense(inner, s.intermediate, h);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += output[i];
+    norm(x);
+  }
+  return x;
+}
+
+double smallest_cosine(const std::vector<float>& a, const std::vector<double>& b, size_t h) {
+  double least = 1;
+  for (size_t from = 0; from < a.size(); from += h) {
+    double ab = 0, aa = 0, bb = 0;
+    for (size_t c = from; c < from + h; ++c) ab += a[c] * b[c], aa += static_cast<double>(a[c]) * a[c], bb += b[c] * b[c];
+    least = std::min(least, ab / std::sqrt(aa * bb));
+  }
+  return least;
+}
+
+std::vector<float> run(const std::string& path, const Products& products, const std::vector<int32_t>& ids, const int32_t* types, int64_t texts) {
+  BertEncoder encoder(path, products);
+  std::vector<float> hidden(ids.size() * static_cast<size_t>(encoder.shape().hidden));
+  encoder.run(ids.data(), types, texts, static_cast<int64_t>(ids.size()) / texts, hidden.data());
+  return hidden;
+}
+
+}  // namespace
+
+TEST("encoder: a value is rounded to the nearest bfloat16, the even one of two, and to zero below 2^-50") {
+  CHECK_EQUAL(to_bf16(1.0f), 0x3F80);
+  CHECK_EQUAL(to_bf16(1.00390625f), 0x3F80);
+  CHECK_EQUAL(to_bf16(1.01171875f), 0x3F82);
+  CHECK_EQUAL(to_bf16(std::nextafter(1.00390625f, 2.0f)), 0x3F81);
+  CHECK_EQUAL(to_bf16(-0x1p-50f), 0xA680);
+  CHECK_EQUAL(to_bf16(0x1.fffffep-51f), 0);
+  CHECK_EQUAL(to_bf16(-1e-40f), 0);
+}
+
+TEST("encoder: every instruction set sums products in the order that products.hpp defines, for all numbers of rows and columns") {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  for (const int64_t depth : {2, 6, 64}) {
+    for (const int64_t columns : {16, 32, 48, 64, 80, 144}) {
+      std::vector<float> matrix(static_cast<size_t>(depth * columns));
+      for (float& v : matrix) v = std::ldexp(normal(random), static_cast<int>(random() % 40) - 20);
+      const std::vector<uint16_t> packed = bert_files::packed(matrix, depth, columns);
+      std::vector<float> halves;
+      for (const float v : matrix) halves.push_back(from_bf16(to_bf16(v)));
+      for (int64_t rows = 1; rows <= 14; ++rows) {
+        std::vector<uint16_t> a(static_cast<size_t>(rows * depth));
+        for (uint16_t& v : a) v = to_bf16(normal(random));
+        std::vector<float> expected(static_cast<size_t>(rows * columns));
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t c = 0; c < columns; ++c) {
+            // Volatile, because GCC 12 vectorises this chain in another order.
+            volatile float sum = 0;
+            for (int64_t k = 0; k < depth; k += 2) {
+              const float* column = halves.data() + c * depth;
+              const uint16_t* row = a.data() + r * depth;
+              sum = sum + from_bf16(row[k + 1]) * column[k + 1];
+              sum = sum + from_bf16(row[k]) * column[k];
+            }
+            expected[r * columns + c] = sum;
+          }
+        }
+        for (const Products* products : available_products()) {
+          std::vector<float> sums(expected.size(), NAN);
+          products->multiply({a.data(), depth, packed.data(), depth, columns, rows, sums.data(), columns}, 0, (columns + 63) / 64);
+          if (!same_bits(sums, expected)) {
+            size_t at = 0;
+            while (std::memcmp(&sums[at], &expected[at], 4) == 0) ++at;
+            char text[200];
+            std::snprintf(text, sizeof text, "%s: sum %zu of %d x %d, depth %d is %a, expected %a", products->name, at, static_cast<int>(rows),
+                          static_cast<int>(columns), static_cast<int>(depth), sums[at], expected[at]);
+            check::fail(__FILE__, __LINE__, text);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST("encoder: the forward pass agrees with one in float64, for every activation, kind of positions and number of token types") {
+  BertShape shapes[] = {shape_of(2, 64, 4, 128), shape_of(3, 96, 2, 80), shape_of(1, 128, 1, 256), shape_of(2, 64, 2, 64)};
+  shapes[1].activation = 1;
+  shapes[2].activation = 2;
+  shapes[2].token_types = 0;
+  shapes[3].position_padding = 1;
+  shapes[3].token_types = 1;
+  const TempFile file("pass");
+  for (const BertShape& shape : shapes) {
+    const Weights weights = bert_files::write_random(file.path, shape, 3);
+    for (const int64_t length : {1, 2, 15, 16, 17, 33}) {
+      const std::vector<int32_t> ids = some_ids(length, static_cast<uint32_t>(length)), types = some_ids(length, 9, std::max(1, shape.token_types));
+      const double cosine = smallest_cosine(run(file.path, select_products(), ids, types.data(), 1), exact_pass(weights, ids, types), shape.hidden);
+      if (!(cosine > 0.9998)) check::fail(__FILE__, __LINE__, "cosine " + std::to_string(cosine) + " at length " + std::to_string(length));
+    }
+  }
+}
+
+TEST("encoder: a text has the same bits alone and with others, and with every instruction set") {
+  const BertShape shape = shape_of(2, 192, 4, 320);
+  const TempFile file("bits");
+  bert_files::write_random(file.path, shape, 11);
+  const int64_t texts = 5;
+  for (const int64_t length : {1, 3, 7, 12, 31, 40}) {
+    const std::vector<int32_t> ids = some_ids(texts * length, 21);
+    const std::vector<float> together = run(file.path, select_products(), ids, nullptr, texts);
+    for (const Products* products : available_products()) {
+      CHECK(same_bits(run(file.path, *products, ids, nullptr, texts), together));
+      for (int64_t text = 0; text < texts; ++text) {
+        const std::vector<int32_t> own(ids.begin() + text * length, ids.begin() + (text + 1) * length);
+        const std::vector<float> alone = run(file.path, *products, own, nullptr, 1);
+        CHECK(std::memcmp(alone.data(), together.data() + text * length * shape.hidden, alone.size() * 4) == 0);
+      }
+    }
+  }
+}
+
+TEST("encoder: flush-to-zero of the calling thread changes no bit, and is kept") {
+#if defined(__x86_64__)
+  const TempFile file("flush");
+  bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);
+  const std::vector<int32_t> ids = some_ids(9, 2);
+  const std::vector<float> expected = run(file.path, select_products(), ids, nullptr, 1);
+  const uint32_t before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);
+  const std::vector<float> flushed = run(file.path, select_products(), ids, nullptr, 1);
+  const uint32_t after = _mm_getcsr();
+  _mm_setcsr(before);
+  CHECK(same_bits(flushed, expected));
+  CHECK_EQUAL(after & 0x8040u, 0x8040u);
+#endif
+}
+
+TEST("encoder: ids, types, lengths, instruction sets and files that do not fit are refused") {
+  const TempFile file("refused"), damaged("damaged");
+  bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);
+  BertEncoder encoder(file.path, select_products());
+  std::vector<float> hidden(41 * 64);
+  std::vector<int32_t> ids(41, 3), wrong_types(3, 2);
+  CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 41, hidden.data()), ErrorCode::kBadArgument, "of 1 to 40 tokens");
+  CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 0, hidden.data()), ErrorCode::kBadArgument, "0 tokens");
+  CHECK_REFUSED(encoder.run(ids.data(), wrong_types.data(), 1, 3, hidden.data()), ErrorCode::kBadArgument, "token type 2; expected 0 to 1");
+  ids[1] = 50;
+  CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 3, hidden.data()), ErrorCode::kBadArgument, "token id 50; expected 0 to 49");
+  ids[1] = -1;
+  CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 3, hidden.data()), ErrorCode::kBadArgument, "token id -1");
+  CHECK_REFUSED(select_products("sse9"), ErrorCode::kIsaUnavailable, "unknown");
+  CHECK_REFUSED(BertEncoder("/nonexistent/weights", select_products()), ErrorCode::kReadFailed, "/nonexistent/weights");
+  std::ifstream source(file.path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(source)), {});
+  const auto opened = [&](const std::string& content) {
+    std::ofstream(damaged.path, std::ios::binary) << content;
+    BertEncoder other(damaged.path, select_products());
+  };
+  const auto changed = [&](size_t at, int32_t value) {
+    std::string copy = bytes;
+    std::memcpy(&copy[at], &value, 4);
+    return copy;
+  };
+  CHECK_REFUSED(opened(""), ErrorCode::kBadFile, "no weights of an encoder");
+  CHECK_REFUSED(opened("TRAWLBRT"), ErrorCode::kBadFile, "no weights of an encoder");
+  CHECK_REFUSED(opened(bytes.substr(0, bytes.size() - 64)), ErrorCode::kBadFile, "is truncated");
+  CHECK_REFUSED(opened(bytes + std::string(64, '\0')), ErrorCode::kBadFile, "its header implies");
+  CHECK_REFUSED(opened(changed(8, 2)), ErrorCode::kBadFile, "version 2, expected 1");
+  for (const size_t field : {12, 16, 20, 24, 28, 32, 36, 40, 44}) {
+    CHECK_REFUSED(opened(changed(field, -7)), ErrorCode::kBadFile, "a header that no import writes");
+  }
+  CHECK_REFUSED(opened(changed(16, 1 << 16)), ErrorCode::kBadFile, "truncated");
+}

@@ -1,0 +1,46 @@
+import type { EncoderFunctions, NativeBert } from './encoder-functions.ts';
+import type { InstructionSet } from './instruction-set.ts';
+import { translate } from './native-calls.ts';
+
+/** The engine's forward pass of BERT encoders in bfloat16. Wraps the addon and translates its errors to `TrawlError`s. */
+export class EncoderKernel {
+  readonly #addon: EncoderFunctions;
+
+  constructor(addon: EncoderFunctions) {
+    this.#addon = addon;
+  }
+
+  /** Those of the matrix products, fastest first. All give the same bits. */
+  get instructionSets(): readonly InstructionSet[] {
+    return this.#addon.encoderIsas();
+  }
+
+  /**
+   * Maps the weights; all encoders of the machine share them. `isa`: default the fastest of the machine.
+   *
+   * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_FOREIGN, or CONFIG_INVALID for an instruction set that this machine lacks.
+   */
+  open(path: string, isa = ''): NativeBert {
+    return translate(() => this.#addon.openBert(path, isa));
+  }
+
+  facts(bert: NativeBert): { readonly hidden: number; readonly isa: string } {
+    return this.#addon.bertFacts(bert);
+  }
+
+  /**
+   * Runs texts of equal length; blocks the calling thread. `ids`, `types`: texts × length. Returns texts × length × hidden. Throws a
+   * TypeError for ids, types or a length that the model does not have.
+   */
+  run(
+    bert: NativeBert,
+    batch: { ids: Int32Array; types: Int32Array | null; texts: number; length: number },
+  ): Float32Array<ArrayBuffer> {
+    const { ids, types, texts, length } = batch;
+    return translate(() => this.#addon.runBert(bert, ids, types ?? undefined, texts, length));
+  }
+
+  close(bert: NativeBert): void {
+    this.#addon.closeBert(bert);
+  }
+}

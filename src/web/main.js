@@ -1,0 +1,17 @@
+/** The page of a Trawl server. Each file of this folder has one subject; nothing is built or loaded from elsewhere. */
+import { byId } from './dom.js';
+import { showFacts } from './facts.js';
+import { installKeyForm } from './server.js';
+import { openAddress, startTabs } from './tabs.js';
+
+startTabs();
+installKeyForm(() => openAddress());
+document.addEventListener('keydown', (event) => {
+  const writes = event.target.closest?.('input, textarea, select, [contenteditable]');
+  if (event.key !== '/' || writes || event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = document.querySelector('main > section:not([hidden]) input[type="search"]') ?? byId('tab-search');
+  event.preventDefault();
+  field.focus();
+});
+showFacts();
+openAddress();

@@ -1,0 +1,50 @@
+/** How long a search took, by stage. */
+import { make } from './dom.js';
+
+const STAGES = [
+  ['queue', 'queue'],
+  ['embed', 'embed'],
+  ['search', 'search'],
+  ['fetch', 'fetch'],
+  ['rerank', 'rerank'],
+  ['reply', 'reply'],
+  ['rest', 'network and waiting'],
+];
+
+/** Leaves out stages that took no time: an index of words embeds nothing. `isShort`: the names stay for pointer and screen reader. */
+export function stageTimes({ result, timing, roundTripMs }, { isShort }) {
+  const ms = Object.fromEntries(
+    [...timing.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value)]),
+  );
+  const inStages = STAGES.reduce((sum, [name]) => sum + (ms[name] ?? 0), 0);
+  ms.rest = Math.max(0, roundTripMs - inStages);
+  const stages = STAGES.filter(([name]) => ms[name] > 0);
+  const count = result.hits.length;
+  const passages = count === 1 ? '1 passage' : `${count} passages`;
+  const bar = make('div', { class: 'bar', 'aria-hidden': 'true' });
+  for (const [name, label] of stages) {
+    const part = make('span', { class: name, title: `${label} ${milliseconds(ms[name])}` });
+    part.style.flexGrow = `${ms[name]}`;
+    bar.append(part);
+  }
+  const entries = stages.map(([name, label]) =>
+    make(
+      'div',
+      {},
+      make('span', { class: `swatch ${name}` }),
+      make('dt', {}, label),
+      make('dd', {}, milliseconds(ms[name])),
+    ),
+  );
+  return make(
+    'div',
+    { class: 'timing' },
+    make('p', { class: 'summary' }, `${passages} in ${milliseconds(roundTripMs)}${isShort ? '' : ' (round trip)'}`),
+    bar,
+    make('dl', { class: isShort ? 'stages visually-hidden' : 'stages' }, ...entries),
+  );
+}
+
+export function milliseconds(value) {
+  return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} ms`;
+}

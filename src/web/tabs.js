@@ -1,0 +1,100 @@
+/** The tabs, after the pattern of the ARIA Authoring Practices. `?tab=NAME` in the address opens one. */
+import { byId, make } from './dom.js';
+import { base, hideError, showError } from './server.js';
+
+/** Each tab's module is loaded when it is opened; it exports `open(panel, parameters)`, and `close()` if it has to stop. */
+const TABS = [['search', 'Search', () => import('./search-tab.js')]];
+
+/** The last address of each tab, to which it returns. */
+const addresses = new Map();
+let current;
+
+export function startTabs() {
+  const list = byId('tabs');
+  for (const [name, label] of TABS.slice(1)) {
+    list.append(
+      make('button', { id: `tab-${name}`, type: 'button', role: 'tab', 'aria-controls': `panel-${name}` }, label),
+    );
+    const panel = {
+      id: `panel-${name}`,
+      role: 'tabpanel',
+      'aria-labelledby': `tab-${name}`,
+      tabindex: '-1',
+      hidden: true,
+    };
+    document.querySelector('main').append(make('section', panel));
+  }
+  list.hidden = TABS.length < 2;
+  list.addEventListener('click', ({ target }) => {
+    const name = target.closest('[role="tab"]')?.id.slice('tab-'.length);
+    if (name !== undefined) go(name);
+  });
+  list.addEventListener('keydown', moveByKey);
+  window.addEventListener('popstate', openAddress);
+}
+
+/** Opens the tab that the address names. */
+export function openAddress() {
+  const parameters = new URLSearchParams(location.search);
+  const wanted = parameters.get('tab') ?? 'search';
+  const tab = TABS.find(([name]) => name === wanted) ?? TABS[0];
+  return show(tab, parameters);
+}
+
+/** Writes the tab's state into the address, which is its permalink. */
+export function remember(tab, parameters) {
+  const link = new URLSearchParams(parameters);
+  if (tab !== 'search') link.set('tab', tab);
+  const address = link.size === 0 ? `${base}/` : `${base}/?${link}`;
+  if (address !== location.pathname + location.search) history.pushState(null, '', address);
+  if (current?.name === tab) current.address = address;
+}
+
+/** Opens a tab with these parameters. */
+export function goTo(tab, parameters) {
+  remember(tab, parameters);
+  return openAddress();
+}
+
+function go(name) {
+  if (name === current?.name) return;
+  history.pushState(null, '', addresses.get(name) ?? (name === 'search' ? `${base}/` : `${base}/?tab=${name}`));
+  openAddress();
+}
+
+async function show([name, label, load], parameters) {
+  if (current !== undefined && current.name !== name) {
+    addresses.set(current.name, current.address);
+    current.close?.();
+  }
+  const opened = { name, address: location.pathname + location.search };
+  current = opened;
+  document.title = name === 'search' ? 'Trawl search' : `${label} · Trawl`;
+  for (const [other] of TABS) {
+    byId(`panel-${other}`).hidden = other !== name;
+    const button = byId(`tab-${other}`);
+    button.setAttribute('aria-selected', String(other === name));
+    button.tabIndex = other === name ? 0 : -1;
+  }
+  hideError();
+  try {
+    const module = await load();
+    if (current !== opened) return;
+    opened.close = module.close;
+    await module.open(byId(`panel-${name}`), parameters);
+  } catch (error) {
+    if (current === opened) showError(error);
+  }
+}
+
+/** Left, right, Home and End move between the tabs, and the tab opens at once. */
+function moveByKey(event) {
+  const tabs = [...event.currentTarget.querySelectorAll('[role="tab"]')];
+  const at = tabs.indexOf(document.activeElement);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1 + tabs.length, Home: 0, End: tabs.length - 1 }[event.key];
+  if (at < 0 || to === undefined) return;
+  event.preventDefault();
+  const tab = tabs[to % tabs.length];
+  tab.focus();
+  tab.click();
+}

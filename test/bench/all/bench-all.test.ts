@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { withoutFolders } from '../../../bench/all/all-file.ts';
+import type { AllResult } from '../../../bench/all/all-result.ts';
+import { loadKernel } from '../../../src/native/kernel.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { runTrawl } from '../../cli/run-trawl.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
+import { RESULT } from '../report/result.ts';
+
+const skip = loadKernel().ok ? false : 'the native engine is not built';
+const { machine: _measured, ...others } = RESULT.stages;
+const UNFINISHED: AllResult = { ...RESULT, threads: 1, complete: false, stages: others };
+const json = async (path: string): Promise<AllResult> => JSON.parse(await readFile(path, 'utf8')) as AllResult;
+
+test('an unfinished run is resumed: measured stages are kept, missing ones are measured', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const [report, file] = [join(folder, 'report.html'), join(folder, 'report.json')];
+  await writeFile(file, JSON.stringify(UNFINISHED));
+  const args = ['bench', 'all', '--report', report, '--cache', folder, '--threads', '1'];
+  const first = await runTrawl([...args, '--stages', 'machine,flat']);
+  assert.match(first.stderr, /machine: measuring/);
+  assert.match(first.stderr, /flat: measured before/);
+  assert.equal(first.code, 1, 'index failed before');
+  assert.match(first.stderr, /index failed: The disk is full/);
+  const result = await json(file);
+  assert.ok(result.complete);
+  assert.deepEqual(result.stages.flat, RESULT.stages.flat);
+  const peaks =
+    result.stages.machine !== undefined && 'result' in result.stages.machine
+      ? result.stages.machine.result.peaks
+      : null;
+  assert.ok(peaks !== null && peaks.readBytesPerS > 1e8 && peaks.threads === 1);
+  assert.match(await readFile(report, 'utf8'), /Trawl benchmark report/);
+  const again = await runTrawl([...args, '--stages', 'machine']);
+  assert.equal(again.code, 2);
+  assert.match(
+    again.stderr,
+    /has the result of a complete run. Draw it again with --from .*, or measure again with --restart/,
+  );
+});
+
+test('--from draws a page and measures nothing', async (t) => {
+  const folder = await tempFolder(t);
+  const [report, file] = [join(folder, 'page.html'), join(folder, 'figures.json')];
+  const { index: _failed, ...stages } = RESULT.stages;
+  await writeFile(file, JSON.stringify({ ...RESULT, stages }));
+  const { code, stdout, stderr } = await runTrawl(['bench', 'all', '--from', file, '--report', report]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /page\.html and .*figures\.json/);
+  assert.match(await readFile(report, 'utf8'), /--from figures\.json/);
+  assert.deepEqual(await json(file), { ...RESULT, stages });
+});
+
+test('files that are no result, results of another size, and half of a pair of files are refused', async (t) => {
+  const folder = await tempFolder(t);
+  const [report, file] = [join(folder, 'report.html'), join(folder, 'report.json')];
+  const refused = async (args: readonly string[], message: RegExp): Promise<void> => {
+    const { code, stderr } = await runTrawl(['bench', 'all', '--report', report, '--cache', folder, ...args]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, message);
+  };
+  await refused(['--from', join(folder, 'missing.json')], /missing\.json: cannot be read as JSON/);
+  await writeFile(file, '{"format": "other"}');
+  await refused([], /format is "other", version undefined; expected "trawl-bench-all" and 1/);
+  await writeFile(file, JSON.stringify(UNFINISHED));
+  await refused(
+    ['--size', 'medium', '--threads', '1'],
+    /unfinished run of size small with 1 threads and seed 1; asked for were medium, 1 and 1/,
+  );
+  await refused(['--corpus', 'x.jsonl'], /needs --corpus, one file of JSON lines, and --query-texts/);
+  await refused(['--stages', 'flat,nothing'], /--stages is "nothing"; expected some of machine, flat/);
+  await refused(['--rows', '5'], /--rows belongs to/);
+});
+
+test('published results have no folders of the machine', () => {
+  const result = {
+    a: [`${packageRoot}/bench/x`, `1000 vectors of ${join(packageRoot, '..', 'data')}/y`],
+    b: `${homedir()}/z`,
+    c: 1,
+  };
+  assert.deepEqual(withoutFolders(result), { a: ['bench/x', '1000 vectors of ../data/y'], b: '~/z', c: 1 });
+});

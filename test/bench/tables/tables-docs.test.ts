@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
+import { figureTable, TABLE_NAMES } from '../../../bench/tables/figure-tables.ts';
+import { markedTables, withTables } from '../../../bench/tables/marked-tables.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { readPages } from '../../helpers/markdown.ts';
+import { MEASURED_BEFORE, NOT_MEASURED } from './measured-before.ts';
+import { hasFigures, plainTables } from './plain-tables.ts';
+
+const pages = readPages().filter(({ path }) => /^(?:README\.md|bench\/README\.md|docs\/|clients\/)/.test(path));
+const resultOf = (file: string): unknown => JSON.parse(readFileSync(join(packageRoot, file), 'utf8'));
+const content = (name: string, file: string): string => figureTable(name, resultOf(file));
+
+test('every marked table has the figures of its JSON file (npm run tables writes them)', () => {
+  const seen = new Set<string>();
+  for (const { path } of pages) {
+    const file = join(packageRoot, path);
+    for (const table of markedTables(readFileSync(file, 'utf8'))) {
+      assert.ok(existsSync(join(packageRoot, table.file)), `${path}: ${table.file} does not exist`);
+      assert.equal(table.content, content(table.name, table.file), `${path}: table ${table.name}`);
+      seen.add(table.name).add(table.file);
+    }
+  }
+  for (const name of TABLE_NAMES) assert.ok(seen.has(name), `no page has the table ${name}`);
+  for (const name of readdirSync(join(packageRoot, 'bench', 'results'))) {
+    assert.ok(seen.has(`bench/results/${name}`), `no table has the figures of ${name}`);
+  }
+});
+
+test('every other table with figures is listed as measured before, or as not measured, and the lists have no others', () => {
+  const used = new Set<readonly string[]>();
+  for (const { path, text } of pages) {
+    for (const table of plainTables(text).filter(hasFigures)) {
+      const entry = [...MEASURED_BEFORE, ...NOT_MEASURED].find(
+        ([page, header]) => page === path && table.header.startsWith(header),
+      );
+      assert.ok(
+        entry,
+        `${path}: the table «${table.header}» has figures. Commit their JSON and mark the table (CONTRIBUTING.md, "Tables of figures"); if they were not measured, list it in test/bench/tables/measured-before.ts.`,
+      );
+      used.add(entry);
+    }
+  }
+  for (const entry of [...MEASURED_BEFORE, ...NOT_MEASURED]) {
+    assert.ok(used.has(entry), `${entry.join(': ')}: no such table. Remove the entry.`);
+  }
+});
+
+test('every result can be reproduced, and docs/reproduce.md says how', () => {
+  const page = readFileSync(join(packageRoot, 'docs', 'reproduce.md'), 'utf8');
+  assert.deepEqual(
+    REPRODUCTIONS.map(({ file }) => file).sort(),
+    readdirSync(join(packageRoot, 'bench', 'results'))
+      .map((name) => `bench/results/${name}`)
+      .sort(),
+  );
+  for (const { name, file, expectations } of REPRODUCTIONS) {
+    assert.ok(page.includes(`npm run reproduce -- ${name}`), name);
+    const expected = expectations(resultOf(file));
+    assert.ok(expected.length > 2, name);
+    assert.equal(new Set(expected.map((one) => one.name)).size, expected.length, 'names differ');
+    for (const { value } of expected) assert.ok(Number.isFinite(value));
+  }
+});
+
+test('published results name no folder of the machine that measured them', () => {
+  for (const { file } of REPRODUCTIONS) {
+    assert.doesNotMatch(readFileSync(join(packageRoot, file), 'utf8'), /"[^"]*\/(?:root|home|work|Users|tmp)\//, file);
+  }
+});
+
+test('markers are found and replaced, and tables within them and in code blocks are not plain', () => {
+  const page = [
+    'A\n\n<!-- table x of f.json -->\n\n| a | b |\n| --- | --- |\n| c | 1 ms |\n| d | 2 ms |\n\n<!-- end of table -->\n',
+    '```\n| a | b |\n| --- | --- |\n| c | 1 |\n```\n',
+    '| name | time |\n| --- | --- |\n| `a\\|b` | 1.5 ms |\n| d | 10.7 × |\n',
+  ].join('\n');
+  assert.deepEqual(
+    markedTables(page).map(({ name, file }) => [name, file]),
+    [['x', 'f.json']],
+  );
+  assert.match(
+    withTables(page, (name, file) => `${name} ${file}`),
+    /-->\n\nx f\.json\n\n<!-- end/,
+  );
+  const [table, ...more] = plainTables(page);
+  assert.equal(more.length, 0);
+  assert.deepEqual(table, { header: 'name | time', cells: ['`a\\|b`', '1.5 ms', 'd', '10.7 ×'] });
+  assert.ok(hasFigures(table!));
+  assert.ok(!hasFigures({ header: '', cells: ['a', 'text', 'b', '2 words of a sentence', 'c', 'more'] }));
+  assert.throws(() => figureTable('unknown', {}), /There is no table unknown; expected one of exact-search/);
+});

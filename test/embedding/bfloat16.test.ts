@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { importModel } from '../../model-import/import-model.ts';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
+import { importedMiniLm } from '../helpers/minilm.ts';
+import { miniLmFolder, withoutMiniLm } from '../helpers/peers.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { smallestCosine, vectorsOf } from '../helpers/smallest-cosine.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { tinyCheckpoint, tinyCrossEncoder } from '../helpers/tiny-checkpoint.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+const loaded = loadKernel();
+const withoutEngine = loaded.ok ? false : 'the native engine is not built';
+const WORDS =
+  'a river in the north of seven old towns which is where he was born and two of them were seen by people'.split(' ');
+
+async function write(folder: string, files: Readonly<Record<string, Buffer>>): Promise<string> {
+  for (const [name, bytes] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), bytes);
+  }
+  return folder;
+}
+
+/** A tiny BERT, imported in float32 and bfloat16; `change` edits its files before. */
+async function tinyModel(t: TestContext, change: (files: Record<string, Buffer>) => void = () => {}): Promise<string> {
+  const folder = await tempFolder(t);
+  const files = tinyCheckpoint();
+  change(files);
+  const source = await write(join(folder, 'checkpoint'), files);
+  const { folder: model } = await importModel(source, {
+    out: join(folder, 'tiny'),
+    precisions: ['float32', 'bfloat16'],
+  });
+  return model;
+}
+
+async function opened(
+  t: TestContext,
+  model: string,
+  precision: 'float32' | 'bfloat16',
+  workers = 1,
+): Promise<TextEncoder> {
+  const encoder = await openEncoder(model, { precision, workers });
+  t.after(() => encoder.close());
+  return encoder;
+}
+
+const textsOf = (count: number): string[] =>
+  Array.from({ length: count }, (_, i) =>
+    Array.from({ length: 1 + ((i * 7) % 45) }, (_, at) => WORDS[(i * 5 + at * (1 + (i % 3))) % WORDS.length]).join(' '),
+  );
+
+test('a model in bfloat16 gives nearly the vectors of its float32 graph', { skip: withoutEngine }, async (t) => {
+  const model = await tinyModel(t);
+  const texts = [...textsOf(60), ''];
+  const cosine = await smallestCosine(await opened(t, model, 'float32'), await opened(t, model, 'bfloat16'), texts);
+  assert.ok(cosine > 0.999 && cosine < 0.9999999, String(cosine));
+});
+
+test('in bfloat16 a text has the same bits alone and with others, on one encoder thread and on two', {
+  skip: withoutEngine,
+}, async (t) => {
+  const model = await tinyModel(t);
+  const texts = textsOf(80);
+  const one = await opened(t, model, 'bfloat16');
+  const two = await opened(t, model, 'bfloat16', 2);
+  assert.equal(one.identity.batchInvariant, true);
+  const together = await vectorsOf(one, texts);
+  assert.deepEqual(await vectorsOf(two, texts), together);
+  const { dimension } = one.identity;
+  for (const [i, text] of texts.entries()) {
+    assert.deepEqual(await vectorsOf(one, [text]), together.slice(i * dimension, (i + 1) * dimension), text);
+  }
+});
+
+test('in bfloat16 a model with token types, tanh-approximated GELU and CLS pooling agrees with its float32 graph', {
+  skip: withoutEngine,
+}, async (t) => {
+  const model = await tinyModel(t, (files) => {
+    const config = JSON.parse(files['config.json']!.toString()) as object;
+    files['config.json'] = Buffer.from(JSON.stringify({ ...config, hidden_act: 'gelu_new' }));
+    files['1_Pooling/config.json'] = Buffer.from(JSON.stringify({ pooling_mode_cls_token: true }));
+  });
+  const cosine = await smallestCosine(
+    await opened(t, model, 'float32'),
+    await opened(t, model, 'bfloat16'),
+    textsOf(40),
+  );
+  assert.ok(cosine > 0.999, String(cosine));
+});
+
+test('what the native encoder does not compute is not imported in bfloat16, and nothing is written', async (t) => {
+  const folder = await tempFolder(t);
+  const refused = async (name: string, files: Record<string, Buffer>, message: RegExp): Promise<void> => {
+    const source = await write(join(folder, name), files);
+    const importing = importModel(source, { out: join(folder, `${name}-out`), precisions: ['bfloat16'] });
+    await assert.rejects(importing, (error: Error) => {
+      assert.match(error.message, message);
+      return trawlError('CONFIG_INVALID')(error);
+    });
+    await assert.rejects(readFile(join(folder, `${name}-out`, 'trawl-model.json')));
+  };
+  await refused('scorer', tinyCrossEncoder(), /the model is a cross-encoder.*Ask for float32 or int8/s);
+  const pooler = tinyCheckpoint();
+  pooler['1_Pooling/config.json'] = Buffer.from(JSON.stringify({ pooling_mode_mean_tokens: true }));
+  const config = JSON.parse(pooler['config.json']!.toString()) as object;
+  pooler['config.json'] = Buffer.from(JSON.stringify({ ...config, num_attention_heads: 4 }));
+  await refused('narrow', pooler, /multiples of 16, but the model has hidden_size 32, 8 values a head/);
+});
+
+test('damaged weights in bfloat16 are refused with their file', { skip: withoutEngine }, async (t) => {
+  const model = await tinyModel(t);
+  const path = join(model, 'model-bfloat16.bin');
+  await truncate(path, 100);
+  await assert.rejects(openEncoder(model, { precision: 'bfloat16' }), trawlError('MODEL_INVALID'));
+  const description = join(model, 'trawl-model.json');
+  const text = await readFile(description, 'utf8');
+  const value = JSON.parse(text) as { files: { path: string; bytes: number; sha256: string }[] };
+  // A description that agrees with the damaged file.
+  const { createHash } = await import('node:crypto');
+  const sha256 = createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex');
+  value.files = value.files.map((file) =>
+    file.path === 'model-bfloat16.bin' ? { ...file, bytes: 100, sha256 } : file,
+  );
+  await writeFile(description, JSON.stringify(value));
+  await assert.rejects(openEncoder(model, { precision: 'bfloat16' }), (error: Error) => {
+    assert.match(error.message, /model-bfloat16\.bin has no weights of an encoder.*import the model again/);
+    return trawlError('MODEL_INVALID')(error);
+  });
+});
+
+test('bfloat16 is refused on CUDA devices, and for a model without it', { skip: withoutEngine }, async (t) => {
+  const model = await tinyModel(t);
+  await assert.rejects(openEncoder(model, { precision: 'bfloat16', device: 'cuda' }), (error: Error) => {
+    assert.match(error.message, /bfloat16 runs on CPUs only/);
+    return trawlError('CONFIG_INVALID')(error);
+  });
+  await assert.rejects(openEncoder('token-average-256', { precision: 'bfloat16' }), trawlError('CONFIG_INVALID'));
+});
+
+test('an index records bfloat16; queries of another precision than the passages need --precision', {
+  skip: withoutEngine,
+}, async (t) => {
+  const model = await tinyModel(t);
+  const folder = await tempFolder(t);
+  const built = async (precision: string): Promise<string> => {
+    const out = join(folder, precision);
+    const args = ['index', SAMPLE_PASSAGES, '--model', model, '--precision', precision, '--out', out];
+    const { code, stderr } = await runTrawl([...args, '--quiet']);
+    assert.equal(code, 0, stderr);
+    return out;
+  };
+  const search = async (index: string, ...more: string[]) =>
+    runTrawl(['search', index, 'a river in the north', '--k', '10', '--json', ...more]);
+  const [whole, half] = [await built('float32'), await built('bfloat16')];
+  assert.equal(
+    jsonOf<{ model: { precision: string } }>(await runTrawl(['inspect', half, '--json'])).model.precision,
+    'bfloat16',
+  );
+  // Each index takes its own precision.
+  for (const index of [whole, half]) {
+    const { code, stderr } = await search(index);
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stderr, /embedded in/);
+  }
+  const mixed = await search(whole, '--precision', 'bfloat16');
+  assert.equal(mixed.code, 0, mixed.stderr);
+  assert.match(mixed.stderr, /embedded in float32, but queries are embedded in bfloat16/);
+});
+
+const importedMini = importedMiniLm();
+test('all-MiniLM-L6-v2 in bfloat16: 200 passages have a cosine of at least 0.9999 to those of float32', {
+  skip: withoutEngine || withoutMiniLm() || withoutSharedData('pool_wiki_dev'),
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const { folder: half } = await importModel(miniLmFolder()!, { out: join(folder, 'half'), precisions: ['bfloat16'] });
+  const lines = (await readFile(sharedData('pool_wiki_dev/corpus.jsonl'), 'utf8')).split('\n');
+  const texts = Array.from({ length: 200 }, (_, i) => (JSON.parse(lines[i * 390]!) as { contents: string }).contents);
+  const whole = await opened(t, await importedMini(), 'float32', 2);
+  const cosine = await smallestCosine(whole, await opened(t, half, 'bfloat16', 2), texts);
+  assert.ok(cosine >= 0.9999, String(cosine));
+});

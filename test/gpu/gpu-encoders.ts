@@ -1,0 +1,38 @@
+import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
+import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
+import type { Precision } from '../../src/manifest/model-identity.ts';
+import { availableCores } from '../../src/system/cores.ts';
+
+export interface GpuEncoderOptions {
+  readonly precision: Precision;
+  /** CUDA device; null: padded batches on the CPU, which tries everything but the GPU. */
+  readonly device: number | null;
+  /** Default: 16,384, as `--device cuda` has. */
+  readonly batchTokens?: number;
+  readonly overrides?: ModelOverrides;
+  readonly onWarning?: (warning: string) => void;
+}
+
+/** Tokens of a batch on a GPU. */
+const BATCH_TOKENS = 16_384;
+
+export async function openGpuEncoder(folder: string, options: GpuEncoderOptions): Promise<ModelEncoder> {
+  const { precision, device, batchTokens = BATCH_TOKENS, overrides, onWarning } = options;
+  const model = await readModelFolder(folder, overrides, { precision });
+  const cudaDevices = device === null ? null : [device];
+  return ModelEncoder.open({ model, workers: 1, cudaDevices, batchTokens, onWarning });
+}
+
+/** The encoder of the comparison: float32 on the CPU, each text as `trawl index` embeds it without a GPU. */
+export async function openCpuEncoder(folder: string): Promise<ModelEncoder> {
+  const model = await readModelFolder(folder, {}, { precision: 'float32' });
+  return ModelEncoder.open({ model, workers: availableCores() });
+}
+
+/** The vectors of texts, row-major. Throws the error of the first text that fails. */
+export async function vectorsOf(encoder: ModelEncoder, texts: readonly string[]): Promise<Float32Array> {
+  const { vectors, outcomes } = await encoder.encode(texts, { inputType: 'passage' });
+  for (const outcome of outcomes) if (!outcome.ok) throw outcome.error;
+  return vectors;
+}

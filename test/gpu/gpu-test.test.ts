@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { packageRoot } from '../../src/package-root.ts';
+import { type Ended, endOf } from '../cli/run-trawl.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { missingGpu } from './gpu-machine.ts';
+import type { StepResult } from './gpu-step.ts';
+
+interface Report {
+  readonly machine: { readonly rehearsal: boolean };
+  readonly steps: readonly StepResult[];
+}
+
+const skip = process.platform === 'linux' && process.arch === 'x64' ? false : 'GPUs are used on Linux x64 only';
+
+/** Runs `npm run test:gpu -- --small …` without the set-up. */
+async function gpuTest(t: TestContext, args: readonly string[]): Promise<Ended & { report: Report; text: string }> {
+  const out = await tempFolder(t);
+  const script = join(packageRoot, 'scripts', 'gpu-test.mjs');
+  const ended = await endOf(
+    spawn(process.execPath, [script, '--no-setup', '--small', '--out', out, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }),
+  );
+  const report = JSON.parse(readFileSync(join(out, 'gpu-report.json'), 'utf8')) as Report;
+  return { ...ended, report, text: readFileSync(join(out, 'gpu-report.txt'), 'utf8') };
+}
+
+const outcomes = ({ steps }: Report): string[] => steps.map(({ name, outcome }) => `${name}: ${outcome}`);
+
+test('without a GPU the test runs up to the first step that needs one, and says what is missing and what to do', {
+  skip: skip || (missingGpu() === undefined ? 'a GPU is at hand: run npm run test:gpu' : false),
+}, async (t) => {
+  const { code, stderr, report, text } = await gpuTest(t, []);
+  assert.equal(code, 3, stderr);
+  assert.deepEqual(outcomes(report), [
+    'models: passed',
+    'vectors of the CPU: passed',
+    'the first run on the GPU: missing',
+  ]);
+  const advice = /No NVIDIA GPU: .*Run this on a machine with a GPU|CUDA provider is missing.*install\.js/s;
+  for (const told of [stderr, text, report.steps.at(-1)!.text]) assert.match(told, advice);
+  assert.match(stderr, /gpu-report\.txt/);
+});
+
+test('a rehearsal on the CPU does every step, and its report says that no GPU was used', { skip }, async (t) => {
+  const { code, stderr, report, text } = await gpuTest(t, ['--rehearse']);
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(outcomes(report), [
+    'models: passed',
+    'vectors of the CPU: passed',
+    'the first run on the GPU: passed',
+    'vectors beside those of the CPU: passed',
+    'batches: passed',
+    'several encoders: passed',
+    'not enough memory for a batch: skipped',
+    'a killed build is resumed: passed',
+    'throughput: missing',
+  ]);
+  assert.equal(report.machine.rehearsal, true);
+  assert.match(text, /^A rehearsal on the CPU: these are no figures of a GPU\./);
+  assert.match(text, /qwen3-shape \(decoder\), together and alone: least cosine (1\.0|0\.9999)/);
+});
+
+test('what a machine lacks is named in the order in which it is to be fixed', { skip }, () => {
+  assert.match(missingGpu(() => false)!, /No NVIDIA GPU: \/dev\/nvidiactl is missing/);
+  assert.match(
+    missingGpu((path) => path.startsWith('/dev'))!,
+    /CUDA provider is missing.*install\.js.*--provider FOLDER/s,
+  );
+  assert.equal(
+    missingGpu(() => true),
+    undefined,
+  );
+});

@@ -1,0 +1,108 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { machineFacts } from '../../bench/environment.ts';
+import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
+import { buildStep } from './build-step.ts';
+import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
+import { gpuNames, missingGpu } from './gpu-machine.ts';
+import { type GpuModel, makeGpuModels } from './gpu-models.ts';
+import type { GpuRun, GpuStep, StepResult } from './gpu-step.ts';
+import { memoryStep } from './memory-step.ts';
+import { speedStep } from './speed-step.ts';
+import { agreementStep, batchStep, cpuStep, workersStep } from './vector-steps.ts';
+
+export interface GpuTestOptions {
+  /** The steps on the CPU, with padded batches: tries the test, not a GPU. */
+  readonly rehearse: boolean;
+  readonly small: boolean;
+  /** Checkpoints, models and indexes are written here. */
+  readonly folder: string;
+  /** The report is written here as `gpu-report.json` and `gpu-report.txt`. */
+  readonly out: string;
+  readonly python: string | undefined;
+  readonly say: (line: string) => void;
+}
+
+const GPU_STEPS: readonly GpuStep[] = [agreementStep, batchStep, workersStep, memoryStep, buildStep, speedStep];
+
+/** The exit code if the machine lacks what the steps on the GPU need. */
+const MISSING = 3;
+
+/** Runs every step, up to the first that the machine cannot do, and writes the report. Returns the exit code. */
+export async function runGpuTest(options: GpuTestOptions): Promise<number> {
+  const { folder, say } = options;
+  const results: StepResult[] = [];
+  const add = (result: StepResult): void => {
+    results.push(result);
+    say(`${result.outcome}: ${result.name}\n${indented(result.text)}`);
+  };
+  let models: readonly GpuModel[] = [];
+  const makeModels: GpuStep = {
+    name: 'models',
+    async run() {
+      models = await makeGpuModels(folder, options.small, (name) => say(`  ${name}`));
+      return { outcome: 'passed', text: `${models.map(({ name }) => name).join(', ')}, with random weights` };
+    },
+  };
+  const run = (): GpuRun => ({
+    ...options,
+    models,
+    device: options.rehearse ? null : 0,
+    devices: options.rehearse ? [] : gpuNames().map((_, i) => i),
+  });
+  for (const step of [makeModels, cpuStep, firstStep(options.rehearse), ...GPU_STEPS]) {
+    say(step.name);
+    const result = await step.run(run()).catch((error: unknown) => ({
+      outcome: 'failed' as const,
+      text: error instanceof Error ? `${error.message}` : String(error),
+    }));
+    add({ name: step.name, ...result });
+    if (step.name === FIRST && result.outcome !== 'passed') break;
+  }
+  writeReport(options, results);
+  if (results.some(({ outcome }) => outcome === 'failed')) return 1;
+  return results.some(({ name, outcome }) => name === FIRST && outcome === 'missing') ? MISSING : 0;
+}
+
+const FIRST = 'the first run on the GPU';
+
+/** Embeds a text; the steps after it need what this one needs. */
+function firstStep(rehearse: boolean): GpuStep {
+  return {
+    name: FIRST,
+    async run({ models, device }) {
+      const missing = rehearse ? undefined : missingGpu();
+      if (missing !== undefined) return { outcome: 'missing', text: missing };
+      try {
+        const encoder = await openGpuEncoder(models[0]!.folder, { precision: 'float32', device });
+        await vectorsOf(encoder, ['a']);
+        await encoder.close();
+      } catch (error) {
+        return { outcome: 'missing', text: (error as Error).message };
+      }
+      return { outcome: 'passed', text: rehearse ? 'a rehearsal on the CPU: no GPU was used' : gpuNames().join(', ') };
+    },
+  };
+}
+
+function writeReport({ out, rehearse, small }: GpuTestOptions, results: readonly StepResult[]): void {
+  const facts = {
+    ...machineFacts({ engines: [], loadBefore: 0 }),
+    onnxruntime: onnxruntimeFacts().version,
+    gpus: gpuNames(),
+    rehearsal: rehearse,
+    small,
+  };
+  mkdirSync(out, { recursive: true });
+  writeFileSync(join(out, 'gpu-report.json'), `${JSON.stringify({ machine: facts, steps: results }, null, 2)}\n`);
+  const head = [
+    rehearse ? 'A rehearsal on the CPU: these are no figures of a GPU.' : 'Trawl on a GPU',
+    `${facts.date.slice(0, 10)}, ${facts.gpus.join(', ') || 'no GPU'}, ${facts.processor}, ${facts.cores} cores, onnxruntime ${facts.onnxruntime}, Node.js ${facts.node}, Trawl ${facts.trawl}`,
+  ];
+  const lines = results.map(({ name, outcome, text }) => `${outcome}: ${name}\n${indented(text)}`);
+  writeFileSync(join(out, 'gpu-report.txt'), `${[...head, '', ...lines].join('\n')}\n`);
+}
+
+function indented(text: string): string {
+  return text.replaceAll(/^/gm, '  ');
+}

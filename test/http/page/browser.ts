@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, type TestContext } from 'node:test';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { packageRoot } from '../../../src/package-root.ts';
+
+const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
+export const withoutBrowser = existsSync(executablePath)
+  ? false
+  : `no Chromium at ${executablePath} (apt-get install chromium, or set CHROMIUM_PATH)`;
+const SCREENSHOTS = join(packageRoot, '.cache', 'screenshots');
+const ARGUMENTS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export const PHONE = { viewport: { width: 390, height: 844 } };
+
+let browser: Browser | undefined;
+
+/** Starts one browser for all tests of the file. */
+export function startBrowser(): void {
+  before(async () => {
+    if (withoutBrowser !== false) return;
+    mkdirSync(SCREENSHOTS, { recursive: true });
+    browser = await chromium.launch({ executablePath, args: ARGUMENTS });
+  });
+  after(() => browser?.close());
+}
+
+/** A page on which any script error, blocked resource, failed request or request to another site fails the test. */
+export async function open(t: TestContext, url: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser!.newContext({ viewport: { width: 1100, height: 900 }, ...options });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('dialog', () => faults.push('a dialog was opened'));
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`request to ${request.url()}`);
+  });
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/status of (401|422|501)/.test(message.text())) faults.push(message.text());
+  });
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(faults, []);
+  });
+  await page.goto(url);
+  return page;
+}
+
+export function shoot(page: Page, name: string): Promise<Buffer> {
+  return page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+}
+
+export async function textOf(page: Page, selector: string): Promise<string> {
+  return (await page.locator(selector).first().textContent()) ?? '';
+}
+
+/** Fails if something is wider than the screen. */
+export async function assertFits(page: Page): Promise<void> {
+  assert.equal(
+    await page.evaluate('document.documentElement.scrollWidth > innerWidth'),
+    false,
+    'wider than the screen',
+  );
+}
+
+/** Controls without a name for screen readers. */
+export function unnamedControls(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`[...document.querySelectorAll('input, select, textarea, button')]
+    .filter((field) => !(field.labels?.length > 0) && !field.getAttribute('aria-label') && field.textContent.trim() === '')
+    .map((field) => field.outerHTML)`);
+}
