@@ -1,9 +1,9 @@
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { closestTo } from '../src/options/closest.ts';
 import { packageVersion } from '../src/package-root.ts';
-import { exitProcess } from '../src/system/exit-process.ts';
 import { EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
+import { exitProcess } from './exit-process.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { isLaunchLine } from './launch/launch-lines.ts';
 import { report, runCommand, withCommonOptions } from './run-command.ts';

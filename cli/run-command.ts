@@ -1,8 +1,8 @@
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { type ResolvedOptions, resolveOptions } from '../src/options/resolve-options.ts';
-import { exitProcess } from '../src/system/exit-process.ts';
 import { COMMON_OPTIONS, type Command, EXIT, type OutputStreams, type Program } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
+import { exitProcess } from './exit-process.ts';
 import { printable } from './format.ts';
 
 /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
-import { exitProcess } from '../../src/system/exit-process.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { exitProcess } from '../exit-process.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { checkRerankOptions } from '../rerank-options.ts';
 import { type AddressFile, writeAddressFile } from '../serve/address-file.ts';
