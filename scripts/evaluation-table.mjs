@@ -1,5 +1,5 @@
 // `sh scripts/run scripts/evaluation-table.mjs --data DIR`: measures the rows of the table in docs/evaluation.md with `trawl eval`, writes
-// them to docs/evaluation.json and into the page. A test compares the two. Compile first: npm run setup.
+// them to bench/results/evaluation.json. Compile first: npm run setup.
 //
 //   --data DIR    folder with hotpot_val500_pooled, squad_v11_dev (corpus.jsonl, queries.jsonl) and scifact_tevatron_emb
 //   --model DIR   checkpoint of an encoder, imported in float32 and int8. Default: the bundled token-average-256
@@ -127,18 +127,7 @@ if (values.python !== undefined) {
 }
 
 const figures = { model: imported ? basename(values.model) : model, seed: 1, rows };
-writeFileSync(join(root, 'docs', 'evaluation.json'), `${JSON.stringify(figures, null, 1)}\n`);
-const cell = (value) => (value === undefined || value === null ? '' : value.toFixed(3));
-const table = [
-  '| set | system | questions | recall@10 | all_gold@10 | ndcg@10 | mrr@10 | p |',
-  '| --- | --- | --- | --- | --- | --- | --- | --- |',
-  ...rows.map(({ set, system, questions: count, metrics, recallInterval: { low, high }, p }) => {
-    const [recall, ...others] = METRICS.map((metric) => cell(metrics[metric]));
-    return `| ${[set, system, count, `${recall} (${cell(low)} to ${cell(high)})`, ...others, p === null ? '' : p < 0.001 ? '< 0.001' : cell(p)].join(' | ')} |`;
-  }),
-].join('\n');
-const page = join(root, 'docs', 'evaluation.md');
-const [before, rest] = readFileSync(page, 'utf8').split('<!-- evaluation-table -->\n');
-const after = rest.slice(rest.indexOf('<!-- end -->'));
-writeFileSync(page, `${before}<!-- evaluation-table -->\n${table}\n\n${after}`);
-process.stdout.write(`${table}\n`);
+writeFileSync(join(root, 'bench', 'results', 'evaluation.json'), `${JSON.stringify(figures, null, 1)}\n`);
+process.stdout.write(
+  'bench/results/evaluation.json is written; `npm run tables` writes the table of docs/evaluation.md.\n',
+);

@@ -1,6 +1,7 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import * as figure from '../report/figures.ts';
 import type { EvalResult } from './eval-result.ts';
+import type { SystemsResult } from './systems-result.ts';
 
 /** Makes the lines of a table from the JSON file that its marker names. */
 type TableMaker<Result> = (result: Result) => readonly (readonly string[])[];
@@ -72,11 +73,25 @@ const quality: TableMaker<EvalResult> = ({ rows }) => {
   ];
 };
 
+const systems: TableMaker<SystemsResult> = ({ rows }) => [
+  ['set', 'system', 'questions', 'recall@10', 'all_gold@10', 'ndcg@10', 'mrr@10', 'p'],
+  Array<string>(8).fill('---'),
+  ...rows.map(({ set, system, questions, metrics, recallInterval: { low, high }, p }) => [
+    set,
+    system,
+    String(questions),
+    `${figure.share(metrics['recall@10']!)} (${figure.share(low)} to ${figure.share(high)})`,
+    ...['all_gold@10', 'ndcg@10', 'mrr@10'].map((metric) => figure.share(metrics[metric]!)),
+    p === null ? '' : p < 0.001 ? '< 0.001' : figure.share(p),
+  ]),
+];
+
 const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'exact-search': exactSearch,
   'recall-by-latency': recallByLatency,
   'end-to-end': endToEnd,
   quality,
+  evaluation: systems,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);
