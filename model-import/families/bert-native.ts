@@ -6,6 +6,10 @@ import type { BertWeights } from './bert-weights.ts';
 
 /** Sizes that the native encoder divides into groups of float32 values. */
 const LANES = 16;
+const MOST_LAYERS = 4096;
+/** Most values of a hidden or intermediate layer, and rows of a table. */
+const WIDEST = 2 ** 16;
+const MOST_ROWS = 2 ** 24;
 const HEADER_BYTES = 128;
 const VERSION = 1;
 const ACTIVATION_NUMBERS: Readonly<Partial<Record<Activation, number>>> = { gelu: 0, 'gelu-tanh': 1, relu: 2 };
@@ -16,15 +20,7 @@ const ACTIVATION_NUMBERS: Readonly<Partial<Record<Activation, number>>> = { gelu
  * @throws TrawlError CONFIG_INVALID if the native encoder does not compute this shape.
  */
 export function bertNativeWeights(config: BertConfig, weights: BertWeights): readonly NativePart[] {
-  const { hiddenSize, heads, intermediateSize } = config;
-  const headSize = hiddenSize / heads;
-  if ([hiddenSize, headSize, intermediateSize].some((size) => size % LANES !== 0)) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `bfloat16 needs sizes that are multiples of ${LANES}, but the model has hidden_size ${hiddenSize}, ${headSize} values a head and ` +
-        `intermediate_size ${intermediateSize}. Ask for float32 or int8.`,
-    );
-  }
+  checkShape(config);
   const { words, positions, tokenTypes, embeddingNorm, layers } = weights;
   return [
     bytesPart(header(config)),
@@ -41,6 +37,37 @@ export function bertNativeWeights(config: BertConfig, weights: BertWeights): rea
       normPart(layer.outputNorm),
     ]),
   ];
+}
+
+/** The bounds of `check` in native/src/encoder/bert_file.cpp. Throws CONFIG_INVALID. */
+function checkShape(config: BertConfig): void {
+  const { hiddenSize, heads, intermediateSize, activation } = config;
+  const headSize = hiddenSize / heads;
+  if ([hiddenSize, headSize, intermediateSize].some((size) => size % LANES !== 0)) {
+    throw refused(
+      `bfloat16 needs sizes that are multiples of ${LANES}, but the model has hidden_size ${hiddenSize}, ${headSize} values a head and ` +
+        `intermediate_size ${intermediateSize}`,
+    );
+  }
+  for (const [name, value, least, most] of [
+    ['num_hidden_layers', config.layers, 1, MOST_LAYERS],
+    ['hidden_size', hiddenSize, LANES, WIDEST],
+    ['intermediate_size', intermediateSize, LANES, WIDEST],
+    ['vocab_size', config.vocabularySize, 1, MOST_ROWS],
+    ['max_position_embeddings', config.positionRows, 1, MOST_ROWS],
+    ['type_vocab_size', config.tokenTypeRows, 0, MOST_ROWS],
+    ['pad_token_id', config.positionPadding ?? 0, 0, MOST_ROWS],
+  ] as const) {
+    if (value < least || value > most) throw refused(`bfloat16 takes a ${name} of ${least} to ${most}, not ${value}`);
+  }
+  if (ACTIVATION_NUMBERS[activation] === undefined) {
+    const known = Object.keys(ACTIVATION_NUMBERS).join(', ');
+    throw refused(`bfloat16 takes the activations ${known}, not ${activation}`);
+  }
+}
+
+function refused(reason: string): TrawlError {
+  return new TrawlError('CONFIG_INVALID', `${reason}. Ask for float32 or int8.`);
 }
 
 function header(config: BertConfig): Uint8Array {

@@ -12,6 +12,7 @@
 
 #include "bert_files.hpp"
 #include "check.hpp"
+#include "encoder/product_check.hpp"
 #include "trawl/error.hpp"
 
 using namespace trawl::encoder;
@@ -195,8 +196,50 @@ TEST("encoder: every instruction set sums products in the order that products.hp
   }
 }
 
+// The portable products with the two values of each pair exchanged: the other order of the same sum.
+void multiply_exchanged(const ProductTask& t, int64_t first, int64_t last) {
+  const auto exchanged = [](const uint16_t* values, int64_t count) {
+    std::vector<uint16_t> copy(values, values + count);
+    for (size_t i = 0; i < copy.size(); i += 2) std::swap(copy[i], copy[i + 1]);
+    return copy;
+  };
+  ProductTask other = t;
+  const std::vector<uint16_t> a = exchanged(t.a, t.rows * t.a_stride), packed = exchanged(t.packed, t.depth * t.columns);
+  other.a = a.data();
+  other.packed = packed.data();
+  kPortableProducts->multiply(other, first, last);
+}
+
+// Both products of a pair in one sum, rounded once.
+void multiply_unrounded(const ProductTask& t, int64_t first, int64_t last) {
+  for (int64_t p = first; p < last; ++p) {
+    const int64_t width = std::min<int64_t>(kPanel, t.columns - p * kPanel);
+    for (int64_t r = 0; r < t.rows; ++r) {
+      for (int64_t c = 0; c < width; ++c) {
+        float sum = 0;
+        for (int64_t k = 0; k < t.depth; k += 2) {
+          const uint16_t *row = t.a + r * t.a_stride + k, *pair = t.packed + p * kPanel * t.depth + k * width + 2 * c;
+          const double both = static_cast<double>(from_bf16(row[0])) * from_bf16(pair[0]) + static_cast<double>(from_bf16(row[1])) * from_bf16(pair[1]);
+          sum = static_cast<float>(sum + both);
+        }
+        t.sums[r * t.sums_stride + p * kPanel + c] = sum;
+      }
+    }
+  }
+}
+
+TEST("encoder: an instruction that sums in another order, or rounds once for two products, is found out") {
+  for (const Products* products : available_products()) CHECK(sums_as_defined(*products));
+  Products other = *kPortableProducts;
+  other.multiply = multiply_exchanged;
+  CHECK(!sums_as_defined(other));
+  other.multiply = multiply_unrounded;
+  CHECK(!sums_as_defined(other));
+}
+
 TEST("encoder: the forward pass agrees with one in float64, for every activation, kind of positions and number of token types") {
   BertShape shapes[] = {shape_of(2, 64, 4, 128), shape_of(3, 96, 2, 80), shape_of(1, 128, 1, 256), shape_of(2, 64, 2, 64)};
+  shapes[0].token_types = 5;
   shapes[1].activation = 1;
   shapes[2].activation = 2;
   shapes[2].token_types = 0;

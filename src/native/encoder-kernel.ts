@@ -2,12 +2,19 @@ import type { EncoderFunctions, NativeBert } from './encoder-functions.ts';
 import type { InstructionSet } from './instruction-set.ts';
 import { translate } from './native-calls.ts';
 
+/** The products' instruction set for each one of the searches; for the others, the fastest of the machine. */
+const PRODUCTS: Readonly<Record<string, string>> = { 'avx512-vnni': 'avx512', avx2: 'avx2', serial: 'portable' };
+
 /** The engine's forward pass of BERT encoders in bfloat16. Wraps the addon and translates its errors to `TrawlError`s. */
 export class EncoderKernel {
   readonly #addon: EncoderFunctions;
 
-  constructor(addon: EncoderFunctions) {
+  readonly #isa: string;
+
+  /** `isa`: the instruction set of the searches that TRAWL_ISA names, or ''. */
+  constructor(addon: EncoderFunctions, isa = '') {
     this.#addon = addon;
+    this.#isa = PRODUCTS[isa] ?? '';
   }
 
   /** Those of the matrix products, fastest first. All give the same bits. */
@@ -16,11 +23,11 @@ export class EncoderKernel {
   }
 
   /**
-   * Maps the weights; all encoders of the machine share them. `isa`: default the fastest of the machine.
+   * Maps the weights; all encoders of the machine share them. `isa`: default the one that TRAWL_ISA names, else the fastest of the machine.
    *
    * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_FOREIGN, or CONFIG_INVALID for an instruction set that this machine lacks.
    */
-  open(path: string, isa = ''): NativeBert {
+  open(path: string, isa = this.#isa): NativeBert {
     return translate(() => this.#addon.openBert(path, isa));
   }
 

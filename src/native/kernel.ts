@@ -42,8 +42,9 @@ export class Kernel {
     this.origin = origin;
     this.#calls = new NativeCalls(addon);
     this.lexical = new LexicalKernel(addon, this.#calls);
-    this.encoder = new EncoderKernel(addon);
-    this.isa = translate(() => addon.selectIsa(environmentVariable('TRAWL_ISA') ?? ''));
+    const isa = environmentVariable('TRAWL_ISA') ?? '';
+    this.encoder = new EncoderKernel(addon, isa);
+    this.isa = translate(() => addon.selectIsa(isa));
     // In a worker thread, keep the number that the main thread has set.
     if (addon.threads() === 0) addon.setThreads(availableCores());
   }

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { BertConfig } from '../../model-import/families/bert-config.ts';
+import { bertNativeWeights } from '../../model-import/families/bert-native.ts';
+import type { BertWeights } from '../../model-import/families/bert-weights.ts';
 import { importModel } from '../../model-import/import-model.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
@@ -9,6 +12,7 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { miniLmFolder, withoutMiniLm } from '../helpers/peers.ts';
+import { runModule } from '../helpers/run-module.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { smallestCosine, vectorsOf } from '../helpers/smallest-cosine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -94,6 +98,78 @@ test('in bfloat16 a model with token types, tanh-approximated GELU and CLS pooli
     textsOf(40),
   );
   assert.ok(cosine > 0.999, String(cosine));
+});
+
+test('in bfloat16 a model with five token types agrees with its float32 graph', { skip: withoutEngine }, async (t) => {
+  const model = await tinyModel(t, (files) => Object.assign(files, tinyCheckpoint(3, 5)));
+  const [whole, half] = [await opened(t, model, 'float32'), await opened(t, model, 'bfloat16')];
+  const cosine = await smallestCosine(whole, half, textsOf(20));
+  assert.ok(cosine > 0.999, String(cosine));
+});
+
+test('shapes beyond the bounds of the native encoder are refused with the bound', () => {
+  const config: BertConfig = {
+    modelType: 'roberta',
+    vocabularySize: 100,
+    hiddenSize: 64,
+    layers: 2,
+    heads: 2,
+    intermediateSize: 128,
+    activation: 'gelu',
+    layerNormEpsilon: 1e-12,
+    positionRows: 40,
+    positionPadding: 1,
+    tokenTypeRows: 2,
+  };
+  const beyond: readonly [Partial<BertConfig>, RegExp][] = [
+    [{ layers: 4097 }, /num_hidden_layers of 1 to 4096, not 4097/],
+    [{ hiddenSize: 65_600, heads: 1 }, /hidden_size of 16 to 65536, not 65600/],
+    [{ intermediateSize: 65_552 }, /intermediate_size of 16 to 65536, not 65552/],
+    [{ vocabularySize: 2 ** 24 + 1 }, /vocab_size of 1 to 16777216, not 16777217/],
+    [{ positionRows: 2 ** 25 }, /max_position_embeddings of 1 to 16777216, not 33554432/],
+    [{ tokenTypeRows: 2 ** 25 }, /type_vocab_size of 0 to 16777216, not 33554432/],
+    [{ positionPadding: 2 ** 25 }, /pad_token_id of 0 to 16777216, not 33554432/],
+    [{ activation: 'silu' }, /activations gelu, gelu-tanh, relu, not silu/],
+  ];
+  for (const [change, message] of beyond) {
+    // The shape is checked before the weights are looked at.
+    const weights = {} as BertWeights;
+    assert.throws(
+      () => bertNativeWeights({ ...config, ...change }, weights),
+      (error: Error) => {
+        assert.match(error.message, message);
+        assert.match(error.message, /Ask for float32 or int8/);
+        return trawlError('CONFIG_INVALID')(error);
+      },
+    );
+  }
+});
+
+test('TRAWL_ISA also chooses the instruction set of the encoder, and each gives the same bits', {
+  skip: withoutEngine,
+}, async (t) => {
+  const weights = join(await tinyModel(t), 'model-bfloat16.bin');
+  const names: Readonly<Record<string, string>> = { serial: 'portable', avx2: 'avx2', 'avx512-vnni': 'avx512' };
+  const searches = loaded.ok ? loaded.kernel.instructionSets.filter(({ available }) => available) : [];
+  const hashes = searches.map(({ name }) => {
+    const code = `
+      const { loadKernel } = await import('#root/src/native/kernel.js');
+      const { createHash } = await import('node:crypto');
+      const { encoder } = loadKernel().kernel;
+      const bert = encoder.open(${JSON.stringify(weights)});
+      const ids = Int32Array.from({ length: 14 }, (_, i) => 999 + 31 * i);
+      const hidden = encoder.run(bert, { ids, types: null, texts: 2, length: 7 });
+      const hash = createHash('sha256').update(new Uint8Array(hidden.buffer)).digest('hex');
+      console.log(encoder.facts(bert).isa, hash);
+    `;
+    const { status, stdout, stderr } = runModule(code, { TRAWL_ISA: name });
+    assert.equal(status, 0, stderr);
+    const [isa, hash] = stdout.trim().split(' ');
+    if (names[name] !== undefined) assert.equal(isa, names[name]);
+    return hash;
+  });
+  assert.ok(hashes.length > 0);
+  assert.deepEqual([...new Set(hashes)], [hashes[0]]);
 });
 
 test('what the native encoder does not compute is not imported in bfloat16, and nothing is written', async (t) => {

@@ -13,10 +13,10 @@ const POSITIONS = 128;
 const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 /** The files of a sentence-transformers checkpoint: a small BERT with random weights (about 4 MB). */
-export function tinyCheckpoint(seed = 1): Record<string, Buffer> {
+export function tinyCheckpoint(seed = 1, tokenTypes = 2): Record<string, Buffer> {
   return {
     'README.md': Buffer.from('# tiny'),
-    'config.json': json(config('BertModel')),
+    'config.json': json(config('BertModel', tokenTypes)),
     'tokenizer.json': readFileSync(join(packageRoot, 'models', 'token-average-256', 'tokenizer.json')),
     'tokenizer_config.json': json({ model_max_length: POSITIONS }),
     'modules.json': json([
@@ -25,7 +25,7 @@ export function tinyCheckpoint(seed = 1): Record<string, Buffer> {
       { idx: 2, name: '2', path: '2_Normalize', type: 'sentence_transformers.models.Normalize' },
     ]),
     '1_Pooling/config.json': json({ word_embedding_dimension: HIDDEN, pooling_mode_mean_tokens: true }),
-    'model.safetensors': encodeSafetensors(tensors(seed)),
+    'model.safetensors': encodeSafetensors(tensors(seed, {}, tokenTypes)),
     // Must not be downloaded.
     'pytorch_model.bin': Buffer.alloc(5000, 1),
     'tf_model.h5': Buffer.alloc(5000, 2),
@@ -55,7 +55,7 @@ export function tinyCrossEncoder(seed = 1): Record<string, Buffer> {
   };
 }
 
-function config(architecture: string): object {
+function config(architecture: string, tokenTypes = 2): object {
   return {
     model_type: 'bert',
     architectures: [architecture],
@@ -66,14 +66,18 @@ function config(architecture: string): object {
     intermediate_size: INNER,
     hidden_act: 'gelu',
     max_position_embeddings: POSITIONS,
-    type_vocab_size: 2,
+    type_vocab_size: tokenTypes,
     layer_norm_eps: 1e-12,
     pad_token_id: 0,
   };
 }
 
 /** The tensors of the encoder, and those of `head`. With a head, the encoder's names have the prefix `bert.`. */
-function tensors(seed: number, head: Readonly<Record<string, readonly number[]>> = {}): Record<string, TensorToWrite> {
+function tensors(
+  seed: number,
+  head: Readonly<Record<string, readonly number[]>> = {},
+  tokenTypes = 2,
+): Record<string, TensorToWrite> {
   const random = seededRandom(seed);
   const shapes = {
     ...head,
@@ -83,7 +87,7 @@ function tensors(seed: number, head: Readonly<Record<string, readonly number[]>>
       layers: 1,
       vocabulary: VOCABULARY,
       positions: POSITIONS,
-      tokenTypes: 2,
+      tokenTypes,
     }),
   };
   const hasHead = Object.keys(head).length > 0;

@@ -11,7 +11,8 @@
 //     intermediate      packed [hidden][intermediate]; float32[intermediate]
 //     output            packed [intermediate][hidden]; float32[hidden]; norm float32[2][hidden]
 //
-// Packed matrices are described in products.hpp. model-import/native/ writes the file.
+// Packed matrices are described in products.hpp. model-import/native-weights.ts and
+// model-import/families/bert-native.ts write the file.
 #pragma once
 #include <memory>
 #include <string>

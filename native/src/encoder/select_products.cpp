@@ -1,4 +1,5 @@
 // Finds out which instruction sets the processor has.
+#include "encoder/product_check.hpp"
 #include "encoder/products.hpp"
 #include "trawl/bert_encoder.hpp"
 #include "trawl/error.hpp"
@@ -30,7 +31,9 @@ std::vector<Probe> probe() {
 #else
   const bool avx512 = false, bf16 = false, avx2 = false;
 #endif
-  add("avx512-bf16", kAvx512Bf16Products, bf16, "vdpbf16ps, 32 products per instruction", "the processor has no AVX-512 BF16");
+  const bool sums = bf16 && sums_as_defined(*kAvx512Bf16Products);
+  add("avx512-bf16", kAvx512Bf16Products, sums, "vdpbf16ps, 32 products per instruction",
+      bf16 ? "the vdpbf16ps of this processor sums in another order" : "the processor has no AVX-512 BF16");
   add("avx512", kAvx512Products, avx512, "vfmadd231ps, 16 products per instruction", "the processor has no AVX-512 BW, DQ and VL");
   add("avx2", kAvx2Products, avx2, "8 products in two instructions", "the processor has no AVX2");
   add("portable", kPortableProducts, true, "plain C++, the reference", "");

@@ -4,7 +4,7 @@ import type { EmbeddingApi, Probe } from '../../manifest/endpoint-record.ts';
 import { encodeVector } from '../../manifest/probe-vectors.ts';
 import { ModelServers } from '../../model-server/model-servers.ts';
 import type { InputType } from '../text-encoder.ts';
-import { type EmbeddingReply, embeddingBody, readEmbeddings } from './embedding-api.ts';
+import { type EmbeddingReply, type EmbeddingRequest, embeddingBody, readEmbeddings } from './embedding-api.ts';
 import { type EndpointAddress, type EndpointFacts, type EndpointRoute, readFacts } from './endpoint-facts.ts';
 import type { EndpointOptions } from './endpoint-options.ts';
 import { LONG_PROBE, type ProbeText } from './probe-texts.ts';
@@ -30,12 +30,16 @@ export interface Freshness {
   readonly signal?: AbortSignal | undefined;
 }
 
+type Encoding = EmbeddingRequest['encoding'];
+
 /** How one request is sent. */
 export interface EmbedCall {
   /** Default: the least busy one. */
   readonly server?: number | undefined;
   /** Default: those of the options. */
   readonly attempts?: number | undefined;
+  /** Default: what the client knows of its servers. */
+  readonly encoding?: Encoding | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onStart?: (() => void) | undefined;
 }
@@ -63,8 +67,8 @@ export class EndpointClient {
   readonly #onLost = new Set<(server: number) => void>();
   /** When each server may have been started again (`performance.now()`). */
   readonly #lostAt: number[];
-  /** `float` if a server refuses base64. */
-  #encoding: 'base64' | 'float' = 'base64';
+  /** `float` once a server has refused base64 and taken numbers. Encoders share it, so it never goes back. */
+  #encoding: Encoding = 'base64';
 
   constructor(addresses: readonly EndpointAddress[], options: EndpointOptions) {
     this.addresses = addresses;
@@ -147,18 +151,17 @@ export class EndpointClient {
   /** Embeds a text. If a server refuses base64, it is asked for numbers, and so are all from then on. */
   async #try(server: number, route: EndpointRoute, others: Omit<SentSettings, 'routes'>): Promise<void> {
     const settings = { ...others, routes: this.addresses.map(() => route) };
+    const encoding = this.#encoding;
     try {
-      await this.embed(['a'], 'passage', settings, { server });
+      await this.embed(['a'], 'passage', settings, { server, encoding });
     } catch (error) {
       const status = error instanceof TrawlError ? error.details.status : undefined;
-      const mayRefuseBase64 = status === 400 || status === 422;
+      const mayRefuseBase64 = encoding === 'base64' && (status === 400 || status === 422);
       if (!mayRefuseBase64 || route.api !== 'openai') throw error;
-      const before = this.#encoding;
-      this.#encoding = 'float';
-      await this.embed(['a'], 'passage', settings, { server }).catch(() => {
-        this.#encoding = before;
+      await this.embed(['a'], 'passage', settings, { server, encoding: 'float' }).catch(() => {
         throw error;
       });
+      this.#encoding = 'float';
     }
   }
 
@@ -167,7 +170,7 @@ export class EndpointClient {
     texts: readonly string[],
     inputType: InputType,
     { routes, model, normalize, prefixes, added, dimension }: SentSettings,
-    { server, attempts, signal, onStart }: EmbedCall = {},
+    { server, attempts, encoding = this.#encoding, signal, onStart }: EmbedCall = {},
   ): Promise<EmbeddingReply & { readonly server: number }> {
     const { api } = routes[server ?? 0]!;
     const prefix = prefixes[inputType];
@@ -175,7 +178,7 @@ export class EndpointClient {
       texts: texts.map((text) => prefix + text),
       model,
       normalize,
-      encoding: this.#encoding,
+      encoding,
       added: added[inputType],
     });
     let answering = 0;

@@ -53,8 +53,8 @@ export class EncoderPool {
   /** Values per text or pair. */
   readonly dimension: number;
   readonly #options: EncoderPoolOptions;
-  /** Null: texts run unpadded. Smaller after a device had not enough memory. */
-  #batchTokens: number | null;
+  /** Of each thread. Null: texts run unpadded. Smaller after its device had not enough memory. */
+  readonly #batchTokens: (number | null)[];
   readonly #sizer: ChunkSizer;
   /** Null for a thread that died too often. */
   readonly #threads: (EncoderThread | null)[];
@@ -79,11 +79,12 @@ export class EncoderPool {
     const { model, cudaDevices = null } = options;
     this.dimension = valuesPerInput(model);
     this.#options = options;
-    this.#batchTokens =
+    const batchTokens =
       options.batchTokens !== undefined ? options.batchTokens : cudaDevices === null ? null : CUDA_BATCH_TOKENS;
-    this.#sizer = new ChunkSizer(this.#batchTokens);
+    this.#batchTokens = new Array<number | null>(options.workers).fill(batchTokens);
+    this.#sizer = new ChunkSizer(batchTokens);
     this.#waiting = new WaitingTexts(this.#sizer);
-    this.#countsTokens = this.#batchTokens === null;
+    this.#countsTokens = batchTokens === null;
     this.#deathsInARow = new Array<number>(options.workers).fill(0);
     this.#threads = this.#deathsInARow.map((_, place) => this.#startThread(place));
   }
@@ -180,8 +181,8 @@ export class EncoderPool {
     const device: WorkerDevice = {
       cudaDevice: cudaDevices?.[place] ?? null,
       shareWeights: this.#options.shareWeights ?? false,
-      triesGrouping: (this.#options.trialAtStart ?? false) && this.#batchTokens === null,
-      batchTokens: this.#batchTokens,
+      triesGrouping: (this.#options.trialAtStart ?? false) && this.#batchTokens[place]! === null,
+      batchTokens: this.#batchTokens[place]!,
     };
     const thread: EncoderThread = new EncoderThread(workerUrl, model, device, {
       onIdle: () => {
@@ -195,7 +196,7 @@ export class EncoderPool {
         this.#deathsInARow[place] = 0;
         this.#sizer.observe(chunk.weight, encoded.elapsedMs, chunk.isGrouped);
         this.#countsTokens &&= encoded.canGroup !== false;
-        this.#limitBatches(encoded.batchTokens, device.cudaDevice);
+        this.#limitBatches(place, encoded.batchTokens, device.cudaDevice);
         let offset = 0;
         for (const slice of chunk.slices) {
           slice.call.user.texts += slice.inputs.length;
@@ -208,12 +209,13 @@ export class EncoderPool {
     return thread;
   }
 
-  /** A thread that is started later begins with the smaller batches. */
-  #limitBatches(batchTokens: number | null, cudaDevice: number | null): void {
-    if (batchTokens === null || this.#batchTokens === null || batchTokens >= this.#batchTokens) return;
-    this.#batchTokens = batchTokens;
+  /** A thread that is started later in this place, with the same device, begins with the smaller batches. */
+  #limitBatches(place: number, batchTokens: number | null, cudaDevice: number | null): void {
+    const before = this.#batchTokens[place]!;
+    if (batchTokens === null || before === null || batchTokens >= before) return;
+    this.#batchTokens[place] = batchTokens;
     this.#options.onWarning?.(
-      `${cudaDevice === null ? 'The machine' : `cuda:${cudaDevice}`} had not enough free memory for a batch. Batches have at most ` +
+      `${cudaDevice === null ? 'The machine' : `cuda:${cudaDevice}`} had not enough free memory for a batch. Its batches have at most ` +
         `${batchTokens} tokens from now on.`,
     );
   }

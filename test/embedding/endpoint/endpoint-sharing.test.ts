@@ -57,6 +57,41 @@ test('closing an encoder cancels its own texts and leaves the shared client to t
   assert.ok((await three.encode(['a'], { inputType: 'query' })).outcomes[0]!.ok, 'the last close ends the client');
 });
 
+test('the refused settings of one encoder leave the numbers to another on a server that refuses base64', async (t) => {
+  let trials = 0;
+  let [otherIsOpening, isOpen] = [(): void => undefined, (): void => undefined];
+  const opening = new Promise<void>((resolve) => (otherIsOpening = resolve));
+  const open = new Promise<void>((resolve) => (isOpen = resolve));
+  const server = await embeddingServer(t, {
+    answer({ body }, _count, response) {
+      const refuse = (): void => void response.writeHead(400).end('{}');
+      if (body['unknown'] === true && body['encoding_format'] === 'float') {
+        // Refused only once the other encoder has learnt that the server wants numbers.
+        otherIsOpening();
+        void open.then(refuse);
+        return true;
+      }
+      if (body['encoding_format'] !== 'base64' && body['unknown'] !== true) return false;
+      trials++;
+      refuse();
+      return true;
+    },
+  });
+  const clients = new EndpointClients();
+  const refused = assert.rejects(
+    openEndpoint(server.url, { clients, firstWaitMs: 1, passageRequest: { unknown: true } }),
+    trawlError('ENDPOINT_FAILED'),
+  );
+  await opening;
+  const encoder = await opened(t, server.url, { clients });
+  isOpen();
+  await refused;
+  assert.ok((await encoder.encode(['b'], { inputType: 'passage' })).outcomes[0]!.ok);
+  const later = await opened(t, server.url, { clients, answersSince: performance.now() });
+  assert.ok((await later.encode(['c'], { inputType: 'query' })).outcomes[0]!.ok);
+  assert.equal(trials, 2, 'each of the first two asked for base64 once');
+});
+
 test('an encoder that checks its endpoint asks again, and so does one after a lost connection', async (t) => {
   let [seed, isLost] = ['', false];
   const server = await embeddingServer(t, {

@@ -54,6 +54,26 @@ test('a device without enough memory is reported with the smaller batches, which
   );
 });
 
+test('of two devices, only the one without enough memory gets smaller batches, and the warning names it', async (t) => {
+  const warnings: string[] = [];
+  const onWarning = (warning: string): unknown => warnings.push(warning);
+  const pool = await fakePool(t, 2, { cudaDevices: [0, 1], batchTokens: 4096, onWarning });
+  const encode = (text: string): Promise<EncodeResult> => pool.encode([text], { inputType: 'query' });
+  await encode('full');
+  assert.deepEqual(warnings.splice(0), [
+    'cuda:0 had not enough free memory for a batch. Its batches have at most 2048 tokens from now on.',
+  ]);
+  // The first text keeps cuda:0 busy.
+  await Promise.all([encode('sleep 20'), encode('full')]);
+  assert.deepEqual(warnings.splice(0), [
+    'cuda:1 had not enough free memory for a batch. Its batches have at most 2048 tokens from now on.',
+  ]);
+  await encode('full');
+  assert.deepEqual(warnings, [
+    'cuda:0 had not enough free memory for a batch. Its batches have at most 1024 tokens from now on.',
+  ]);
+});
+
 test('encoding no texts returns no vectors', async (t) => {
   const pool = await fakePool(t, 1);
   assert.deepEqual(await pool.encode([], { inputType: 'query' }), {
