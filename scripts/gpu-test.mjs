@@ -41,21 +41,29 @@ else {
   const child = spawn(
     process.execPath,
     [fileURLToPath(import.meta.url), '--steps', ...args, ...(python === undefined ? [] : ['--python', python])],
-    { stdio: 'inherit', env: { ...process.env, LD_LIBRARY_PATH: folders.join(':') } },
+    // CUDA numbers the GPUs as nvidia-smi does.
+    { stdio: 'inherit', env: { CUDA_DEVICE_ORDER: 'PCI_BUS_ID', ...process.env, LD_LIBRARY_PATH: folders.join(':') } },
   );
-  // The child gets the terminal's Ctrl-C too, and removes its files.
+  // The child gets the terminal's Ctrl-C too, and removes its files; SIGTERM is sent to this process alone.
   process.on('SIGINT', () => undefined);
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
   child.on('close', (code) => (process.exitCode = code ?? 1));
 }
 
 async function runSteps() {
   const { runGpuTest } = await import('../dist/test/gpu/gpu-test.js');
   const folder = mkdtempSync(join(tmpdir(), 'trawl-gpu-'));
-  const clean = () => rmSync(folder, { recursive: true, force: true });
-  process.once('SIGINT', () => {
-    clean();
-    process.exit(130);
-  });
+  // Files may still be written while they are removed.
+  const clean = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ]) {
+    process.once(signal, () => {
+      clean();
+      process.exit(code);
+    });
+  }
   const out = resolve(values.out);
   try {
     const { rehearse, small, python } = values;

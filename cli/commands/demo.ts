@@ -6,13 +6,15 @@ import { packageRoot, packageVersion } from '../../src/package-root.ts';
 import { defineCommand, EXIT } from '../command.ts';
 
 const SAMPLE = join(packageRoot, 'corpus', 'sample');
+// With `--bm25` alone, an index has no vectors.
+const MODES = ['--model', 'token-average-256', '--bm25'];
 
 export const demoCommand = defineCommand({
   name: 'demo',
   summary: 'serve the sample corpus with a search page, to try Trawl',
   description:
-    'Builds the index of the sample corpus that comes with Trawl (270 passages, with the small bundled encoder; a few seconds) ' +
-    'if it is not there, and serves it with a search page. Nothing is downloaded. Ctrl-C stops the server.',
+    'Builds the index of the sample corpus that comes with Trawl (270 passages, with the small bundled encoder and BM25; a few ' +
+    'seconds) if it is not there, and serves it with a search page. Nothing is downloaded. Ctrl-C stops the server.',
   positionals: { usage: '', help: {}, min: 0, max: 0 },
   options: {
     out: {
@@ -31,7 +33,7 @@ export const demoCommand = defineCommand({
   async run({ options, note, signal, program }) {
     const index = options.out ?? join(cacheFolder(), 'demo', packageVersion);
     const quiet = options.quiet ? ['--quiet'] : [];
-    const build = [join(SAMPLE, 'passages.jsonl'), '--out', index, '--if-changed', '--no-json', ...quiet];
+    const build = [join(SAMPLE, 'passages.jsonl'), '--out', index, ...MODES, '--if-changed', '--no-json', ...quiet];
     // The result of the command is what the server prints, so that of the build is a note.
     const built = await program.run('index', build, { jsonErrors: options.json, out: note });
     if (built !== EXIT.ok) return built;

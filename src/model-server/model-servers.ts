@@ -41,6 +41,8 @@ export interface ServerRequest {
   /** Most bytes of the reply. Default: 256 MiB. */
   readonly maxReplyBytes?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called with the headers of the reply whose JSON is returned. */
+  readonly onHeaders?: ((headers: Headers) => void) | undefined;
   /** Called when the request first gets a slot. */
   readonly onStart?: (() => void) | undefined;
 }
@@ -121,7 +123,7 @@ export class ModelServers {
 
   /** One attempt: the reply's JSON, or why the request is to be repeated. */
   async #attempt(
-    { url, body, maxReplyBytes = MAX_REPLY_BYTES }: ServerRequest,
+    { url, body, maxReplyBytes = MAX_REPLY_BYTES, onHeaders }: ServerRequest,
     server: number,
     ended: AbortSignal,
   ): Promise<{ json: unknown } | { reason: string; waitMs?: number | undefined; status?: number; isFault?: boolean }> {
@@ -144,7 +146,9 @@ export class ModelServers {
       ({ status } = response);
       if (response.ok) {
         const text = await readText(response, maxReplyBytes, failed);
-        return { json: parsed(text, () => failed('a reply that is not JSON')) };
+        const json = parsed(text, () => failed('a reply that is not JSON'));
+        onHeaders?.(response.headers);
+        return { json };
       }
       await response.body?.cancel();
       const reason = `status ${status}`;

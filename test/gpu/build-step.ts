@@ -79,6 +79,9 @@ interface Ended {
 function trawl(args: readonly string[], killAt?: string): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    // A signal to this process alone does not reach the command.
+    const kill = (): unknown => child.kill('SIGKILL');
+    process.once('exit', kill);
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (part: Buffer) => (stdout += part));
     child.stderr.on('data', (part: Buffer) => (stderr += part));
@@ -86,6 +89,7 @@ function trawl(args: readonly string[], killAt?: string): Promise<Ended> {
     child.on('error', reject);
     child.on('close', (code) => {
       clearInterval(timer);
+      process.off('exit', kill);
       resolve({ code, stdout, stderr });
     });
   });

@@ -20,7 +20,7 @@ process.on('disconnect', () => process.exit());
 process.once('message', (request: BallastRequest) => {
   void take(request).then(
     (parts) => process.send!({ parts }),
-    (error: unknown) => process.send!({ parts: 0, error: String(error) }),
+    (error: unknown) => process.send!({ error: String(error) }),
   );
 });
 
@@ -29,7 +29,9 @@ async function take({ path, device, leave }: BallastRequest): Promise<number> {
   if (device === null) return hold(path, device, 2 ** 20);
   let parts = 0;
   for (; parts < MOST_PARTS; parts++) {
-    const wanted = freeMemory(device) - leave;
+    const free = freeMemory(device);
+    if (free === undefined) throw new Error('nvidia-smi does not say how much memory is free');
+    const wanted = free - leave;
     if (wanted < SMALLEST) break;
     await hold(path, device, 2 ** Math.floor(Math.log2(wanted)));
   }

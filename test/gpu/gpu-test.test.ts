@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { importModel } from '../../model-import/import-model.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { type Ended, endOf } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
+import { firstStep } from './first-step.ts';
 import { missingGpu } from './gpu-machine.ts';
-import type { StepResult } from './gpu-step.ts';
+import type { GpuRun, StepResult } from './gpu-step.ts';
 
 interface Report {
   readonly machine: { readonly rehearsal: boolean };
@@ -76,3 +80,54 @@ test('what a machine lacks is named in the order in which it is to be fixed', { 
     undefined,
   );
 });
+
+test('the first run fails for any error but that of a GPU that cannot be used; a rehearsal misses nothing', {
+  skip,
+}, async (t) => {
+  const folder = await tempFolder(t);
+  for (const [path, content] of Object.entries(tinyCheckpoint())) {
+    mkdirSync(dirname(join(folder, 'checkpoint', path)), { recursive: true });
+    writeFileSync(join(folder, 'checkpoint', path), content);
+  }
+  const tiny = join(folder, 'tiny');
+  await importModel(join(folder, 'checkpoint'), { out: tiny, name: 'tiny', precisions: ['float32'] });
+  const runOf = (path: string, device: number | null) => {
+    const model = { name: 'one', folder: path } as GpuRun['models'][number];
+    const rest = { devices: [], small: true, folder: '', python: undefined, say: () => undefined };
+    return firstStep(device === null, ['GPU A'], () => undefined).run({ models: [model], device, ...rest });
+  };
+  const absent = join(folder, 'absent');
+  for (const device of [null, 0]) assert.equal((await runOf(absent, device)).outcome, 'failed', `${device}`);
+  assert.equal((await runOf(tiny, null)).outcome, 'passed');
+  const first = await runOf(tiny, 99);
+  // There is no GPU with this number: DEVICE_UNAVAILABLE.
+  assert.equal(first.outcome, 'missing', first.text);
+  assert.match(first.text, /cuda:99 cannot be used/);
+});
+
+for (const [signal, expected] of [
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const) {
+  test(`${signal} ends the test, and its temporary files are removed`, { skip }, async (t) => {
+    const folder = await tempFolder(t);
+    const script = join(packageRoot, 'scripts', 'gpu-test.mjs');
+    const args = ['--no-setup', '--small', '--rehearse', '--out', join(folder, 'report')];
+    // In a group of its own, to which a terminal's Ctrl-C goes.
+    const child = spawn(process.execPath, [script, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+      env: { ...process.env, TMPDIR: folder },
+    });
+    const ended = endOf(child);
+    let stderr = '';
+    child.stderr.on('data', (text: string) => (stderr += text));
+    while (!stderr.includes('models') && child.exitCode === null)
+      await Promise.race([once(child.stderr, 'data'), ended]);
+    const left = (): string[] => readdirSync(folder).filter((name) => name.startsWith('trawl-gpu-'));
+    assert.equal(left().length, 1, stderr);
+    process.kill(signal === 'SIGINT' ? -child.pid! : child.pid!, signal);
+    assert.equal((await ended).code, expected, stderr);
+    assert.deepEqual(left(), []);
+  });
+}

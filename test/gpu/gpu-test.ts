@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { machineFacts } from '../../bench/environment.ts';
 import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
 import { buildStep } from './build-step.ts';
-import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
-import { gpuNames, missingGpu } from './gpu-machine.ts';
+import { FIRST, firstStep } from './first-step.ts';
+import { gpuNames } from './gpu-machine.ts';
 import { type GpuModel, makeGpuModels } from './gpu-models.ts';
 import type { GpuRun, GpuStep, StepResult } from './gpu-step.ts';
 import { memoryStep } from './memory-step.ts';
@@ -30,7 +30,8 @@ const MISSING = 3;
 
 /** Runs every step, up to the first that the machine cannot do, and writes the report. Returns the exit code. */
 export async function runGpuTest(options: GpuTestOptions): Promise<number> {
-  const { folder, say } = options;
+  const { folder, say, rehearse } = options;
+  const gpus = gpuNames();
   const results: StepResult[] = [];
   const add = (result: StepResult): void => {
     results.push(result);
@@ -47,10 +48,10 @@ export async function runGpuTest(options: GpuTestOptions): Promise<number> {
   const run = (): GpuRun => ({
     ...options,
     models,
-    device: options.rehearse ? null : 0,
-    devices: options.rehearse ? [] : gpuNames().map((_, i) => i),
+    device: rehearse ? null : 0,
+    devices: rehearse ? [] : gpus.map((_, i) => i),
   });
-  for (const step of [makeModels, cpuStep, firstStep(options.rehearse), ...GPU_STEPS]) {
+  for (const step of [makeModels, cpuStep, firstStep(rehearse, gpus), ...GPU_STEPS]) {
     say(step.name);
     const result = await step.run(run()).catch((error: unknown) => ({
       outcome: 'failed' as const,
@@ -59,37 +60,20 @@ export async function runGpuTest(options: GpuTestOptions): Promise<number> {
     add({ name: step.name, ...result });
     if (step.name === FIRST && result.outcome !== 'passed') break;
   }
-  writeReport(options, results);
+  writeReport(options, gpus, results);
   if (results.some(({ outcome }) => outcome === 'failed')) return 1;
   return results.some(({ name, outcome }) => name === FIRST && outcome === 'missing') ? MISSING : 0;
 }
 
-const FIRST = 'the first run on the GPU';
-
-/** Embeds a text; the steps after it need what this one needs. */
-function firstStep(rehearse: boolean): GpuStep {
-  return {
-    name: FIRST,
-    async run({ models, device }) {
-      const missing = rehearse ? undefined : missingGpu();
-      if (missing !== undefined) return { outcome: 'missing', text: missing };
-      try {
-        const encoder = await openGpuEncoder(models[0]!.folder, { precision: 'float32', device });
-        await vectorsOf(encoder, ['a']);
-        await encoder.close();
-      } catch (error) {
-        return { outcome: 'missing', text: (error as Error).message };
-      }
-      return { outcome: 'passed', text: rehearse ? 'a rehearsal on the CPU: no GPU was used' : gpuNames().join(', ') };
-    },
-  };
-}
-
-function writeReport({ out, rehearse, small }: GpuTestOptions, results: readonly StepResult[]): void {
+function writeReport(
+  { out, rehearse, small }: GpuTestOptions,
+  gpus: readonly string[],
+  results: readonly StepResult[],
+): void {
   const facts = {
     ...machineFacts({ engines: [], loadBefore: 0 }),
     onnxruntime: onnxruntimeFacts().version,
-    gpus: gpuNames(),
+    gpus,
     rehearsal: rehearse,
     small,
   };

@@ -1,10 +1,7 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { writeBallastGraph } from './ballast-graph.ts';
-import type { BallastRequest } from './gpu-ballast.ts';
+import { startBallast } from './ballast-process.ts';
 import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
 import { freeMemory } from './gpu-machine.ts';
 import { agreement, agreementResult, type GpuStep } from './gpu-step.ts';
@@ -20,6 +17,9 @@ export const memoryStep: GpuStep = {
   name: 'not enough memory for a batch',
   async run(run) {
     const { device } = run;
+    if (device !== null && freeMemory(device) === undefined) {
+      return { outcome: 'skipped', text: `nvidia-smi does not say how much memory of GPU ${device} is free.` };
+    }
     const graph = join(run.folder, 'ballast');
     mkdirSync(graph);
     const path = await writeBallastGraph(join(graph, 'ballast.onnx'));
@@ -32,22 +32,18 @@ export const memoryStep: GpuStep = {
       batchTokens: LARGE_BATCH,
       onWarning: (warning) => warnings.push(warning),
     });
-    const ballast = fork(fileURLToPath(new URL('./gpu-ballast.js', import.meta.url)));
+    const ballast = startBallast();
     try {
       await vectorsOf(encoder, texts.slice(0, 1));
-      const request: BallastRequest = { path, device, leave: LEFT };
-      ballast.send(request);
-      const [taken] = (await once(ballast, 'message')) as [{ parts: number; error?: string }];
-      if (taken.error !== undefined)
-        return { outcome: 'failed', text: `The memory could not be taken: ${taken.error}` };
+      const taken = await ballast.take({ path, device, leave: LEFT });
+      if ('error' in taken) return { outcome: 'failed', text: `The memory could not be taken: ${taken.error}` };
       const vectors = await vectorsOf(encoder, texts);
       if (device === null) return { outcome: 'skipped', text: 'A rehearsal on the CPU has memory enough.' };
       if (warnings.length === 0) {
-        const free = Math.round(freeMemory(device) / 2 ** 20);
+        const free = Math.round((freeMemory(device) ?? Number.NaN) / 2 ** 20);
         return { outcome: 'failed', text: `No batch was divided; ${free} MiB are free.`, figures: taken };
       }
-      ballast.kill();
-      await once(ballast, 'close');
+      await ballast.end();
       const roomy = await openGpuEncoder(model.folder, { precision: 'float32', device });
       try {
         const result = agreementResult({
@@ -58,7 +54,7 @@ export const memoryStep: GpuStep = {
         await roomy.close();
       }
     } finally {
-      ballast.kill();
+      await ballast.end();
       await encoder.close();
     }
   },

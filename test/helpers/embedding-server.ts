@@ -27,6 +27,8 @@ export interface EmbeddingServerOptions {
   readonly seed?: () => string;
   /** Numbers instead of base64, as LM Studio sends them. */
   readonly sendsNumbers?: boolean;
+  /** The header in which TEI's route counts tokens. Default: their number. */
+  readonly teiTokens?: string;
   /** Length of the vectors. Default: 1. */
   readonly length?: number;
   /** Answers a request itself if it returns true. `count` counts requests for vectors from 1. */
@@ -98,7 +100,6 @@ export async function embeddingServer(t: TestContext, options: EmbeddingServerOp
         }
         const seed = options.seed?.() ?? '';
         const vectors = texts.map((each) => endpointVector(each, { limit, seed, length }));
-        if (api === 'tei') return void response.end(JSON.stringify(vectors.map((vector) => [...vector])));
         const data = vectors.map((vector, index) => ({
           object: 'embedding',
           index,
@@ -108,6 +109,10 @@ export async function embeddingServer(t: TestContext, options: EmbeddingServerOp
               : Buffer.from(vector.buffer).toString('base64'),
         }));
         const tokens = words.reduce((sum, count) => sum + Math.min(limit, count), 0);
+        if (api === 'tei') {
+          response.setHeader('x-compute-tokens', options.teiTokens ?? String(tokens));
+          return void response.end(JSON.stringify(vectors.map((vector) => [...vector])));
+        }
         const reply = {
           object: 'list',
           data,

@@ -393,6 +393,33 @@ test('GET /v1/passages/{id} does not know a blocked passage, in an index and in 
   }
 });
 
+test('a sample and its map have no blocked passage', { skip }, async (t) => {
+  const holder = await bothIndexes(t);
+  const ask = async (binding: Binding, url: string): Promise<{ ids: string[]; points: number; text: string }> => {
+    const response = await inject(build(t, holder, binding.config), binding, { method: 'GET', url });
+    assert.equal(response.statusCode, 200, response.payload);
+    const { passages, map } = response.json<{ passages: { id: string }[]; map: { points: unknown[] } }>();
+    return { ids: passages.map(({ id }) => id), points: map.points.length, text: response.payload };
+  };
+  for (const index of INDEXES) {
+    const url = `/v1/sample?map=true&index=${index}`;
+    const whole = await ask(UNBOUND, url);
+    assert.deepEqual([whole.ids.length, whole.points], [PASSAGES, PASSAGES]);
+    assert.match(whole.text, new RegExp(SECRET));
+    for (const [name, binding] of Object.entries(LIMITS)) {
+      // Also after the map of the whole index was made and kept.
+      const { ids, points, text } = await ask(binding, url);
+      assert.deepEqual(
+        ids,
+        whole.ids.filter((id) => !blocked(index).includes(id)),
+        name,
+      );
+      assert.equal(points, PASSAGES / 2, name);
+      assert.doesNotMatch(text, new RegExp(SECRET), name);
+    }
+  }
+});
+
 test('a passage outside of the view has no score, and ranks are those within the view', { skip }, async (t) => {
   const app = build(t, await bothIndexes(t), { views: ['train'] });
   const { json: found } = await postTo(app, '/v1/search', { queries: ['number 3'], k: 100, mode: 'bm25' });

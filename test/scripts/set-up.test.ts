@@ -124,6 +124,8 @@ test('the demo serves the sample, stops on Ctrl-C, and does not build the index 
     });
     const { result } = (await answer.json()) as { result: { title: string }[][] };
     assert.equal(result[0]![0]!.title, 'Brooklyn Bridge', `attempt ${attempt}`);
+    const { indexes } = (await (await fetch(`${url}/v1/indexes`)).json()) as { indexes: { modes: string[] }[] };
+    assert.deepEqual(indexes[0]!.modes, ['dense', 'bm25', 'hybrid']);
     child.kill('SIGINT');
     const { code, signal } = await ended;
     assert.deepEqual([code, signal], [0, null]);

@@ -35,6 +35,9 @@ export function embeddingBody(
   return JSON.stringify({ ...body, ...added });
 }
 
+/** TEI counts the tokens of a request in a header. */
+const TEI_TOKENS = 'x-compute-tokens';
+
 /**
  * The vectors in a reply, in the order of the texts, which OpenAI's format gives by `index`.
  *
@@ -45,6 +48,7 @@ export function readEmbeddings(
   api: EmbeddingApi,
   reply: unknown,
   expected: { readonly texts: number; readonly dimension: number | null },
+  headers?: Headers,
 ): EmbeddingReply {
   const { texts } = expected;
   const list = api === 'tei' ? reply : (reply as { data?: unknown } | null)?.data;
@@ -63,7 +67,10 @@ export function readEmbeddings(
     if (vector instanceof Float32Array) dimension ??= vector.length;
     vectors[at] = vector;
   }
-  const counted: unknown = (reply as { usage?: { prompt_tokens?: unknown } }).usage?.prompt_tokens;
+  const counted: unknown =
+    api === 'tei'
+      ? Number(headers?.get(TEI_TOKENS) ?? 0)
+      : (reply as { usage?: { prompt_tokens?: unknown } }).usage?.prompt_tokens;
   const tokens = Number.isSafeInteger(counted) && (counted as number) > 0 ? (counted as number) : null;
   return { vectors: vectors as (Float32Array | TrawlError)[], tokens };
 }

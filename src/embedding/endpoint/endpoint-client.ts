@@ -182,6 +182,7 @@ export class EndpointClient {
       added: added[inputType],
     });
     let answering = 0;
+    let headers: Headers | undefined;
     const reply = await this.#servers.send({
       url: (chosen) => {
         answering = chosen;
@@ -193,8 +194,9 @@ export class EndpointClient {
       maxReplyBytes: dimension === null ? undefined : texts.length * dimension * BYTES_PER_VALUE + BYTES_AROUND,
       signal,
       onStart,
+      onHeaders: (own) => (headers = own),
     });
-    return { ...readEmbeddings(api, reply, { texts: texts.length, dimension }), server: answering };
+    return { ...readEmbeddings(api, reply, { texts: texts.length, dimension }, headers), server: answering };
   }
 
   /**

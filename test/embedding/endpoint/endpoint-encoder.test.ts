@@ -119,6 +119,7 @@ test('text-embeddings-inference is asked at /embed if it has no /v1/embeddings, 
   const asked = await requestsOf(server, async () => {
     const result = await encoder.encode(texts(10), { inputType: 'passage' });
     assert.deepEqual(rowOf(result, 9), [...endpointVector('text 9', { limit: 512 })]);
+    assert.equal(result.tokens, 20, 'the sum of the headers x-compute-tokens');
   });
   assert.deepEqual(
     asked.map((each) => each.texts.length),
@@ -371,6 +372,25 @@ test('an endpoint that refuses long texts is distinguished from one that truncat
   const cutting = await opened(t, (await embeddingServer(t)).url);
   const [cut] = (await cutting.encode(['long '.repeat(700)], { inputType: 'passage' })).outcomes;
   assert.deepEqual(cut, { ok: true, tokens: 600, truncated: true, cut: 'tail' });
+});
+
+test("tokens are read from the header of text-embeddings-inference's own route, and a cut text is seen by them", async (t) => {
+  const server = await embeddingServer(t, { routes: ['tei'], pages: {}, limit: 512 });
+  const encoder = await opened(t, `${server.url}/embed`);
+  const { maxTokens, endpoint } = encoder.identity;
+  assert.deepEqual([maxTokens.passage, endpoint!.overlong, endpoint!.probes[0]!.tokens], [512, 'truncated', 5]);
+  const encode = async (text: string) => (await encoder.encode([text], { inputType: 'passage' })).outcomes[0];
+  assert.deepEqual(await encode('a b c'), { ok: true, tokens: 3, truncated: false, cut: 'nothing' });
+  assert.deepEqual(await encode('long '.repeat(600)), { ok: true, tokens: 512, truncated: true, cut: 'tail' });
+  for (const teiTokens of ['', '0', '-3', '1.5', 'many', '99999999999999999999']) {
+    const other = await opened(t, (await embeddingServer(t, { routes: ['tei'], pages: {}, teiTokens })).url);
+    const { tokens, outcomes } = await other.encode(['a b c'], { inputType: 'passage' });
+    assert.deepEqual(
+      [tokens, outcomes[0]],
+      [undefined, { ok: true, tokens: null, truncated: false, cut: 'nothing' }],
+      teiTokens,
+    );
+  }
 });
 
 test('question and history are joined by the separator; keeping the query needs a tokenizer', async (t) => {
