@@ -1,3 +1,4 @@
+import type { Metrics } from '../../evaluation/evaluate-run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
@@ -196,10 +197,9 @@ export const evalCommand = defineCommand({
         return EXIT.failed;
       }
       for (const { system, evaluation } of measured) {
-        if (evaluation.judged === 0 || Object.values(evaluation.means).some((mean) => mean !== 0)) continue;
-        note(
-          `${comparing ? `${system.name}: ` : ''}No search found a judged passage. Check that the judgements use the ids of this index.`,
-        );
+        if (evaluation.judged === 0 || foundJudged(evaluation.means, Math.max(...cutoffs))) continue;
+        const advice = system.server === undefined ? ' Check that the judgements use the ids of this index.' : '';
+        note(`${comparing ? `${system.name}: ` : ''}No search found a judged passage.${advice}`);
       }
       return searched.some(({ failed }) => failed.size > 0) ? EXIT.problems : EXIT.ok;
     } finally {
@@ -207,6 +207,11 @@ export const evalCommand = defineCommand({
     }
   },
 });
+
+/** Whether any list has a judged passage. Titles and answers do not count: they are found whatever the ids are. */
+function foundJudged(means: Metrics, k: number): boolean {
+  return ['mrr', `recall@${k}`, `union_recall@${k}`].some((name) => (means[name] ?? 0) > 0);
+}
 
 /** The systems to measure, the one of the command line first. */
 function systemsOf(
