@@ -36,8 +36,8 @@ export const evalCommand = defineCommand({
     'answer_substring@k: its characters. In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
     'were asked (bootstrap). Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
-    '--url measures a running server in its dialect, with the latency of its answers; failed searches are left out of the metrics and ' +
-    'counted, and the exit code is then 3.\n\n' +
+    '--url measures a running server in its dialect, with the latency of its answers; questions with a failed search are left ' +
+    'out of the metrics and counted, and the exit code is then 3.\n\n' +
     'Questions with several queries (a column "queries", --trajectories, --records): each query is searched by itself, the lists are fused by ' +
     'reciprocal rank, and union_recall@k and its kin measure what all queries together show with k passages each.\n\n' +
     '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
