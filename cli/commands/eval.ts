@@ -1,3 +1,4 @@
+import type { Metrics } from '../../evaluation/evaluate-run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
@@ -35,8 +36,8 @@ export const evalCommand = defineCommand({
     'answer_substring@k: its characters. In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
     'were asked (bootstrap). Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
-    '--url measures a running server in its dialect, with the latency of its answers; failed searches are left out of the metrics and ' +
-    'counted, and the exit code is then 3.\n\n' +
+    '--url measures a running server in its dialect, with the latency of its answers; questions with a failed search are left ' +
+    'out of the metrics and counted, and the exit code is then 3.\n\n' +
     'Questions with several queries (a column "queries", --trajectories, --records): each query is searched by itself, the lists are fused by ' +
     'reciprocal rank, and union_recall@k and its kin measure what all queries together show with k passages each.\n\n' +
     '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
@@ -196,10 +197,9 @@ export const evalCommand = defineCommand({
         return EXIT.failed;
       }
       for (const { system, evaluation } of measured) {
-        if (evaluation.judged === 0 || Object.values(evaluation.means).some((mean) => mean !== 0)) continue;
-        note(
-          `${comparing ? `${system.name}: ` : ''}No search found a judged passage. Check that the judgements use the ids of this index.`,
-        );
+        if (evaluation.judged === 0 || foundJudged(evaluation.means, Math.max(...cutoffs))) continue;
+        const advice = system.server === undefined ? ' Check that the judgements use the ids of this index.' : '';
+        note(`${comparing ? `${system.name}: ` : ''}No search found a judged passage.${advice}`);
       }
       return searched.some(({ failed }) => failed.size > 0) ? EXIT.problems : EXIT.ok;
     } finally {
@@ -207,6 +207,11 @@ export const evalCommand = defineCommand({
     }
   },
 });
+
+/** Whether any list has a judged passage. Titles and answers do not count: they are found whatever the ids are. */
+function foundJudged(means: Metrics, k: number): boolean {
+  return ['mrr', `recall@${k}`, `union_recall@${k}`].some((name) => (means[name] ?? 0) > 0);
+}
 
 /** The systems to measure, the one of the command line first. */
 function systemsOf(

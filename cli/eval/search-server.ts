@@ -1,18 +1,19 @@
 import { percentile, sortedSamples } from '../../bench/statistics.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
-import type { RankedPassage } from '../../evaluation/run.ts';
 import { askServer, type ServerAnswers } from '../../evaluation/server/ask-server.ts';
-import type { DialectClient, ServerPassage } from '../../evaluation/server/dialect-client.ts';
+import type { DialectClient } from '../../evaluation/server/dialect-client.ts';
 import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
+import { checkTrecField } from '../../evaluation/trec-run.ts';
 import { comparableText } from '../../src/comparable-text.ts';
 import { applyTemplate, composeText } from '../../src/embedding/text-encoder.ts';
 import { COMPOSED_SEPARATOR } from '../../src/recording/composed-query.ts';
 import { hitFields } from '../hit-fields.ts';
 import { readKey } from '../read-key.ts';
 import { queriesOf } from './eval-queries.ts';
+import { judgedId, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
 import { foundPassages } from './search-questions.ts';
-import type { Asked, MatchedBy, SearchedSystem, ServerReport } from './searched-system.ts';
+import type { Asked, SearchedSystem, ServerReport } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
 /** Tries of a request: fewer than other clients make, because a measurement should say that a server is overloaded. */
@@ -21,9 +22,15 @@ const ATTEMPTS = 5;
 /**
  * Asks a server for all questions. Its passages are matched with the judgements by their ids, or with `--corpus` by their texts.
  *
- * @throws TrawlError USAGE; CONFIG_INVALID if the server cannot be asked at all.
+ * @param forRun whether ids and scores must fit in a TREC run.
+ * @throws TrawlError USAGE, with `forRun` also at the first reply with an id that a run cannot contain; CONFIG_INVALID if the server
+ * cannot be asked at all.
  */
-export async function searchServer({ name, place, options }: SystemSpec, asked: Asked): Promise<SearchedSystem> {
+export async function searchServer(
+  { name, place, options }: SystemSpec,
+  asked: Asked,
+  forRun: boolean,
+): Promise<SearchedSystem> {
   const { questions, k, gold, signal, note } = asked;
   const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
   const url = place.replace(/\/+$/, '');
@@ -32,6 +39,7 @@ export async function searchServer({ name, place, options }: SystemSpec, asked: 
   if (!client.batch && queriesPerRequest > 1)
     note(`A request of the dialect ${client.name} has one query: --queries-per-request is not used.`);
   const wanted = questions.map((question) => ({ id: question.id, queries: queryTexts(question, options) }));
+  const texts = options.corpus === undefined ? undefined : await goldTexts(options.corpus, gold, signal);
   const answers = await askServer(
     client,
     url,
@@ -44,25 +52,39 @@ export async function searchServer({ name, place, options }: SystemSpec, asked: 
       timeoutMs: options['request-timeout-ms'],
       apiKey: key === undefined ? undefined : readKey(key),
       signal,
+      check(passage) {
+        const id = forRun ? judgedId(passage, texts) : undefined;
+        if (id !== undefined) checkTrecField('passage id', id);
+      },
     },
   );
-  const texts = options.corpus === undefined ? undefined : await goldTexts(options.corpus, gold, signal);
-  const matched = matchedRun(answers.lists, texts);
+  const matched = matchPassages(
+    wanted.flatMap(({ queries }, i) => queries.map((_, place) => answers.lists.get(`${i} ${place}`) ?? [])),
+    texts,
+    gold,
+  );
+  const { run, lists } = foundPassages(wanted, matched.lists, k);
+  // A fused list has scores of its own.
+  const scoresMissing = matched.withoutScore > 0 && lists.size < wanted.length;
+  const written = forRun ? orderedByScore(run, scoresMissing) : { run, replaced: false };
+  const failed = failedQuestions(wanted, answers.failed);
+  const answered = wanted.filter(({ id, queries }) => queries.length > 0 && !failed.has(id)).length;
   return {
     name,
     what: `${client.name} at ${url}`,
-    ...foundPassages(
-      wanted,
-      wanted.flatMap(({ queries }, i) => queries.map((_, place) => matched.run.get(`${i} ${place}`) ?? [])),
-      k,
-    ),
+    run: written.run,
+    lists,
     hasIds: matched.by !== null,
     hasTexts: true,
-    failed: failedQuestions(wanted, answers.failed),
-    server: serverReport(client, answers, { matchedBy: matched.by, concurrency, queriesPerRequest }),
+    failed,
+    server: serverReport(client, answers, { matchedBy: matched.by, concurrency, queriesPerRequest, answered }),
     notes: [
       ...notesOn(name, client, answers, matched, k),
+      ...unmatched(name, matched, gold),
       ...(texts === undefined ? [] : missingTexts(options.corpus!, gold, texts)),
+      ...(written.replaced
+        ? [`${name}: scores are missing or rise with the rank, so the run has −rank as the scores.`]
+        : []),
     ],
   };
 }
@@ -89,8 +111,13 @@ function failedQuestions(
 
 function serverReport(
   client: DialectClient,
-  { latenciesMs, requests, repeated, seconds, lists, failed }: ServerAnswers,
-  { matchedBy, concurrency, queriesPerRequest }: Pick<ServerReport, 'matchedBy' | 'concurrency' | 'queriesPerRequest'>,
+  { latenciesMs, requests, repeated, seconds, failed }: ServerAnswers,
+  {
+    matchedBy,
+    concurrency,
+    queriesPerRequest,
+    answered,
+  }: Pick<ServerReport, 'matchedBy' | 'concurrency' | 'queriesPerRequest'> & { readonly answered: number },
 ): ServerReport {
   const samples = latenciesMs.length === 0 ? undefined : sortedSamples(latenciesMs);
   const reasons: Record<string, number> = {};
@@ -106,61 +133,21 @@ function serverReport(
       samples === undefined
         ? null
         : { p50: percentile(samples, 50), p95: percentile(samples, 95), p99: percentile(samples, 99) },
-    questionsPerSecond: lists.size / seconds,
+    questionsPerSecond: seconds > 0 ? answered / seconds : 0,
     failures: reasons,
   };
-}
-
-interface Matched {
-  readonly run: ReadonlyMap<string, readonly RankedPassage[]>;
-  readonly by: MatchedBy | null;
-  /** Passages in the replies, and those without an id. */
-  readonly passages: number;
-  readonly withoutId: number;
-}
-
-/** @param texts comparable text → id of the relevant passages; undefined: the server's ids count. */
-function matchedRun(
-  lists: ReadonlyMap<string, readonly ServerPassage[]>,
-  texts: ReadonlyMap<string, string> | undefined,
-): Matched {
-  let passages = 0;
-  let withoutId = 0;
-  const run = new Map<string, RankedPassage[]>();
-  for (const [queryId, list] of lists) {
-    const seen = new Set<string>();
-    const ranked = list.map(({ id, title, contents, score }, i): RankedPassage => {
-      passages += 1;
-      if (id === undefined) withoutId += 1;
-      // Judgements cannot have such an id: a passage that is no relevant one.
-      const unknown = `no-id:${i + 1}`;
-      const own = texts === undefined ? id : texts.get(comparableText(contents));
-      return {
-        id: own ?? (texts === undefined ? unknown : (id ?? unknown)),
-        score: score ?? -i,
-        text: contents,
-        ...(title === undefined ? {} : { title }),
-      };
-    });
-    run.set(
-      queryId,
-      ranked.filter(({ id }) => !seen.has(id) && seen.add(id)),
-    );
-  }
-  const by = texts !== undefined ? 'text' : passages > 0 && withoutId === passages ? null : 'id';
-  return { run, by, passages, withoutId };
 }
 
 function* notesOn(
   name: string,
   client: DialectClient,
   { lists, failed }: ServerAnswers,
-  { by, passages, withoutId }: Matched,
+  { by, passages, withoutId }: MatchedPassages,
   k: number,
 ): Generator<string, void> {
   if (failed.size > 0) {
     const [reason] = failed.values();
-    yield `${name}: ${failed.size} of ${failed.size + lists.size} searches failed and are left out of the metrics, such as: ${reason}.`;
+    yield `${name}: ${failed.size} of ${failed.size + lists.size} searches failed, such as: ${reason}. Their questions are left out of the metrics.`;
   }
   if (by === null)
     yield `${name}: the replies (${client.name}) have no ids, so judgements of passages are not used. Pass --corpus FILE, the server's corpus, to find the relevant passages by their texts.`;
@@ -168,6 +155,16 @@ function* notesOn(
     yield `${name}: ${withoutId} of ${passages} passages have no id and count as not relevant. Pass --corpus FILE to find the relevant passages by their texts.`;
   const short = [...lists.values()].filter((list) => list.length < k).length;
   if (short > 0) yield `${name}: ${short} of ${lists.size} lists have fewer than ${k} passages.`;
+}
+
+/** Judgements that do not fit the server at all, which the metrics show only as zeros. */
+function unmatched(name: string, { by, passages, relevant }: MatchedPassages, gold: ReadonlySet<string>): string[] {
+  if (by === null || passages === 0 || gold.size === 0 || relevant > 0) return [];
+  return [
+    by === 'id'
+      ? `${name}: none of ${passages} passages has the id of a relevant one. Check that the judgements use the ids of this server; --corpus FILE, its corpus, finds the relevant passages by their texts.`
+      : `${name}: none of ${passages} passages has the text of a relevant one. Check that --corpus is the server's corpus; replies with excerpts cannot be matched by text.`,
+  ];
 }
 
 function missingTexts(corpus: string, gold: ReadonlySet<string>, texts: ReadonlyMap<string, string>): string[] {

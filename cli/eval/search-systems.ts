@@ -18,7 +18,7 @@ export async function searchSystems(
   const searched = new Map<SystemSpec, SearchedSystem>();
   for (const spec of specs) {
     if (spec.kind === 'run') searched.set(spec, await searchRun(spec, asked));
-    else if (spec.kind === 'server') searched.set(spec, await searchServer(spec, asked));
+    else if (spec.kind === 'server') searched.set(spec, await searchServer(spec, asked, forRun));
   }
   const first = specs[0]!.place;
   for (const spec of specs) {

@@ -36,6 +36,7 @@ export interface ServerReport {
   readonly repeated: number;
   /** Of the requests that were answered; null without any. */
   readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
+  /** Questions of which all queries were answered. */
   readonly questionsPerSecond: number;
   /** Reason → failed searches. */
   readonly failures: Readonly<Record<string, number>>;

@@ -71,14 +71,18 @@ function* notesOn(
   if (unasked > 0) yield `${unasked} of ${questions} questions have no trajectory: they are left out.`;
 }
 
-/** What each trajectory would have been shown by a system, up to `k` passages a query: the report of `trawl trajectories`. */
+/**
+ * What each trajectory would have been shown by a system, up to `k` passages a query: the report of `trawl trajectories`. Questions whose
+ * search failed are left out; judgements of passages count only for a system with their ids.
+ */
 export async function coverageOf(
-  { lists, run }: SearchedSystem,
-  { questions, judgements, trajectories }: TrajectoryQuestions,
+  { lists, run, failed, hasIds }: SearchedSystem,
+  { questions: all, judgements, trajectories }: TrajectoryQuestions,
   k: number,
 ): Promise<TrajectoryReport> {
+  const questions = all.filter(({ id }) => !failed.has(id));
   const judged = questions.map((question): Question => {
-    const grades = judgements.get(question.id) ?? new Map<string, number>();
+    const grades = (hasIds ? judgements.get(question.id) : undefined) ?? new Map<string, number>();
     return { ...question, goldIds: Array.from(grades).flatMap(([id, grade]) => (grade > 0 ? [id] : [])) };
   });
   return trajectoryReport(shownBy(), judged);

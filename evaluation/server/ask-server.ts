@@ -10,6 +10,8 @@ export interface AskServerOptions extends RepeatedRequestOptions {
   readonly concurrency: number;
   /** Queries of a request, ≥ 1; 1 for a dialect with one query per request. */
   readonly queriesPerRequest: number;
+  /** Takes each passage; what it throws ends the asking. */
+  readonly check?: (passage: ServerPassage) => void;
 }
 
 export interface ServerAnswers {
@@ -29,13 +31,13 @@ export interface ServerAnswers {
 /**
  * Asks a server for the passages of all queries, after a trial request that is not measured.
  *
- * @throws TrawlError CONFIG_INVALID if the trial fails; CANCELLED.
+ * @throws TrawlError CONFIG_INVALID if the trial fails; CANCELLED; what `check` throws.
  */
 export async function askServer(
   client: DialectClient,
   url: string,
   queries: readonly { readonly id: string; readonly text: string }[],
-  { k, concurrency, queriesPerRequest, ...sending }: AskServerOptions,
+  { k, concurrency, queriesPerRequest, check, ...options }: AskServerOptions,
 ): Promise<ServerAnswers> {
   const size = client.batch ? queriesPerRequest : 1;
   const batches = Array.from({ length: Math.ceil(queries.length / size) }, (_, i) =>
@@ -45,35 +47,49 @@ export async function askServer(
   const failed = new Map<string, string>();
   const latenciesMs: number[] = [];
   let repeated = 0;
-  const send = async (texts: readonly string[]): Promise<{ reply: Reply; found: readonly ServerList[] }> => {
-    const reply = await repeatedRequest(...requestOf(client, url, texts, k), sending);
-    return { reply, found: readReply(client, reply, texts.length) };
+  // Ends the other requests when the check throws.
+  const stop = new AbortController();
+  const signal = options.signal === undefined ? stop.signal : AbortSignal.any([options.signal, stop.signal]);
+  const send = (texts: readonly string[]): Promise<Reply> =>
+    repeatedRequest(...requestOf(client, url, texts, k), { ...options, signal });
+  const read = (reply: Reply, queries: number): readonly ServerList[] => {
+    const found = readReply(client, reply, queries).map((list) => ('failed' in list ? list : list.slice(0, k)));
+    try {
+      for (const list of found) if (check !== undefined && !('failed' in list)) list.forEach(check);
+    } catch (error) {
+      stop.abort(error);
+      throw error;
+    }
+    return found;
   };
   if (queries[0] !== undefined) {
-    await send([queries[0].text]).catch((error: unknown) => {
-      sending.signal?.throwIfAborted();
+    try {
+      read(await send([queries[0].text]), 1);
+    } catch (error) {
+      signal.throwIfAborted();
       throw new TrawlError(
         'CONFIG_INVALID',
         `${url}${client.path} cannot be asked in the dialect ${client.name}: ${(error as Error).message}. ` +
           'Check the URL, and whether the server speaks this dialect: --dialect names another.',
         { cause: error },
       );
-    });
+    }
   }
   const started = performance.now();
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let batch = batches[next++]; batch !== undefined; batch = batches[next++]) {
       try {
-        const { reply, found } = await send(batch.map(({ text }) => text));
-        latenciesMs.push(reply.ms);
+        const reply = await send(batch.map(({ text }) => text));
         repeated += reply.tries - 1;
+        const found = read(reply, batch.length);
+        latenciesMs.push(reply.ms);
         for (const [i, list] of found.entries()) {
           if ('failed' in list) failed.set(batch[i]!.id, list.failed);
-          else lists.set(batch[i]!.id, list.slice(0, k));
+          else lists.set(batch[i]!.id, list);
         }
       } catch (error) {
-        sending.signal?.throwIfAborted();
+        signal.throwIfAborted();
         if (error instanceof NoReply) repeated += error.tries - 1;
         for (const { id } of batch) failed.set(id, (error as Error).message);
       }

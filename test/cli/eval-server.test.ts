@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ComparisonReport } from '../../cli/eval/comparison.ts';
 import type { ServerReport } from '../../cli/eval/searched-system.ts';
+import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
+import { step1Item } from '../trajectories/step1-item.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, sampleIndex } from './run-trawl.ts';
 
 interface ServerEvaluation {
@@ -147,7 +149,7 @@ test('failed searches are counted by their reasons, left out of the metrics, and
   assert.deepEqual([report.failed, report.queries, report.server.repeated], [5, 3, 5]);
   // Of good, busy and bad.
   assert.equal(report.metrics['recall@2'], 2 / 3);
-  assert.match(stderr, /5 of 8 searches failed and are left out of the metrics, such as: /);
+  assert.match(stderr, /5 of 8 searches failed, such as: .*\. Their questions are left out of the metrics\./);
 });
 
 test('a server that cannot be asked at all is refused with the reason', async (t) => {
@@ -179,6 +181,163 @@ test('passages without id, short lists and passages of other ids are said', asyn
   assert.equal((JSON.parse(stdout) as ServerEvaluation).metrics['recall@2'], 0.5);
   assert.match(stderr, /1 of 3 passages have no id and count as not relevant/);
   assert.match(stderr, /1 of 2 lists have fewer than 2 passages/);
+});
+
+const hit = (id: string | undefined, contents: string, score?: number) => ({
+  document: { ...(id === undefined ? {} : { id }), contents },
+  ...(score === undefined ? {} : { score }),
+});
+const hits = (...list: readonly object[]): string => JSON.stringify({ result: [list] });
+
+test('passages without ids of several queries are fused by their texts, not by their ranks', async (t) => {
+  const url = await fakeServer(t, (query, response) =>
+    response.end(
+      query === 'one'
+        ? hits(hit(undefined, 'nothing'), hit(undefined, 'the answer is here'))
+        : hits(hit(undefined, 'the answer is here'), hit(undefined, 'nothing else')),
+    ),
+  );
+  const file = write('several.jsonl', [
+    { id: 'q', question: 'q', queries: ['one', 'two'], golden_answers: ['answer'] },
+    { id: 'r', question: 'r', queries: ['two', 'one'], golden_answers: ['nothing else'] },
+  ]);
+  const asked = ['--url', url, '--queries', file, '--query-form', 'queries', '--cutoffs', '1,3', '--json'];
+  const { metrics } = jsonOf<ServerEvaluation>(await evaluate(...asked));
+  // 1/61 + 1/62 puts the passage of both lists first; the passages of either list follow.
+  assert.deepEqual([metrics['answer_hit@1'], metrics['answer_hit@3']], [0.5, 1]);
+});
+
+test('with --corpus, an id of the server that equals a judged one by chance is no relevant passage', async (t) => {
+  const url = await fakeServer(t, (_, response) => response.end(hits(hit('g', 'something else'))));
+  const corpus = write('chance.jsonl', [{ id: 'g', contents: 'the gold text' }]);
+  const file = write('chance-q.jsonl', [{ id: 'q', question: 'q', gold_ids: ['g'], golden_answers: ['something'] }]);
+  const asked = ['--url', url, '--queries', file, '--cutoffs', '1'];
+  const ended = await evaluate(...asked, '--corpus', corpus, '--json');
+  const { metrics } = jsonOf<ServerEvaluation>(ended);
+  assert.deepEqual([metrics['recall@1'], metrics['answer_hit@1']], [0, 1]);
+  assert.match(ended.stderr, /none of 1 passages has the text of a relevant one\. Check that --corpus is/);
+  assert.match(ended.stderr, /No search found a judged passage/);
+});
+
+test('a server whose ids are not those of the judgements is said, even where answers are found', async (t) => {
+  const url = await fakeServer(t, (_, response) => response.end(hits(hit('7', 'the answer'))));
+  const file = write('other-ids.jsonl', [{ id: 'q', question: 'q', gold_ids: ['p7'], golden_answers: ['answer'] }]);
+  const ended = await evaluate('--url', url, '--queries', file, '--cutoffs', '1', '--json');
+  assert.equal(jsonOf<ServerEvaluation>(ended).metrics['answer_hit@1'], 1);
+  assert.match(ended.stderr, /none of 1 passages has the id of a relevant one\. Check that the judgements use the ids/);
+});
+
+test('of passages with one id all texts and ranks count, and a run has the first', async (t) => {
+  const url = await fakeServer(t, (_, response) =>
+    response.end(hits(hit('d', 'first', 3), hit('d', 'the answer', 2), hit('e', 'third', 1))),
+  );
+  const file = write('chunks.jsonl', [{ id: 'q', question: 'q', gold_ids: ['e'], golden_answers: ['answer'] }]);
+  const run = join(cwd, 'chunks.run');
+  const asked = ['--url', url, '--queries', file, '--cutoffs', '3', '--run', run, '--json'];
+  const { metrics } = jsonOf<ServerEvaluation>(await evaluate(...asked));
+  assert.deepEqual([metrics['answer_hit@3'], metrics.mrr], [1, 1 / 3]);
+  assert.equal(readFileSync(run, 'utf8'), 'q Q0 d 1 3 trawl\nq Q0 e 2 1 trawl\n');
+});
+
+test('a run has −rank as the scores where those of the server rise or are missing', async (t) => {
+  const scores: Readonly<Record<string, readonly (number | undefined)[]>> = {
+    rising: [0.1, 0.5],
+    missing: [undefined, undefined],
+  };
+  for (const [name, [first, second]] of Object.entries(scores)) {
+    const url = await fakeServer(t, (_, response) => response.end(hits(hit('a', 'x', first), hit('b', 'y', second))));
+    const file = write('scores.jsonl', [{ id: 'q', question: 'q', gold_ids: ['a'] }]);
+    const run = join(cwd, `${name}.run`);
+    const { stderr } = await evaluate('--url', url, '--queries', file, '--cutoffs', '2', '--run', run);
+    assert.match(stderr, /scores are missing or rise with the rank, so the run has −rank as the scores/, name);
+    assert.equal(readFileSync(run, 'utf8'), 'q Q0 a 1 -1 trawl\nq Q0 b 2 -2 trawl\n', name);
+  }
+});
+
+test('an id with white space ends an evaluation with --run at its reply', async (t) => {
+  let asked = 0;
+  const url = await fakeServer(t, (query, response) => {
+    asked += 1;
+    response.end(query === 'q3' ? hits(hit('a b', 'x')) : hits(hit('a', 'x')));
+  });
+  const file = write(
+    'spaced.jsonl',
+    Array.from({ length: 40 }, (_, i) => ({ id: `q${i}`, question: `q${i}`, gold_ids: ['a'] })),
+  );
+  const args = ['--url', url, '--queries', file, '--cutoffs', '1', '--concurrency', '1'];
+  const { code, stderr } = await evaluate(...args, '--run', join(cwd, 'spaced.run'));
+  assert.equal(code, 2);
+  assert.match(stderr, /The passage id "a b" cannot be written to a TREC run/);
+  // The trial and four questions.
+  assert.equal(asked, 5);
+  const without = await evaluate(...args);
+  assert.equal(without.code, 0, without.stderr);
+});
+
+test('a repeated request counts as repeated also if its reply is an error', async (t) => {
+  let refused = 0;
+  const url = await fakeServer(t, (query, response) => {
+    if (query !== 'broken') response.end(hits(hit('a', 'x')));
+    else if (refused++ < 2) response.writeHead(503, { 'retry-after': '0' }).end();
+    else response.writeHead(500).end();
+  });
+  const file = write('broken.jsonl', [
+    { id: 'q', question: 'good', gold_ids: ['a'] },
+    { id: 'r', question: 'broken', gold_ids: ['a'] },
+  ]);
+  const { stdout } = await evaluate('--url', url, '--queries', file, '--cutoffs', '1', '--json');
+  const { server: report, failed } = JSON.parse(stdout) as ServerEvaluation;
+  assert.deepEqual([report.repeated, report.failures, failed], [2, { 'it answered 500': 1 }, 1]);
+});
+
+test('what trajectories would have been shown leaves out failed questions, and judgements without ids', async (t) => {
+  let hasIds = true;
+  const url = await fakeServer(t, (query, response) => {
+    if (query === 'broken') response.writeHead(500).end();
+    else response.end(hits(hit(hasIds ? 'a' : undefined, 'the answer')));
+  });
+  const gold = { gold_ids: ['a'], golden_answers: ['answer'] };
+  const file = write('agents.jsonl', [
+    { id: 'q', question: 'Q?', ...gold },
+    { id: 'r', question: 'R?', ...gold },
+  ]);
+  const steps = (name: string, ...items: object[]): string => {
+    const path = join(cwd, name);
+    writeFileSync(path, JSON.stringify(items));
+    return path;
+  };
+  const good = step1Item({ id: 'q', question: 'Q?', answers: ['answer'], searches: [{ query: 'good' }] });
+  const broken = step1Item({
+    id: 'r',
+    question: 'R?',
+    answers: ['answer'],
+    searches: [{ query: 'good' }, { query: 'broken' }],
+  });
+  const asked = [
+    '--url',
+    url,
+    '--queries',
+    file,
+    '--query-form',
+    'queries',
+    '--cutoffs',
+    '1',
+    '--json',
+    '--trajectories',
+  ];
+  const reportOf = async (path: string) => {
+    const { stdout, code } = await evaluate(...asked, path);
+    return { code, ...(JSON.parse(stdout) as ServerEvaluation & { readonly coverage: TrajectoryReport }) };
+  };
+  const both = await reportOf(steps('both.json', good, broken));
+  assert.deepEqual([both.code, both.failed, both.coverage.all.trajectories, both.coverage.all.goldAny], [3, 1, 1, 1]);
+  // Of its two queries one was answered, but not the question.
+  const alone = await reportOf(steps('broken.json', broken));
+  assert.deepEqual([alone.server.questionsPerSecond, alone.server.requests], [0, 2]);
+  hasIds = false;
+  const { server: report, coverage } = await reportOf(steps('good.json', good));
+  const { judged, goldAny, answer } = coverage.all;
+  assert.deepEqual([report.matchedBy, judged, goldAny, answer], [null, 0, null, 1]);
 });
 
 test('options that a system does not use are refused', async () => {

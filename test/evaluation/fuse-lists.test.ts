@@ -21,6 +21,18 @@ test('one list stays as it is, and no list is an empty one', () => {
   assert.equal(ids(fuseLists([[], list('a')], 5)), 'a');
 });
 
+test('a passage that a list has twice counts once, and the ranks behind it stay', () => {
+  const fused = fuseLists([list('a', 'a', 'b'), list('c')], 10);
+  assert.deepEqual(
+    fused.map(({ id, score }) => [id, score]),
+    [
+      ['a', 1 / 61],
+      ['c', 1 / 61],
+      ['b', 1 / 63],
+    ],
+  );
+});
+
 test('the union counts the first k passages of every query; a question with one query has its own list', () => {
   const lists = new Map([['q', [list('a', 'x'), list('y', 'b'), []]]]);
   const { means, perQuery } = evaluateRun({
