@@ -8,27 +8,36 @@ import { remember } from './tabs.js';
 
 let fields;
 let running;
+/** Counts openings and closings, so that an opening that waits for the list of indexes knows whether it is the last. */
+let openings = 0;
 
 export async function open(panel, parameters) {
+  running?.abort();
+  openings++;
+  const mine = openings;
   const listed = await allIndexes();
+  if (mine !== openings) return;
   if (listed === null) throw new Error('The server does not list its indexes. Does it require an API key?');
   const sides = listed.indexes.flatMap(({ name, modes, metric }) => modes.map((mode) => ({ name, mode, metric })));
-  if (fields === undefined) build(panel, sides);
+  if (fields === undefined) build(panel);
   fill(parameters, sides);
   if (fields.question.value.trim() === '' && fields.sub.value.trim() === '') fields.answer.hidden = true;
   else await compare();
 }
 
-function build(panel, sides) {
+/** Stops the comparison, whose outcome belongs to no other tab. Opening the tab again compares again. */
+export function close() {
+  openings++;
+  running?.abort();
+}
+
+function build(panel) {
   const text = (id, label, placeholder) => {
     const input = make('input', { id, type: 'search', spellcheck: 'false', placeholder });
     return [input, make('div', { class: 'field grow' }, make('label', { for: id }, label), input)];
   };
   const choice = (id, label) => {
-    const options = sides.map(({ name, mode }) =>
-      make('option', { value: `${name}:${mode}` }, sideName({ name, mode })),
-    );
-    const select = make('select', { id }, ...options);
+    const select = make('select', { id });
     return [select, make('div', { class: 'field' }, make('label', { for: id }, label), select)];
   };
   const [question, questionField] = text('compare-question', 'Question', 'Ask in natural language');
@@ -40,7 +49,7 @@ function build(panel, sides) {
   const summary = make('p', { class: 'embedded' });
   const results = make('div', { class: 'columns' });
   const answer = make('section', { hidden: true, 'aria-label': 'Comparison' }, summary, results);
-  fields = { question, sub, first, second, topk, summary, results, answer, sides };
+  fields = { question, sub, first, second, topk, summary, results, answer, sides: [] };
   const submit = make('button', { type: 'submit' }, 'Compare');
   const form = make(
     'form',
@@ -61,6 +70,11 @@ function fill(parameters, sides) {
   fields.sub.value = parameters.get('s') ?? '';
   fields.topk.value = parameters.get('k') ?? '10';
   const known = sides.map(({ name, mode }) => `${name}:${mode}`);
+  fields.sides = sides;
+  for (const select of [fields.first, fields.second]) {
+    const options = sides.map((side, i) => make('option', { value: known[i] }, sideName(side)));
+    select.replaceChildren(...options);
+  }
   const chosen = (name, usual) => (known.includes(parameters.get(name)) ? parameters.get(name) : usual);
   fields.first.value = chosen('a', known[0]);
   fields.second.value = chosen('b', known[1] ?? known[0]);

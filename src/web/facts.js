@@ -27,13 +27,16 @@ export async function indexDetails() {
   return indexes.find(({ name }) => name === ready?.index) ?? null;
 }
 
-/** The reply of GET /v1/indexes; `null` if the server refuses. */
-export function allIndexes() {
-  details ??= getJson('/v1/indexes', { prefix: '' }).catch(() => {
-    details = undefined;
+/** The reply of GET /v1/indexes; `null` if the server refuses. `fresh`: asks again, because indexes are reloaded. */
+export function allIndexes({ fresh = false } = {}) {
+  if (fresh) details = undefined;
+  if (details !== undefined) return details;
+  const asking = getJson('/v1/indexes', { prefix: '' }).catch(() => {
+    if (details === asking) details = undefined;
     return null;
   });
-  return details;
+  details = asking;
+  return asking;
 }
 
 /** Shows the index in the header, or the progress of the start until the server is ready. */

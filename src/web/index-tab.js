@@ -1,6 +1,6 @@
 /** The index tab: what the index is, in words; its sizes; and a sample of its passages as histograms and a map. */
-import { loadStyle, make, say } from './dom.js';
-import { indexDetails, readyFacts } from './facts.js';
+import { byId, loadStyle, make, say } from './dom.js';
+import { allIndexes, asked, readyFacts } from './facts.js';
 import { histogram } from './histogram.js';
 import { byLabel, parseMetrics } from './metrics-text.js';
 import { passageMap } from './passage-map.js';
@@ -11,14 +11,26 @@ import { bytes } from './units.js';
 const BARS = 24;
 
 let shownGeneration;
+/** Counts openings and closings, so that what arrives late is neither drawn over newer facts nor told in another tab. */
+let openings = 0;
 
+/** Asks the server again at each opening, because the index may have been reloaded. */
 export async function open(panel) {
-  await loadStyle('index.css');
-  const details = await indexDetails();
-  if (details === null)
-    throw new Error('This page shows one index; the server describes none of this name, or requires an API key.');
+  openings++;
+  const mine = openings;
+  await Promise.all([loadStyle('index.css'), asked]);
+  const listed = await allIndexes({ fresh: true });
+  if (mine !== openings) return;
+  const name = readyFacts()?.index;
+  if (listed === null || name === undefined)
+    throw new Error('The server does not describe its indexes. Is it starting, or does it require an API key?');
+  const group = listed.groups.find((group) => group.name === name);
+  if (group !== undefined) return showGroup(panel, group, listed.indexes);
+  const details = listed.indexes.find((index) => index.name === name);
+  if (details === undefined) throw new Error(`The server has no index of the name ${name}. Reload the page.`);
   if (shownGeneration === details.generation) return;
   const [metrics, sample] = await Promise.all([getText('/metrics').then(parseMetrics), getJson('/v1/sample')]);
+  if (mine !== openings) return;
   shownGeneration = details.generation;
   const lengths = sample.passages.map(({ words }) => words);
   panel.replaceChildren(
@@ -29,6 +41,33 @@ export async function open(panel) {
       histogram(...bucketsOf(lengths), { unit: 'words', label: 'Lengths of passages in words' }),
     ]),
     details.model === null ? '' : mapSection(),
+  );
+}
+
+export function close() {
+  openings++;
+}
+
+/** A group has no rows or vectors of its own, so its indexes are named, with their pages. */
+function showGroup(panel, { name, indexes: members }, indexes) {
+  const described = indexes.filter((index) => members.includes(index.name));
+  const items = described.map(({ name: member, rows, deletedRows, modes }) => {
+    const link = make('a', { href: `/indexes/${encodeURIComponent(member)}/?tab=index` }, member);
+    return make(
+      'li',
+      {},
+      link,
+      `: ${(rows - deletedRows).toLocaleString('en')} passages, ranked by ${modes.join(', ')}`,
+    );
+  });
+  panel.replaceChildren(
+    make('h1', {}, name),
+    make(
+      'div',
+      { class: 'card about' },
+      make('p', {}, 'This is a group: a search asks its indexes and merges their hits. Choose one to see what it is.'),
+      make('ul', {}, ...items),
+    ),
   );
 }
 
@@ -121,8 +160,8 @@ function mapSection() {
   button.addEventListener('click', async () => {
     button.disabled = true;
     say('Embedding the sample');
+    hideError();
     try {
-      hideError();
       const { passages, map } = await getJson('/v1/sample?map=true');
       const [first, second] = map.explained.map((share) => `${(100 * share).toFixed(0)} %`);
       const { low, high, counts } = map.similarities;
@@ -141,7 +180,7 @@ function mapSection() {
       say('The map is drawn.');
     } catch (error) {
       button.disabled = false;
-      showError(error);
+      if (!byId('panel-index').hidden) showError(error);
     }
   });
   return section('Map', help, [button, shown]);

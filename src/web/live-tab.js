@@ -40,18 +40,21 @@ let charts;
 let timer;
 let isPaused = false;
 let tiles;
-let isOpen = false;
+/** Aborted when the tab is left or opened again, with the reading in flight: each opening has its own readings, one after another. */
+let opening = new AbortController();
 
 export async function open(panel) {
-  isOpen = true;
+  close();
+  opening = new AbortController();
+  const { signal } = opening;
   await Promise.all([loadStyle('uplot.css'), loadStyle('live.css'), loadScript('uplot.js')]);
+  if (signal.aborted) return;
   if (charts === undefined) build(panel);
-  clearTimeout(timer);
-  await read();
+  await read(signal);
 }
 
 export function close() {
-  isOpen = false;
+  opening.abort();
   clearTimeout(timer);
 }
 
@@ -73,19 +76,20 @@ function build(panel) {
   });
 }
 
-async function read() {
+async function read(signal) {
   try {
     if (!isPaused && !document.hidden) {
-      readings = [...readings, { time: Date.now() / 1000, metrics: parseMetrics(await getText('/metrics')) }].slice(
-        -KEPT,
-      );
+      const metrics = parseMetrics(await getText('/metrics', { signal }));
+      if (signal.aborted) return;
+      readings = [...readings, { time: Date.now() / 1000, metrics }].slice(-KEPT);
       hideError();
-      if (isOpen) show();
+      show();
     }
   } catch (error) {
-    if (isOpen) showError(error);
+    if (signal.aborted) return;
+    showError(error);
   }
-  if (isOpen) timer = setTimeout(read, EVERY_MS);
+  timer = setTimeout(read, EVERY_MS, signal);
 }
 
 function show() {

@@ -2,6 +2,7 @@
  * Reads rollouts from the text of a file, in the browser: JSON lines or a JSON array. A rollout is `{id, question, answers, turns}`;
  * a turn is `{kind, text}` with the kind think, search, information, answer or text, and a search may have `passages`.
  */
+import { parseKeepingBigIntegers } from './json.js';
 
 const TAGS = {
   think: 'think',
@@ -43,7 +44,7 @@ function itemsOf(text) {
   const faults = [];
   if (/^\s*\[/.test(text)) {
     try {
-      const list = JSON.parse(text);
+      const list = parseKeepingBigIntegers(text);
       return {
         items: list.map((value, i) => ({ value, place: `item ${i + 1}` })).filter(({ value }) => isObject(value)),
         faults,
@@ -56,7 +57,7 @@ function itemsOf(text) {
   for (const [i, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
     try {
-      const value = JSON.parse(line);
+      const value = parseKeepingBigIntegers(line);
       if (!isObject(value)) throw new Error('not an object');
       items.push({ value, place: `line ${i + 1}` });
     } catch (error) {
@@ -98,10 +99,11 @@ function fromRecords(records) {
 function recordedTurn({ query, question, turn, rows = [], ids = [], scores = [], error, index, indexes, generation }) {
   const passages = rows.map((row, i) => ({
     row,
-    id: ids[i],
-    score: scores[i],
+    id: ids[i] ?? undefined,
+    score: scores[i] ?? undefined,
     index: indexes?.[i] ?? index,
-    generation,
+    group: indexes === undefined ? undefined : index,
+    recorded: generation,
   }));
   return { kind: 'search', text: query, question, number: turn, passages, error };
 }
@@ -131,7 +133,7 @@ function searchesOf({ output }) {
 }
 
 function givenPassage({ id, docid, title, contents, text }) {
-  return { id: id ?? docid, title, text: typeof contents === 'string' ? contents : text };
+  return { id: id ?? docid ?? undefined, title, text: typeof contents === 'string' ? contents : text };
 }
 
 function messageTurns(messages) {

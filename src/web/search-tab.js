@@ -33,16 +33,33 @@ const CUTS = {
 
 let running = null;
 let isInstalled = false;
+/** Counts openings and closings, so that an opening that waits for the server knows whether it is the last. */
+let openings = 0;
 
 /** Fills the form from the address, and searches. */
 export async function open(_panel, parameters) {
   install();
+  openings++;
+  const mine = openings;
   readForm(parameters);
   if (!hasQuery()) return showEmpty();
   // The modes of the index decide which searches are made.
   await asked;
+  if (mine !== openings) return;
   readForm(parameters);
   await search();
+}
+
+/** Stops the search, whose outcome belongs to no other tab. Opening the tab again searches again. */
+export function close() {
+  openings++;
+  stop();
+}
+
+function stop() {
+  running?.abort();
+  running = null;
+  byId('answer').removeAttribute('aria-busy');
 }
 
 function install() {
@@ -137,8 +154,7 @@ function example({ q, s }) {
 }
 
 function showEmpty() {
-  running?.abort();
-  running = null;
+  stop();
   byId('answer').hidden = true;
   byId('empty').hidden = false;
   say('');

@@ -1,5 +1,6 @@
 /** Requests to the server, with the API key that the reader gave. */
 import { byId } from './dom.js';
+import { parseKeepingBigIntegers } from './json.js';
 
 /** `/indexes/NAME` on the page of an index other than the default, `/views/NAME` on that of a view. */
 export const base = /^(?:\/(?:indexes|views)\/[^/]+)*(?=\/$)/.exec(location.pathname)?.[0] ?? '';
@@ -31,8 +32,8 @@ export async function getJson(path, { prefix = base } = {}) {
   return (await answerOf(`${prefix}${path}`, { cache: 'no-store' })).json;
 }
 
-export async function getText(path) {
-  return (await requested(path, { cache: 'no-store' })).text;
+export async function getText(path, { signal } = {}) {
+  return (await requested(path, { cache: 'no-store', signal })).text;
 }
 
 async function answerOf(url, options) {
@@ -88,15 +89,6 @@ function askForKey() {
   if (!byId('key-form').hidden) return;
   byId('key-form').hidden = false;
   byId('key').value = savedKey();
-}
-
-/** Returns integers beyond 2^53 as text, in browsers whose JSON.parse gives access to the digits. */
-function parseKeepingBigIntegers(text) {
-  return JSON.parse(text, (_key, value, context) =>
-    typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
-      ? (context?.source ?? value)
-      : value,
-  );
 }
 
 function refusal(status, text) {

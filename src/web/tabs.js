@@ -73,7 +73,9 @@ async function show([name, label, load], parameters) {
     addresses.set(current.name, current.address);
     current.close?.();
   }
-  const opened = { name, address: location.pathname + location.search };
+  // The module of a tab that is opened again is known, and has to stop even if the reader leaves before it is loaded.
+  const close = current?.name === name ? current.close : undefined;
+  const opened = { name, address: location.pathname + location.search, close };
   current = opened;
   document.title = name === 'search' ? 'Trawl search' : `${label} · Trawl`;
   for (const [other] of TABS) {

@@ -1,10 +1,9 @@
 /** The trajectories tab: rollouts of a file that the reader chooses, turn by turn with what each search showed. */
 import { loadStyle, make, say } from './dom.js';
-import { readyFacts } from './facts.js';
 import { markWords, wordMatcher } from './highlight.js';
 import { readRollouts } from './read-rollouts.js';
+import { addTexts, generationNotices } from './recorded-passages.js';
 import { titleAndText } from './result-lists.js';
-import { base, postJson } from './server.js';
 import { goTo } from './tabs.js';
 
 const MAX_FILE_BYTES = 200 * 2 ** 20;
@@ -19,6 +18,8 @@ const TITLES = {
 let view;
 let rollouts = [];
 let at = 0;
+/** Counts what the reader chose, so that a file or passages that arrive after a later choice are not shown. */
+let choices = 0;
 
 export async function open(panel) {
   await loadStyle('trajectories.css');
@@ -59,11 +60,16 @@ function build(panel) {
 
 async function readFile(file) {
   if (file === undefined) return;
+  choices++;
+  const mine = choices;
   view.bar.hidden = true;
   view.shown.replaceChildren();
   if (file.size > MAX_FILE_BYTES)
     return tell(`The file has ${Math.round(file.size / 2 ** 20)} MiB; the limit of the page is 200 MiB.`);
-  const read = readRollouts(await file.text());
+  const text = await file.text().catch((error) => error);
+  if (mine !== choices) return;
+  if (text instanceof Error) return tell(`${file.name} could not be read: ${text.message}`);
+  const read = readRollouts(text);
   rollouts = read.rollouts;
   const some = read.faults.slice(0, 3).join('; ');
   const left =
@@ -92,9 +98,10 @@ async function show(number) {
   view.previous.disabled = at === 0;
   view.next.disabled = at === rollouts.length - 1;
   const rollout = rollouts[at];
-  const mine = at;
+  choices++;
+  const mine = choices;
   await addTexts(rollout);
-  if (mine !== at) return;
+  if (mine !== choices) return;
   const seen = new Map();
   const question = rollout.question === undefined ? null : make('p', { class: 'rollout-question' }, rollout.question);
   const answers =
@@ -110,30 +117,6 @@ async function show(number) {
   );
   const searches = rollout.turns.filter(({ kind }) => kind === 'search').length;
   say(`${rollout.id}: ${searches === 1 ? '1 search' : `${searches} searches`}`);
-}
-
-/** Reads the texts of recorded passages from the index that showed them. The rows of another generation may be other passages. */
-async function addTexts({ turns }) {
-  const wanted = turns
-    .flatMap(({ passages = [] }) => passages)
-    .filter(({ text, row, asked }) => text === undefined && row !== undefined && !asked);
-  const byIndex = Map.groupBy(wanted, ({ index }) => index ?? '');
-  for (const [index, passages] of byIndex) {
-    const prefix = index === '' || index === readyFacts()?.index ? base : `/indexes/${encodeURIComponent(index)}`;
-    try {
-      const { json } = await postJson('/v1/passages', { rows: passages.map(({ row }) => row) }, { prefix });
-      passages.forEach((passage, i) => {
-        const document = json.passages[i]?.document;
-        passage.asked = true;
-        if (document === undefined) passage.missing = 'not in the index';
-        else if (passage.id !== undefined && document.id !== undefined && String(document.id) !== String(passage.id)) {
-          passage.missing = 'the index has changed since: another passage is at this row';
-        } else Object.assign(passage, { title: document.title, text: document.contents });
-      });
-    } catch (error) {
-      for (const passage of passages) passage.missing = `could not be read: ${error.message}`;
-    }
-  }
 }
 
 function turnItem(turn, i, rollout, seen) {
@@ -164,17 +147,19 @@ function turnItem(turn, i, rollout, seen) {
     head,
     body,
     failure,
+    ...generationNotices(passages),
     items.length === 0 ? null : make('ol', { class: 'shown' }, ...items),
   );
 }
 
 function passageItem(passage, turn, seen, matcher) {
-  const name = passage.id === undefined ? `row ${passage.row}` : `id ${passage.id}`;
-  const key = `${passage.index ?? ''}/${passage.id ?? passage.row}`;
+  const { id, row, index = '' } = passage;
+  const name = id !== undefined ? `id ${id}` : row !== undefined ? `row ${row}` : 'no id';
+  const key = `${index}/${id ?? row ?? passage.text}`;
   const earlier = seen.get(key);
   if (earlier === undefined) seen.set(key, turn);
   const again = earlier === undefined ? null : make('span', { class: 'badge' }, `shown before, in step ${earlier + 1}`);
-  const score = passage.score == null ? null : make('span', { class: 'help' }, passage.score.toFixed(4));
+  const score = passage.score === undefined ? null : make('span', { class: 'help' }, Number(passage.score).toFixed(4));
   if (passage.text === undefined) {
     return make(
       'li',
