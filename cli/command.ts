@@ -15,18 +15,20 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
-export interface OutputStreams {
+export interface RunSettings {
   /** Receives the results. Default: standard output. */
   readonly out?: (text: string) => void;
   /** Whether errors are reported as JSON. Default: the value of `--json`. */
   readonly jsonErrors?: boolean;
+  /** Whether options are those of the arguments alone: neither the configuration file nor the environment is read. Default: false. */
+  readonly argumentsOnly?: boolean;
 }
 
 /** The commands of the program, for a command that runs or describes others. */
 export interface Program {
   readonly commands: () => Promise<readonly Command[]>;
   /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
-  readonly run: (name: string, argv: readonly string[], streams?: OutputStreams) => Promise<number>;
+  readonly run: (name: string, argv: readonly string[], settings?: RunSettings) => Promise<number>;
 }
 
 export interface CommandContext<Table extends OptionTable> {

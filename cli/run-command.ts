@@ -1,6 +1,6 @@
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { type ResolvedOptions, resolveOptions } from '../src/options/resolve-options.ts';
-import { COMMON_OPTIONS, type Command, EXIT, type OutputStreams, type Program } from './command.ts';
+import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { exitProcess } from './exit-process.ts';
 import { printable } from './format.ts';
@@ -9,7 +9,7 @@ import { printable } from './format.ts';
 export async function runCommand(
   command: Command,
   argv: readonly string[],
-  { out = (text) => void process.stdout.write(`${text}\n`), jsonErrors }: OutputStreams = {},
+  { out = (text) => void process.stdout.write(`${text}\n`), jsonErrors, argumentsOnly = false }: RunSettings = {},
 ): Promise<number> {
   const interrupt = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
@@ -21,7 +21,7 @@ export async function runCommand(
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   let json = jsonErrors ?? argv.includes('--json');
   try {
-    const { options, positionals, given } = resolveCommandOptions(command, argv);
+    const { options, positionals, given } = resolveCommandOptions(command, argv, { argumentsOnly });
     json = jsonErrors ?? options['json'] === true;
     checkPositionals(command, positionals);
     const note = (text: string): void => void (options['quiet'] || process.stderr.write(`${text}\n`));
@@ -43,7 +43,7 @@ export async function runCommand(
 
 const program: Program = {
   commands: loadCommands,
-  run: async (name, argv, streams) => runCommand((await loadCommand(name))!, argv, streams),
+  run: async (name, argv, settings) => runCommand((await loadCommand(name))!, argv, settings),
 };
 
 export function withCommonOptions(command: Command): Command {
@@ -54,8 +54,12 @@ export function withCommonOptions(command: Command): Command {
 export function resolveCommandOptions(
   { name, options }: Command,
   argv: readonly string[],
+  { argumentsOnly = false }: Pick<RunSettings, 'argumentsOnly'> = {},
 ): ResolvedOptions<Command['options'] & typeof COMMON_OPTIONS> {
-  return resolveOptions({ ...options, ...COMMON_OPTIONS }, { command: name, commands: COMMAND_NAMES, argv });
+  return resolveOptions(
+    { ...options, ...COMMON_OPTIONS },
+    { command: name, commands: COMMAND_NAMES, argv, argumentsOnly },
+  );
 }
 
 function checkPositionals(command: Command, given: readonly string[]): void {

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseArgs } from 'node:util';
 import { fail, root, run } from './steps.mjs';
@@ -68,16 +68,18 @@ function nodeImage() {
 async function context() {
   const folder = join(work, 'context');
   mkdirSync(folder);
-  if (values.package !== undefined) cpSync(resolve(values.package), join(folder, 'trawl-retrieval-0.tgz'));
+  if (values.package !== undefined) cpSync(resolve(values.package), join(folder, basename(values.package)));
   else {
     const args = [join(root, 'scripts', 'package.mjs'), '--only-here', '--out', folder];
     await run(process.execPath, args, { onFailure: 'No package was made.' });
   }
-  assert.equal(readdirSync(folder).length, 1);
-  return folder;
+  const [name, ...others] = readdirSync(folder);
+  const version = /^trawl-retrieval-(.+)\.tgz$/.exec(name)?.[1];
+  if (version === undefined || others.length > 0) fail(`${name}: expected one package trawl-retrieval-VERSION.tgz.`);
+  return { folder, version };
 }
 
-const folder = await context();
+const { folder, version } = await context();
 nodeImage();
 const build = [
   '--format',
@@ -88,6 +90,8 @@ const build = [
   'host',
   '--build-arg',
   'NODE_IMAGE=localhost/node',
+  '--build-arg',
+  `VERSION=${version}`,
 ];
 buildah('bud', '--quiet', ...build, '-f', join(root, 'deploy', 'Dockerfile'), '-t', 'localhost/trawl', folder);
 const container = buildah('from', '--pull-never', 'localhost/trawl');

@@ -1,5 +1,6 @@
 // `npm run docs`: makes the documentation site from README.md, docs/ and the other pages, in site/ or `-- --out DIR`: static files with
-// a search, which open from a disk too and ask no other server. A link or anchor that leads nowhere is an error.
+// a search, which open from a disk too and ask no other server. A link or anchor that leads nowhere is an error. DIR is replaced, so it
+// must be empty or a site that this made.
 // markdown-it and MiniSearch are installed once into the user's cache folder (scripts/docs-site/).
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,10 +8,13 @@ import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, join, posix, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { reasonToKeep, SITE_MARKER } from './site-folder.mjs';
 import { announce, done, fail, root, runNpm } from './steps.mjs';
 
 const { values } = parseArgs({ options: { out: { type: 'string', default: 'site' } } });
 const TOOLS = join(root, 'scripts', 'docs-site');
+const site = resolve(values.out);
+refuseForeign();
 
 /** The pages besides docs/, in the order of the menu. */
 const GROUPS = [
@@ -50,7 +54,12 @@ const pages = new Map(groups.flatMap(([, paths]) => paths).map((path) => [path, 
 const problems = [];
 for (const page of pages.values()) page.html = render(page);
 if (problems.length > 0) fail(`${problems.join('\n')}\n${problems.length} links lead nowhere.`);
-writeSite(resolve(values.out));
+writeSite(site);
+
+function refuseForeign() {
+  const reason = reasonToKeep(site);
+  if (reason !== undefined) fail(reason);
+}
 
 /** A page with the ids of its headings, as GitHub makes them. */
 function readPage(path) {
@@ -148,6 +157,9 @@ function writeSite(folder) {
   mkdirSync(join(made, 'docs'), { recursive: true });
   for (const name of readdirSync(join(root, 'docs')).filter((file) => file.endsWith('.png')))
     cpSync(join(root, 'docs', name), join(made, 'docs', name));
+  write(SITE_MARKER, 'npm run docs made this folder and replaces it.\n');
+  // Again, because making the pages takes a while.
+  refuseForeign();
   rmSync(folder, { recursive: true, force: true });
   renameSync(made, folder);
   process.stdout.write(`${relative(process.cwd(), folder) || folder}/index.html: ${pages.size} pages\n`);

@@ -43,7 +43,7 @@ export interface AllResult {
   readonly threads: number;
   readonly seed: number;
   readonly inputs: BenchInputs['named'];
-  /** Whether every requested stage has run. */
+  /** Whether every stage that was asked for or is in the file has a result. */
   readonly complete: boolean;
   readonly stages: { readonly [Stage in AllStage]?: StageOutcome<Stage> };
 }

@@ -9,23 +9,27 @@ import { RUN_STAGE, type StageContext } from './run-stage.ts';
 export interface BenchAllOptions extends Omit<InputOptions, 'sampleTexts'>, Omit<StageContext, 'size' | 'inputs'> {
   readonly size: BenchSizeName;
   readonly stages: readonly AllStage[];
-  /** The JSON file, written after each stage. A run with the same size and seed that was stopped is resumed. */
+  /** The JSON file, written after each stage. Stages that it lacks or that failed are measured, if it is of the same run. */
   readonly file: string;
   readonly restart: boolean;
 }
 
 /**
- * Runs the stages one after the other. A stage that fails is recorded with its reason, and the next one runs.
+ * Runs the stages one after the other, except those that the file has a result of. A stage that fails is recorded with its reason,
+ * and the next one runs.
  *
- * @throws TrawlError USAGE if the file has a complete result, or one of another size.
+ * @throws TrawlError USAGE if the file is of another size, number of threads or seed, or of other inputs.
  */
 export async function benchAll(options: BenchAllOptions): Promise<AllResult> {
   const { size, threads, seed, file, stages, signal, note } = options;
   const earlier = options.restart ? undefined : await existingResult(file);
-  if (earlier !== undefined) refuseForeign(earlier, options);
+  // Before the inputs are made, which may take a while.
+  if (earlier !== undefined) refuseForeign(file, earlier, { size, threads, seed });
   const inputs = await benchInputs({ ...options, sampleTexts: SIZES[size].sampleTexts });
+  if (earlier !== undefined) refuseForeign(file, earlier.inputs, inputs.named);
   const done: { [Stage in AllStage]?: StageOutcome<Stage> } = { ...earlier?.stages };
-  const write = async (complete: boolean): Promise<AllResult> => {
+  const write = async (): Promise<AllResult> => {
+    const complete = [...stages, ...Object.keys(done)].every((stage) => hasResult(done[stage as AllStage]));
     const result: AllResult = {
       format: 'trawl-bench-all',
       version: 1,
@@ -36,9 +40,8 @@ export async function benchAll(options: BenchAllOptions): Promise<AllResult> {
   };
   for (const stage of ALL_STAGES) {
     if (!stages.includes(stage)) continue;
-    const before = done[stage];
-    if (before !== undefined && 'result' in before) {
-      note(`${stage}: measured before`);
+    if (hasResult(done[stage])) {
+      note(`${stage}: measured before (--restart measures every stage again)`);
       continue;
     }
     throwIfCancelled(signal);
@@ -46,9 +49,13 @@ export async function benchAll(options: BenchAllOptions): Promise<AllResult> {
     const outcome = await timed(stage, { ...options, size: SIZES[size], inputs });
     (done as Record<AllStage, unknown>)[stage] = outcome;
     note('failed' in outcome ? `${stage}: ${outcome.failed}` : `${stage}: ${outcome.seconds.toFixed(0)} s`);
-    await write(false);
+    await write();
   }
-  return write(stages.every((stage) => done[stage] !== undefined));
+  return write();
+}
+
+function hasResult(outcome: StageOutcome<AllStage> | undefined): boolean {
+  return outcome !== undefined && 'result' in outcome;
 }
 
 async function timed<Stage extends AllStage>(stage: Stage, context: StageContext): Promise<StageOutcome<Stage>> {
@@ -64,16 +71,16 @@ async function timed<Stage extends AllStage>(stage: Stage, context: StageContext
   }
 }
 
-function refuseForeign(earlier: AllResult, { size, seed, threads, file }: BenchAllOptions): void {
-  if (earlier.complete) {
-    throw new TrawlError(
-      'USAGE',
-      `${file} has the result of a complete run. Draw it again with --from ${file}, or measure again with --restart.`,
-    );
-  }
-  if (earlier.size === size && earlier.seed === seed && earlier.threads === threads) return;
+/** Refuses to add stages to a file whose stages were measured with something else. */
+function refuseForeign(file: string, earlier: object, asked: object): void {
+  const values = new Map<string, unknown>(Object.entries(earlier));
+  const others = Object.entries(asked).filter(([name, value]) => values.get(name) !== value);
+  if (others.length === 0) return;
+  const differences = others.map(
+    ([name, value]) => `${name} ${values.get(name) ?? 'not recorded'}, asked for: ${value}`,
+  );
   throw new TrawlError(
     'USAGE',
-    `${file} has an unfinished run of size ${earlier.size} with ${earlier.threads} threads and seed ${earlier.seed}; asked for were ${size}, ${threads} and ${seed}. Use the same, or begin again with --restart.`,
+    `${file} was measured with other settings: ${differences.join('; ')}. Use the same, name another file with --out, or begin again with --restart.`,
   );
 }

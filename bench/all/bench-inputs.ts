@@ -24,6 +24,7 @@ export interface BenchInputs {
   readonly named: {
     readonly model: string;
     readonly corpus: string;
+    readonly questions: string;
     readonly wideCorpus: string;
     readonly calls: string;
   };
@@ -77,6 +78,7 @@ export async function benchInputs(options: InputOptions): Promise<BenchInputs> {
     named: {
       model: basename(model),
       corpus: name(resolve(corpus)),
+      questions: name(resolve(questions)),
       wideCorpus: name(resolve(wideCorpus)),
       calls:
         hasRecorded || options.calls !== undefined

@@ -198,7 +198,7 @@ export const BENCH_OPTIONS = {
   },
   restart: {
     type: 'flag',
-    help: 'all: begin again, and replace the JSON file. Without it, stages that an unfinished run has measured are kept.',
+    help: 'all: begin again, and replace the JSON file. Without it, stages that the file has a result of are kept, and the others are measured.',
   },
   out: { type: 'string', value: 'FILE', help: 'Also write environment, records and omitted baselines as JSON.' },
 } as const satisfies OptionTable;

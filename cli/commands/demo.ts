@@ -1,8 +1,10 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
 import { environmentVariable } from '../../src/options/resolve-options.ts';
 import { packageRoot, packageVersion } from '../../src/package-root.ts';
+import { writeFailure } from '../../src/system/write-failure.ts';
 import { defineCommand, EXIT } from '../command.ts';
 
 const SAMPLE = join(packageRoot, 'corpus', 'sample');
@@ -14,7 +16,8 @@ export const demoCommand = defineCommand({
   summary: 'serve the sample corpus with a search page, to try Trawl',
   description:
     'Builds the index of the sample corpus that comes with Trawl (270 passages, with the small bundled encoder and BM25; a few ' +
-    'seconds) if it is not there, and serves it with a search page. Nothing is downloaded. Ctrl-C stops the server.',
+    'seconds) if it is not there, and serves it with a search page. Nothing is downloaded. Ctrl-C stops the server. ' +
+    'Its own options may come from the configuration file and the environment; those of `trawl index` and `trawl serve` there do not count.',
   positionals: { usage: '', help: {}, min: 0, max: 0 },
   options: {
     out: {
@@ -32,15 +35,20 @@ export const demoCommand = defineCommand({
   examples: ['trawl demo', 'trawl demo --port 8123'],
   async run({ options, note, signal, program }) {
     const index = options.out ?? join(cacheFolder(), 'demo', packageVersion);
+    checkWritable(index);
     const quiet = options.quiet ? ['--quiet'] : [];
     const build = [join(SAMPLE, 'passages.jsonl'), '--out', index, ...MODES, '--if-changed', '--no-json', ...quiet];
     // The result of the command is what the server prints, so that of the build is a note.
-    const built = await program.run('index', build, { jsonErrors: options.json, out: note });
+    const built = await program.run('index', build, {
+      jsonErrors: options.json,
+      argumentsOnly: true,
+      out: note,
+    });
     if (built !== EXIT.ok) return built;
     if (signal.aborted) return EXIT.interrupted;
     note(`\n${NEXT}\n`);
     const serve = [index, '--port', `${options.port}`, '--host', options.host, ...quiet];
-    return program.run('serve', [...serve, options.json ? '--json' : '--no-json']);
+    return program.run('serve', [...serve, options.json ? '--json' : '--no-json'], { argumentsOnly: true });
   },
 });
 
@@ -50,6 +58,21 @@ const PROGRAM = existsSync(join(packageRoot, 'tsconfig.json')) ? 'npx trawl' : '
 const NEXT = `Questions to try are in ${join(SAMPLE, 'questions.jsonl')}. An index of your own passages:
   ${PROGRAM} index FILE.jsonl --out indexes/mine
   ${PROGRAM} serve indexes/mine`;
+
+/** @throws TrawlError OUTPUT_NOT_WRITABLE or DISK_FULL if the index is not there and cannot be made. */
+function checkWritable(index: string): void {
+  if (existsSync(index)) return;
+  const parent = dirname(resolve(index));
+  try {
+    mkdirSync(parent, { recursive: true });
+    accessSync(parent, constants.W_OK);
+  } catch (error) {
+    const failure = writeFailure(error, parent);
+    if (!(failure instanceof TrawlError)) throw error;
+    const { code, message, details } = failure;
+    throw new TrawlError(code, `${message} Name another folder for the index with --out.`, { details, cause: error });
+  }
+}
 
 function cacheFolder(): string {
   return join(environmentVariable('XDG_CACHE_HOME') || join(homedir(), '.cache'), 'trawl');

@@ -18,11 +18,11 @@ export interface SearchForecast {
   readonly expected: readonly {
     readonly rows: 'with prefilters' | 'without prefilters' | 'this index';
     readonly searches: readonly ExpectedSearch[];
+    /** Queries a second with many clients, if encoder and engine share the cores; null without an encoder on this machine. */
+    readonly queriesPerS: number | null;
   }[];
   /** Null without an encoder on this machine. */
   readonly encoder: EncoderTrial | null;
-  /** Queries a second with many clients, if encoder and engine share the cores; null without an encoder. */
-  readonly queriesPerS: number | null;
 }
 
 /** Of 768 principal components a prefilter of E5's vectors keeps 320. */
@@ -61,16 +61,19 @@ export async function forecast(
   },
 ): Promise<SearchForecast> {
   const trial = await trySpeed(kernel, dimension, signal);
-  const expected = parts.map(({ rows, searched }) => ({ rows, searches: expectedSearch(trial, searched) }));
   const encoded = encoder === undefined ? null : await tryEncoder(encoder, signal);
-  const batch = expected[0]?.searches.find(({ queries }) => queries === SERVED_BATCH);
-  const queriesPerS =
-    encoded === null || batch === undefined ? null : combinedRate(encoded.queriesPerS, batch.queriesPerS);
-  return { trial, expected, encoder: encoded, queriesPerS };
+  const expected = parts.map(({ rows, searched }) => {
+    const searches = expectedSearch(trial, searched);
+    const batch = searches.find(({ queries }) => queries === SERVED_BATCH);
+    const queriesPerS =
+      encoded === null || batch === undefined ? null : combinedRate(encoded.queriesPerS, batch.queriesPerS);
+    return { rows, searches, queriesPerS };
+  });
+  return { trial, expected, encoder: encoded };
 }
 
 /** The lines of the report. */
-export function forecastLines({ trial, expected, encoder, queriesPerS }: SearchForecast): string[] {
+export function forecastLines({ trial, expected, encoder }: SearchForecast): string[] {
   const { readBytesPerS, threads, isa } = trial;
   const columns = expected[0]?.searches.map(({ queries }) => formatCount(queries)) ?? [];
   const line = (name: string, cells: readonly string[]): string =>
@@ -93,11 +96,22 @@ export function forecastLines({ trial, expected, encoder, queriesPerS }: SearchF
       : [
           `  embedding a query         ${formatDuration(encoder.loneMs)} alone, ${formatRate(encoder.queriesPerS)} queries/s with many at once`,
         ]),
-    ...(queriesPerS === null
-      ? []
-      : [`  embedding and searching   about ${formatRate(queriesPerS)} queries/s: both share the cores`]),
+    ...combinedLines(expected),
     '  if the bytes for searching are in memory, for vectors distributed like those of E5 (docs/building.md#expected-speed)',
   ];
+}
+
+/** With and without prefilters both rates, because only the vectors decide between them. */
+function combinedLines(expected: SearchForecast['expected']): string[] {
+  const rates = expected.flatMap(({ rows, queriesPerS }) =>
+    queriesPerS === null ? [] : [{ rows, rate: formatRate(queriesPerS) }],
+  );
+  if (rates.length === 0) return [];
+  const same = rates.every(({ rate }) => rate === rates[0]!.rate);
+  const text = same
+    ? `about ${rates[0]!.rate} queries/s`
+    : `${rates.map(({ rows, rate }) => `about ${rate} ${rows}`).join(', ')} queries/s`;
+  return [`  embedding and searching   ${text}: both share the cores`];
 }
 
 function formatRate(rate: number): string {

@@ -10,6 +10,8 @@ export interface OptionSources {
   readonly commands?: readonly string[];
   /** Arguments after the command's name. */
   readonly argv: readonly string[];
+  /** Whether neither the environment nor a configuration file is read. Default: false. */
+  readonly argumentsOnly?: boolean;
   /** Default: the process's environment. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Default: the current folder. */
@@ -41,10 +43,10 @@ export function resolveOptions<Table extends OptionTable>(
   table: Table,
   sources: OptionSources,
 ): ResolvedOptions<Table> {
-  const env = sources.env ?? process.env;
+  const env = sources.argumentsOnly ? {} : (sources.env ?? process.env);
   const { flags, positionals } = parseArguments(table, sources.argv, sources.command);
   const configFile = flags.get('config')?.at(-1) ?? env[environmentName('config')];
-  const file = readConfigFile(table, sources, configFile);
+  const file = sources.argumentsOnly ? new Map<string, unknown>() : readConfigFile(table, sources, configFile);
   const values: Record<string, unknown> = {};
   const given = new Set<string>();
   for (const [name, spec] of Object.entries(table)) {

@@ -241,6 +241,15 @@ test('--config names the file to read, else TRAWL_CONFIG', async (t) => {
   assert.equal(k([], { TRAWL_CONFIG: '' }), 1);
 });
 
+test('argumentsOnly leaves out the environment and every configuration file', async (t) => {
+  const folder = await tempFolder(t);
+  writeFileSync(join(folder, 'trawl.config.json'), '{"serve": {"max-k": "wrong"}}');
+  const env = { TRAWL_MAX_K: 'wrong', TRAWL_CONFIG: 'missing.json' };
+  const { options, given } = resolveOptions(TABLE, { command: 'serve', argv: [], env, folder, argumentsOnly: true });
+  assert.equal(options['max-k'], 7);
+  assert.deepEqual([...given], []);
+});
+
 test('a file named by --config must exist and be readable', async (t) => {
   const resolve = await resolver(t);
   assert.throws(

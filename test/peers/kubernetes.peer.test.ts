@@ -138,13 +138,6 @@ test('the autoscaler scales the server by a metric that the server has', { skip:
   assert.equal(scaled.spec.scaleTargetRef.name, deployment.metadata.name);
 });
 
-test('the kustomization names files that are there', () => {
-  const text = readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8');
-  const named = [...text.matchAll(/^ {2}- (\S+\.yaml)$/gm)].map(([, name]) => name!);
-  assert.deepEqual(named.sort(), ['autoscale.yaml', 'serve.yaml', 'volume.yaml']);
-  for (const name of named) assert.ok(FILES.includes(name));
-});
-
 test('containers run unprivileged with resource limits, and write only to the volume and /tmp', {
   skip: withoutPeers(),
 }, () => {

@@ -90,4 +90,17 @@ test('the version is the same in every package of the project', () => {
       new RegExp(`^(__version__|version) = "${version}"$`, 'm'),
       file,
     );
+  for (const [file, pattern] of [
+    ['deploy/Dockerfile', /trawl:(\d[\w.]*)|^ARG VERSION=(.+)$/gm],
+    ['deploy/compose.yaml', /trawl:(\d[\w.]*)|VERSION: ([\w.]+)/g],
+    ['deploy/kubernetes/kustomization.yaml', /newTag: (\S+)()/g],
+    ['deploy/kubernetes/serve.yaml', /image: \S+trawl:(\S+)()/g],
+    ['docs/building.md', /docker build .*trawl:(\S+)() /g],
+  ] as const) {
+    const found = [...readFileSync(join(packageRoot, file), 'utf8').matchAll(pattern)].map(
+      (match) => match[1] ?? match[2],
+    );
+    assert.ok(found.length > 0, file);
+    assert.deepEqual([...new Set(found)], [version], file);
+  }
 });

@@ -13,7 +13,15 @@ import { RESULT } from '../report/result.ts';
 
 const skip = loadKernel().ok ? false : 'the native engine is not built';
 const { machine: _measured, ...others } = RESULT.stages;
-const UNFINISHED: AllResult = { ...RESULT, threads: 1, complete: false, stages: others };
+/** What `trawl bench all --size small` uses where no Python environment has a model. */
+const SAMPLE_INPUTS: AllResult['inputs'] = {
+  model: 'token-average-256',
+  corpus: 'sample/passages.jsonl',
+  questions: 'sample/questions.jsonl',
+  wideCorpus: 'sample/passages.jsonl',
+  calls: 'questions and sub-queries of the sample corpus',
+};
+const UNFINISHED: AllResult = { ...RESULT, threads: 1, inputs: SAMPLE_INPUTS, complete: false, stages: others };
 const json = async (path: string): Promise<AllResult> => JSON.parse(await readFile(path, 'utf8')) as AllResult;
 
 test('an unfinished run is resumed: measured stages are kept, missing ones are measured', { skip }, async (t) => {
@@ -27,7 +35,7 @@ test('an unfinished run is resumed: measured stages are kept, missing ones are m
   assert.equal(first.code, 1, 'index failed before');
   assert.match(first.stderr, /index failed: The disk is full/);
   const result = await json(file);
-  assert.ok(result.complete);
+  assert.equal(result.complete, false, 'index has no result');
   assert.deepEqual(result.stages.flat, RESULT.stages.flat);
   const peaks =
     result.stages.machine !== undefined && 'result' in result.stages.machine
@@ -35,12 +43,28 @@ test('an unfinished run is resumed: measured stages are kept, missing ones are m
       : null;
   assert.ok(peaks !== null && peaks.readBytesPerS > 1e8 && peaks.threads === 1);
   assert.match(await readFile(report, 'utf8'), /Trawl benchmark report/);
-  const again = await runTrawl([...args, '--stages', 'machine']);
-  assert.equal(again.code, 2);
-  assert.match(
-    again.stderr,
-    /has the result of a complete run. Draw it again with --from .*, or measure again with --restart/,
+});
+
+test('a complete run is kept by the same command, and one with more stages measures those', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const file = join(folder, 'report.json');
+  const { flat } = RESULT.stages;
+  await writeFile(
+    file,
+    JSON.stringify({ ...RESULT, threads: 1, inputs: SAMPLE_INPUTS, complete: true, stages: { flat } }),
   );
+  const args = ['bench', 'all', '--report', join(folder, 'report.html'), '--cache', folder, '--threads', '1'];
+  const before = await json(file);
+  const same = await runTrawl([...args, '--stages', 'flat']);
+  assert.equal(same.code, 0, same.stderr);
+  assert.match(same.stderr, /flat: measured before \(--restart measures every stage again\)/);
+  assert.deepEqual(await json(file), before);
+  const more = await runTrawl([...args, '--stages', 'machine']);
+  assert.equal(more.code, 0, more.stderr);
+  const result = await json(file);
+  assert.ok(result.complete);
+  assert.deepEqual(Object.keys(result.stages).sort(), ['flat', 'machine']);
+  assert.deepEqual(result.stages.flat, flat);
 });
 
 test('--from draws a page and measures nothing', async (t) => {
@@ -69,8 +93,19 @@ test('files that are no result, results of another size, and half of a pair of f
   await writeFile(file, JSON.stringify(UNFINISHED));
   await refused(
     ['--size', 'medium', '--threads', '1'],
-    /unfinished run of size small with 1 threads and seed 1; asked for were medium, 1 and 1/,
+    /report\.json was measured with other settings: size small, asked for: medium\. Use the same, name another file/,
   );
+  await refused(
+    ['--size', 'small', '--threads', '2', '--seed', '3'],
+    /threads 1, asked for: 2; seed 1, asked for: 3\. .*--restart/,
+  );
+  const given = ['--size', 'small', '--threads', '1'];
+  await refused(
+    [...given, '--corpus', 'my/corpus.jsonl', '--query-texts', 'my/questions.jsonl', '--calls', 'my/calls.jsonl'],
+    /corpus sample\/passages\.jsonl, asked for: my\/corpus\.jsonl; questions sample.*; calls .*asked for: my\/calls/,
+  );
+  await refused([...given, '--model', 'models/other'], /settings: model token-average-256, asked for: other\. Use/);
+  assert.deepEqual(await json(file), UNFINISHED, 'a refused run changes nothing');
   await refused(['--corpus', 'x.jsonl'], /needs --corpus, one file of JSON lines, and --query-texts/);
   await refused(['--stages', 'flat,nothing'], /--stages is "nothing"; expected some of machine, flat/);
   await refused(['--rows', '5'], /--rows belongs to/);

@@ -55,7 +55,13 @@ const stage = <Result extends object>(result: Result) => ({ seconds: 10, environ
 /** A result with every stage; `index` failed. */
 export const RESULT: AllResult = {
   ...{ format: 'trawl-bench-all', version: 1, size: 'small', threads: 2, seed: 1, complete: true },
-  inputs: { model: 'some-model', corpus: 'a/b.jsonl', wideCorpus: 'a/b.jsonl', calls: 'c/d.jsonl' },
+  inputs: {
+    model: 'some-model',
+    corpus: 'a/b.jsonl',
+    questions: 'a/q.jsonl',
+    wideCorpus: 'a/b.jsonl',
+    calls: 'c/d.jsonl',
+  },
   stages: {
     machine: stage({
       environment: ENVIRONMENT,
