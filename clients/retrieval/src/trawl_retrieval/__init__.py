@@ -1,7 +1,8 @@
 """Exact retrieval for search agents: the Trawl program, servers for notebooks and tests, and the client.
 
 ``serve`` starts a server for a ``with`` block; ``run`` runs any command of the program. Everything of ``trawl_client``
-is here too, as a copy of its own: the package trawl-client may be installed beside this one. ``trawl_retrieval.langchain`` and ``trawl_retrieval.llama_index`` have retrievers for these frameworks;
+is here too, as a copy of its own: the package trawl-client may be installed beside this one.
+``trawl_retrieval.langchain`` and ``trawl_retrieval.llama_index`` have retrievers for these frameworks;
 ``FlashRAGRetriever`` is the one for FlashRAG.
 """
 
