@@ -5,7 +5,7 @@
 // This does not use node-gyp, which compiles against the headers of one Node.js version; npm's setting `nodedir` or the system
 // may name those of another version. Node-API is the same in every version, and its headers are an npm package.
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -26,11 +26,14 @@ export async function compileNativeCore() {
   if (!nativeIsCurrent()) await make(['addon-core']);
 }
 
-/** Resolves to undefined if the engine is built, else to the output of the failed build. */
+/** Resolves to undefined if the engine is built, else to the output of the failed build; then no binary is left. */
 export async function buildNative() {
   if (nativeIsCurrent()) return undefined;
+  const sources = digestOfSources();
   const output = await makeAddon([]);
-  if (output === undefined) writeFileSync(STAMP, digestOfSources());
+  if (output === undefined) writeFileSync(STAMP, sources);
+  // The binary of earlier sources would be loaded in its place, and search otherwise than the program expects.
+  else for (const file of [STAMP, BINARY]) rmSync(file, { force: true });
   return output;
 }
 

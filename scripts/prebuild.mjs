@@ -1,6 +1,7 @@
 // `npm run prebuild`: compiles the native engine for every target into prebuilds/, with the checksums in prebuilds/prebuilds.json.
 // `npm run prebuild -- linux-x64 linuxmusl-arm64` compiles these targets; `-- --list` compiles nothing and makes the list of the
-// binaries that are there (a workflow collects them from several runners).
+// binaries that are there (a workflow collects them from several runners). Beside each binary, `sources` has the digest of the
+// sources from which it was compiled; binaries of other sources are not listed.
 //
 // The compiler is zig's clang, one pinned version from PyPI in the user's cache folder, for every target: it has the headers and
 // stubs of old glibc versions, of musl and of macOS, so the binaries do not depend on the system that builds them.
@@ -60,6 +61,7 @@ export async function prebuild(targets) {
     const { triple, link } = TARGETS[target];
     const build = join('build', 'prebuild', target);
     const started = announce(`Compiling for ${target} (${triple})`);
+    const sources = digestOfSources('');
     const output = await makeAddon([
       `BUILD=${build}`,
       `CXX=${zig} c++ -target ${triple} -Wno-missing-braces`,
@@ -68,16 +70,32 @@ export async function prebuild(targets) {
     if (output !== undefined) fail(`\n${output.slice(-4000)}\nThe native engine does not compile for ${target}.`);
     mkdirSync(join(FOLDER, target), { recursive: true });
     const file = join(FOLDER, target, 'trawl.node');
+    // Before the binary is replaced, so that an interrupted run leaves no binary with the digest of other sources.
+    rmSync(stampOf(target), { force: true });
     writeFileSync(`${file}.new`, readFileSync(join(root, 'native', build, 'addon', 'trawl.node')));
     chmodSync(`${file}.new`, 0o755);
     renameSync(`${file}.new`, file);
+    writeFileSync(stampOf(target), sources);
     done(started);
   }
   writeList();
 }
 
-/** Writes the list of the binaries that are there. */
+/** The file with the digest of the sources from which the target's binary was compiled. */
+function stampOf(target) {
+  return join(FOLDER, target, 'sources');
+}
+
+/** Writes the list of the binaries that are there. Fails if one was compiled from other sources than the present ones. */
 function writeList() {
+  const sources = digestOfSources('');
+  const isOther = (target) => !existsSync(stampOf(target)) || readFileSync(stampOf(target), 'utf8') !== sources;
+  const others = PREBUILD_TARGETS.filter((target) => existsSync(join(FOLDER, target, 'trawl.node')) && isOther(target));
+  if (others.length > 0)
+    fail(
+      `The prebuilt binaries for ${others.join(', ')} were not compiled from the present sources. Compile them again: ` +
+        `npm run prebuild -- ${others.join(' ')}`,
+    );
   const binaries = {};
   mkdirSync(FOLDER, { recursive: true });
   for (const target of PREBUILD_TARGETS) {
@@ -90,7 +108,7 @@ function writeList() {
     const sha256 = createHash('sha256').update(bytes).digest('hex');
     binaries[target] = { sha256, bytes: bytes.length, ...(glibc === undefined ? {} : { glibc }) };
   }
-  const list = { nodeApi: NODE_API, compiler: `zig ${ZIG}`, sources: digestOfSources(''), binaries };
+  const list = { nodeApi: NODE_API, compiler: `zig ${ZIG}`, sources, binaries };
   writeFileSync(`${LIST}.new`, `${JSON.stringify(list, null, 2)}\n`);
   renameSync(`${LIST}.new`, LIST);
 }

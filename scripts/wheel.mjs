@@ -22,36 +22,38 @@ const [system, processor] = values.target.split('-');
 const out = resolve(values.out);
 mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(tmpdir(), 'trawl-wheel-'));
-try {
-  const file = values.package === undefined ? await makePackage() : resolve(values.package);
-  const node = join(work, 'node');
-  mkdirSync(node);
-  const args = [
-    'install',
-    '--prefix',
-    node,
-    '--os',
-    system,
-    '--cpu',
-    processor,
-    '--ignore-scripts',
-    '--no-audit',
-    '--no-fund',
-  ];
-  await runNpm([...args, file], { cwd: node, onFailure: 'npm could not install the package.' });
-  leaveOut(join(node, 'node_modules'));
-  const env = { ...process.env, TRAWL_WHEEL_NODE: node, TRAWL_WHEEL_PLATFORM: platform };
-  const isolated = values.python === 'python3' ? [] : ['--no-build-isolation'];
-  const wheel = ['-m', 'pip', 'wheel', '--quiet', '--disable-pip-version-check', '--no-deps', ...isolated];
-  await run(values.python, [...wheel, '--wheel-dir', out, join(root, 'clients', 'retrieval')], {
-    env,
-    onFailure: 'pip could not build the wheel.',
-  });
-  const made = readdirSync(out).find((name) => name.startsWith('trawl_retrieval-') && name.includes(platform));
-  process.stdout.write(`${join(out, made)}\n`);
-} finally {
-  rmSync(work, { recursive: true, force: true });
-}
+// Also after `fail`, which ends the process.
+process.on('exit', () => rmSync(work, { recursive: true, force: true }));
+const file = values.package === undefined ? await makePackage() : resolve(values.package);
+const node = join(work, 'node');
+mkdirSync(node);
+const args = [
+  'install',
+  '--prefix',
+  node,
+  '--os',
+  system,
+  '--cpu',
+  processor,
+  '--ignore-scripts',
+  '--no-audit',
+  '--no-fund',
+];
+await runNpm([...args, file], { cwd: node, onFailure: 'npm could not install the package.' });
+const binary = join('prebuilds', values.target, 'trawl.node');
+// Without it the program would search in TypeScript, and nobody would notice.
+if (!existsSync(join(node, 'node_modules', 'trawl-retrieval', binary)))
+  fail(`${file} has no ${binary}. \`npm run prebuild -- ${values.target}\` and \`npm run package\` make it.`);
+leaveOut(join(node, 'node_modules'));
+const env = { ...process.env, TRAWL_WHEEL_NODE: node, TRAWL_WHEEL_PLATFORM: platform };
+const isolated = values.python === 'python3' ? [] : ['--no-build-isolation'];
+const wheel = ['-m', 'pip', 'wheel', '--quiet', '--disable-pip-version-check', '--no-deps', ...isolated];
+await run(values.python, [...wheel, '--wheel-dir', out, join(root, 'clients', 'retrieval')], {
+  env,
+  onFailure: 'pip could not build the wheel.',
+});
+const made = readdirSync(out).find((name) => name.startsWith('trawl_retrieval-') && name.includes(platform));
+process.stdout.write(`${join(out, made)}\n`);
 
 async function makePackage() {
   const script = join(root, 'scripts', 'package.mjs');

@@ -121,3 +121,52 @@ export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctio
   firstNotHalf(values: Float32Array): number;
   toHalves(values: Float32Array): Uint16Array;
 }
+
+/** Every function of the addon; the compiler refuses a list that lacks one. */
+const FUNCTIONS: Readonly<Record<keyof Addon, true>> = {
+  isas: true,
+  selectIsa: true,
+  threads: true,
+  setThreads: true,
+  measurePeaks: true,
+  cancel: true,
+  openIndex: true,
+  indexFacts: true,
+  closeIndex: true,
+  search: true,
+  createCodes: true,
+  appendCodes: true,
+  finishCodes: true,
+  closeCodes: true,
+  makePrefilter: true,
+  verifyCodes: true,
+  verifyPrefilter: true,
+  analyse: true,
+  openLexical: true,
+  lexicalFacts: true,
+  closeLexical: true,
+  searchLexical: true,
+  searchLexicalFields: true,
+  explainLexical: true,
+  createLexical: true,
+  appendLexical: true,
+  finishLexical: true,
+  closeLexicalWriter: true,
+  verifyLexical: true,
+  openColumn: true,
+  closeColumn: true,
+  filterRows: true,
+  encoderIsas: true,
+  openBert: true,
+  bertFacts: true,
+  runBert: true,
+  closeBert: true,
+  firstNotHalf: true,
+  toHalves: true,
+};
+
+/** The functions that a loaded module lacks: it was compiled from other sources. */
+export function missingFunctions(module: object): readonly string[] {
+  const found = module as Readonly<Record<string, unknown>>;
+  return Object.keys(FUNCTIONS).filter((name) => typeof found[name] !== 'function');
+}

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { packageRoot } from '../package-root.ts';
-import type { Addon } from './addon.ts';
+import { type Addon, missingFunctions } from './addon.ts';
 import { findPrebuilt, type Machine, targetOf, thisMachine } from './prebuilt-addon.ts';
 
 /** Where scripts/build-native.mjs puts the addon. */
@@ -46,11 +46,19 @@ export function loadAddon({
   return { ok: false, reason: reasons.join('; ') };
 }
 
+/** Loads a binary, unless it lacks a function that the program calls: then it is of another version. */
 function load(path: string, origin: AddonOrigin): LoadedAddon {
+  let addon: Addon;
   try {
-    return { ok: true, addon: createRequire(import.meta.url)(path) as Addon, origin };
+    addon = createRequire(import.meta.url)(path) as Addon;
   } catch (error) {
     const [reason = ''] = (error as Error).message.split('\n');
     return { ok: false, reason: reason.includes(path) ? reason : `${path}: ${reason}` };
   }
+  const missing = missingFunctions(addon);
+  if (missing.length === 0) return { ok: true, addon, origin };
+  return {
+    ok: false,
+    reason: `${path} is of another version: it has no ${missing.join(', ')}; run npm run setup, or npm rebuild in an installed package`,
+  };
 }

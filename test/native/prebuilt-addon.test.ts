@@ -110,3 +110,15 @@ test('if nothing can be loaded, the reason says what was tried', async (t) => {
   assert.ok(!broken.ok);
   assert.equal(broken.reason.split('trawl.node: ').length, 3, broken.reason);
 });
+
+test('a binary of another version, without a function that the program calls, is refused by name', async (t) => {
+  const folder = await tempFolder(t);
+  // Node.js loads a module in JavaScript through the same call.
+  const file = join(folder, 'older.cjs');
+  writeFileSync(file, 'module.exports = { isas() {}, selectIsa() {}, threads: 1 };');
+  const older = loadAddon({ compiled: file, prebuilds: folder, machine: LINUX });
+  assert.ok(!older.ok);
+  assert.match(older.reason, /older\.cjs is of another version: it has no threads, setThreads, .*run npm run setup/);
+  assert.doesNotMatch(older.reason, /no .*\b(isas|selectIsa)\b/);
+  assert.match(older.reason, /; there are no prebuilt binaries$/, 'the next choice is tried');
+});

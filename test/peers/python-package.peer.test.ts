@@ -78,6 +78,63 @@ print(json.dumps({"title": title, "running": [runs(first), runs(second)], "same"
   assert.deepEqual(found, { title: 'Eiffel Tower', running: [false, false], same: true });
 });
 
+test('Ctrl-C reaches only the Python process, which stops the server; a second one ends it at once', {
+  skip,
+}, async () => {
+  const found = (await python(`
+import json, os, signal, threading, time, trawl_retrieval as trawl
+os.setpgrp()
+with trawl.serve("sample") as server:
+    try:
+        os.killpg(0, signal.SIGINT)
+        time.sleep(30)
+    except KeyboardInterrupt:
+        time.sleep(1)
+    title = server.client.search(["who designed the Eiffel Tower"], k=1).results[0].hits[0].title
+interrupted = False
+try:
+    with trawl.serve("sample") as server:
+        # It cannot stop by itself any more.
+        os.kill(server.pid, signal.SIGSTOP)
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+except KeyboardInterrupt:
+    interrupted = True
+try:
+    os.kill(server.pid, 0)
+    running = True
+except ProcessLookupError:
+    running = False
+print(json.dumps({"title": title, "interrupted": interrupted, "running": running}))
+`)) as object;
+  assert.deepEqual(found, { title: 'Eiffel Tower', interrupted: true, running: false });
+});
+
+test('the wheel has its own copy of the client, so that trawl-client may be installed beside it', {
+  skip,
+}, async () => {
+  const own = `
+import importlib.util, json, trawl_retrieval as trawl
+beside = importlib.util.find_spec("trawl_client")
+print(json.dumps([trawl.TrawlClient.__module__, beside is not None]))
+`;
+  assert.deepEqual(await python(own), ['trawl_retrieval._client._client', false]);
+  const pip = ['install', '--quiet', '--disable-pip-version-check', '--no-deps'];
+  await run(join(bin, 'pip'), [...pip, join(packageRoot, 'clients', 'python')]);
+  assert.deepEqual(await python(own), ['trawl_retrieval._client._client', true]);
+  await run(join(bin, 'pip'), ['uninstall', '--quiet', '--yes', 'trawl-client']);
+  assert.deepEqual(await python(own), ['trawl_retrieval._client._client', false]);
+});
+
+test('a wheel without the binary of its target is refused', { skip }, async () => {
+  const script = join(packageRoot, 'scripts', 'wheel.mjs');
+  const target = process.arch === 'arm64' ? 'linux-x64' : 'linux-arm64';
+  await assert.rejects(
+    run(process.execPath, [script, '--compiled-here', '--target', target, '--out', join(folder, 'other')]),
+    new RegExp(`has no prebuilds/${target}/trawl\\.node\\. .npm run prebuild -- ${target}`),
+  );
+  assert.deepEqual(readdirSync(join(folder, 'other')), []);
+});
+
 test('a server or command that fails raises the message and the exit code', { skip }, async () => {
   const found = (await python(`
 import json, trawl_retrieval as trawl

@@ -1,13 +1,13 @@
 """Exact retrieval for search agents: the Trawl program, servers for notebooks and tests, and the client.
 
 ``serve`` starts a server for a ``with`` block; ``run`` runs any command of the program. Everything of ``trawl_client``
-is here too. ``trawl_retrieval.langchain`` and ``trawl_retrieval.llama_index`` have retrievers for these frameworks;
+is here too, as a copy of its own: the package trawl-client may be installed beside this one.
+``trawl_retrieval.langchain`` and ``trawl_retrieval.llama_index`` have retrievers for these frameworks;
 ``FlashRAGRetriever`` is the one for FlashRAG.
 """
 
-from trawl_client import *  # noqa: F403
-from trawl_client import __all__ as _client_names
-
+from ._client import *  # noqa: F403
+from ._client import __all__ as _client_names
 from ._program import CommandError, program, run
 from ._serve import Server, serve
 

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
-from trawl_client import TrawlClient
-
+from ._client import TrawlClient
 from ._program import CommandError, program
 
 
@@ -39,14 +38,19 @@ def serve(
     ``port`` 0 takes a free one. ``options`` are further options of ``trawl serve``, such as ``["--mode", "bm25"]``.
     The block begins when the server answers searches. Raises ``CommandError`` with the program's message if it does not
     start, ``TimeoutError`` if it is not ready after ``start_timeout_s``. The server is stopped at the end of the block,
-    also after an exception. If this process is killed, the server goes on.
+    also after an exception: Ctrl-C lets its running requests end, for up to a minute, and a second Ctrl-C ends it at
+    once. If this process is killed, the server goes on.
 
     >>> with serve("indexes/mine") as server:
     ...     server.client.search(["designer of the Brooklyn Bridge"], k=3)
     """
     words = ["serve", *(os.fspath(index) for index in indexes), "--port", str(port), *options, "--json"]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        child = subprocess.Popen([*program(), *words], stdout=subprocess.PIPE, stderr=log, text=True)
+        # In a session of its own: Ctrl-C in the terminal reaches this process alone, which then stops the server. From
+        # a second signal, the server would end at once.
+        child = subprocess.Popen(
+            [*program(), *words], stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
         try:
             url = _url(child, words, log, start_timeout_s)
             with TrawlClient(url) as client:
@@ -80,13 +84,16 @@ def _url(child: subprocess.Popen[str], words: Sequence[str], log: IO[str], timeo
 
 
 def _stop(child: subprocess.Popen[str]) -> None:
-    """Lets running requests end, as Ctrl-C does, and kills the server after a minute."""
-    if child.poll() is None:
-        child.send_signal(signal.SIGINT)
-        try:
+    """Lets running requests end, as Ctrl-C does. Kills the server after a minute, or at once if interrupted."""
+    try:
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
             child.wait(60)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-    if child.stdout is not None:
-        child.stdout.close()
+    except BaseException as error:
+        child.kill()
+        child.wait()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+    finally:
+        if child.stdout is not None:
+            child.stdout.close()

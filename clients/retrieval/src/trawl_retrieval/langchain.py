@@ -8,7 +8,8 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
-from trawl_client import AsyncTrawlClient, Hit, TrawlClient
+
+from ._client import AsyncTrawlClient, Hit, TrawlClient
 
 
 class TrawlRetriever(BaseRetriever):

@@ -7,7 +7,8 @@ from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from trawl_client import AsyncTrawlClient, Hit, TrawlClient
+
+from ._client import AsyncTrawlClient, Hit, TrawlClient
 
 
 class TrawlRetriever(BaseRetriever):
