@@ -1,9 +1,10 @@
-// `sh scripts/run scripts/evaluation-table.mjs --data DIR`: measures the rows of the table in docs/evaluation.md with `trawl eval`, writes
+// `sh scripts/run scripts/evaluation-table.mjs --data DIR`: measures the rows of the table in docs/evaluation.md with `trawl eval`, and writes
 // them to bench/results/evaluation.json. Compile first: npm run setup.
 //
 //   --data DIR    folder with hotpot_val500_pooled, squad_v11_dev (corpus.jsonl, queries.jsonl) and scifact_tevatron_emb
 //   --model DIR   checkpoint of an encoder, imported in float32 and int8. Default: the bundled token-average-256
 //   --python FILE a Python with faiss-cpu and numpy: SciFact's rows by HNSW and by a flat index
+//   --out FILE    the JSON file to write. Default: bench/results/evaluation.json
 //   --work DIR    where models and indexes are kept between runs. Default: a new temporary folder
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -16,6 +17,7 @@ const { values } = parseArgs({
   options: {
     data: { type: 'string' },
     model: { type: 'string' },
+    out: { type: 'string' },
     python: { type: 'string' },
     work: { type: 'string' },
   },
@@ -127,7 +129,6 @@ if (values.python !== undefined) {
 }
 
 const figures = { model: imported ? basename(values.model) : model, seed: 1, rows };
-writeFileSync(join(root, 'bench', 'results', 'evaluation.json'), `${JSON.stringify(figures, null, 1)}\n`);
-process.stdout.write(
-  'bench/results/evaluation.json is written; `npm run tables` writes the table of docs/evaluation.md.\n',
-);
+const out = resolve(values.out ?? join(root, 'bench', 'results', 'evaluation.json'));
+writeFileSync(out, `${JSON.stringify(figures, null, 1)}\n`);
+process.stdout.write(`${out} is written. \`npm run tables\` writes the table of docs/evaluation.md.\n`);

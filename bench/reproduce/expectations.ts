@@ -1,5 +1,6 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { SystemsResult } from '../tables/systems-result.ts';
 
 /** How far a figure may be from the recorded one: by a difference, or by a factor in either direction. */
 export type Tolerance = { readonly difference: number } | { readonly factor: number };
@@ -28,6 +29,16 @@ const GRAPH_RECALL: Tolerance = { difference: 0.05 };
 export function evalExpectations({ rows }: EvalResult): Expectation[] {
   return rows.flatMap(({ name, metrics }) =>
     Object.entries(metrics).map(([metric, value]) => ({ name: `${name}: ${metric}`, value, tolerance: QUALITY })),
+  );
+}
+
+export function systemsExpectations({ rows }: SystemsResult): Expectation[] {
+  return rows.flatMap(({ set, system, metrics }) =>
+    Object.entries(metrics).map(([metric, value]) => ({
+      name: `${set}, ${system}: ${metric}`,
+      value,
+      tolerance: system.includes('HNSW') ? GRAPH_RECALL : QUALITY,
+    })),
   );
 }
 

@@ -2,8 +2,10 @@ import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import { runTrawl } from '../serve/serve-index.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
-import { allExpectations, type Expectation, evalExpectations } from './expectations.ts';
+import type { SystemsResult } from '../tables/systems-result.ts';
+import { allExpectations, type Expectation, evalExpectations, systemsExpectations } from './expectations.ts';
 import { evaluateSample } from './sample-quality.ts';
+import { evaluateSystems } from './systems-quality.ts';
 
 /** Where a run writes, and how it is stopped. */
 export interface ReproductionRun {
@@ -43,6 +45,14 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: 'half a minute',
     run: async ({ file, scratch, signal }) => evaluateSample(file, scratch, signal),
     expectations: (result) => evalExpectations(result as EvalResult),
+  },
+  {
+    name: 'evaluation',
+    file: 'bench/results/evaluation.json',
+    about: 'recall by mode and query form over HotpotQA, SQuAD and the sample corpus, and of FAISS over SciFact',
+    time: '10 minutes',
+    run: async ({ file, scratch, signal }) => evaluateSystems(file, scratch, signal),
+    expectations: (result) => systemsExpectations(result as SystemsResult),
   },
   {
     name: 'bench-small',
