@@ -37,17 +37,28 @@ export async function writeAllResult(path: string, result: AllResult): Promise<v
   await rename(part, path);
 }
 
-/** The same with folders of this machine shortened: the file may be published. */
-export function withoutFolders<Value>(value: Value): Value {
-  if (typeof value === 'string') return shortened(value) as Value;
-  if (Array.isArray(value)) return value.map(withoutFolders) as Value;
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutFolders(inner)])) as Value;
+interface Folders {
+  readonly checkout: string;
+  readonly home: string;
 }
 
-function shortened(text: string): string {
-  return text
-    .replaceAll(`${packageRoot}/`, '')
-    .replaceAll(`${dirname(packageRoot)}/`, '../')
-    .replaceAll(`${homedir()}/`, '~/');
+const FOLDERS: Folders = { checkout: packageRoot, home: homedir() };
+
+/** The same with folders of this machine shortened: the file may be published. */
+export function withoutFolders<Value>(value: Value, { checkout, home }: Folders = FOLDERS): Value {
+  // The longest first: the home folder may be beside the checkout, or contain it.
+  const names = [
+    [checkout, ''],
+    [home, '~/'],
+    [dirname(checkout), '../'],
+  ].sort(([a], [b]) => b!.length - a!.length);
+  const shortened = (inner: unknown): unknown => {
+    if (typeof inner === 'string') {
+      return names.reduce((text, [folder, name]) => text.replaceAll(`${folder}/`, name!), inner);
+    }
+    if (Array.isArray(inner)) return inner.map(shortened);
+    if (typeof inner !== 'object' || inner === null) return inner;
+    return Object.fromEntries(Object.entries(inner).map(([name, each]) => [name, shortened(each)]));
+  };
+  return shortened(value) as Value;
 }

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { withoutFolders } from '../../../bench/all/all-file.ts';
 import type { AllResult } from '../../../bench/all/all-result.ts';
 import { loadKernel } from '../../../src/native/kernel.ts';
-import { packageRoot } from '../../../src/package-root.ts';
 import { runTrawl } from '../../cli/run-trawl.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { RESULT } from '../report/result.ts';
@@ -111,11 +109,19 @@ test('files that are no result, results of another size, and half of a pair of f
   await refused(['--rows', '5'], /--rows belongs to/);
 });
 
-test('published results have no folders of the machine', () => {
-  const result = {
-    a: [`${packageRoot}/bench/x`, `1000 vectors of ${join(packageRoot, '..', 'data')}/y`],
-    b: `${homedir()}/z`,
-    c: 1,
-  };
-  assert.deepEqual(withoutFolders(result), { a: ['bench/x', '1000 vectors of ../data/y'], b: '~/z', c: 1 });
+test('published results have no folders of the machine, wherever checkout and home folder are', () => {
+  for (const [checkout, home] of [
+    ['/src/trawl', '/home/me'],
+    ['/home/me/src/trawl', '/home/me'],
+    ['/builds/trawl', '/builds/home'],
+  ] as const) {
+    const result = { a: [`${checkout}/bench/x`, `1000 vectors of ${dirname(checkout)}/data/y`], b: `${home}/z`, c: 1 };
+    assert.deepEqual(
+      withoutFolders(result, { checkout, home }),
+      { a: ['bench/x', '1000 vectors of ../data/y'], b: '~/z', c: 1 },
+      checkout,
+    );
+  }
+  const inHome = { checkout: '/home/me/trawl', home: '/home/me' };
+  assert.equal(withoutFolders('/home/me/data/y of /home/me/trawl/bench/x', inHome), '~/data/y of bench/x');
 });
