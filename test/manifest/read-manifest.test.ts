@@ -77,7 +77,7 @@ for (const manifest of MANIFESTS) {
       ['model.name', 5],
       ['model.sha256', 'a'.repeat(63)],
       ['model.pooling', 'max'],
-      ['model.precision', 'bfloat16'],
+      ['model.precision', 'bf16'],
       ['model.normalize', 1],
       ['model.prefixes.query', null],
       ['model.maxTokens.passage', 0],
