@@ -1,6 +1,7 @@
 // `npm test`: set-up, lint, and every test except the comparisons with Python peers (`npm run test:peers`).
 // `npm test -- corpus http/page` runs the test files whose path contains a word.
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -38,30 +39,41 @@ const compiled = mkdtempSync(join(tmpdir(), 'trawl-compiled-'));
 if (process.env.NODE_V8_COVERAGE === undefined) process.env.NODE_COMPILE_CACHE ??= compiled;
 process.on('exit', () => rmSync(compiled, { recursive: true, force: true }));
 
-// One test file more than cores at a time: a file that waits (for a server's start, a time limit, a disk) leaves its core to
-// another.
 let failed = lint.status !== 0;
-const tests = run({ files, concurrency: availableParallelism() + 1 });
-tests.on('test:fail', ({ todo }) => {
-  if (todo === undefined || todo === false) failed = true;
-});
 /** Milliseconds of the tests of a file. */
 const durations = new Map();
-for (const event of ['test:pass', 'test:fail']) {
-  tests.on(event, ({ file, nesting, details }) => {
-    if (nesting === 0 && file !== undefined) durations.set(file, (durations.get(file) ?? 0) + details.duration_ms);
+
+/** Resolves when all tests of the files have ended. */
+async function runFiles(files, concurrency) {
+  if (files.length === 0) return;
+  const tests = run({ files, concurrency });
+  tests.on('test:fail', ({ todo }) => {
+    if (todo === undefined || todo === false) failed = true;
   });
-}
-const output = tests.compose(new spec());
-output.on('end', () => {
-  if (words.length === 0) {
-    const slowest = [...durations].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
-    const lines = slowest.map(([file, ms]) => `  ${(ms / 1000).toFixed(1).padStart(5)} s  ${relative(root, file)}`);
-    process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
-    process.stdout.write('Comparisons with Python peers: `npm run test:peers`.\n');
+  for (const event of ['test:pass', 'test:fail']) {
+    tests.on(event, ({ file, nesting, details }) => {
+      if (nesting === 0 && file !== undefined) durations.set(file, (durations.get(file) ?? 0) + details.duration_ms);
+    });
   }
-  if (lint.status !== 0)
-    process.stderr.write('The linter found problems: see above the tests. `npm run lint` fixes most of them.\n');
-  process.exitCode = failed ? 1 : 0;
-});
-output.pipe(process.stdout);
+  const output = tests.compose(new spec());
+  output.pipe(process.stdout, { end: false });
+  await once(output, 'end');
+}
+
+// Twice as many test files as cores at a time: a file that waits (for a server's start, a time limit, a disk) leaves its core to
+// another. The soak test measures the memory of a server under load, so it has the machine for itself.
+const isSoak = (file) => file.endsWith('soak.test.js');
+await runFiles(
+  files.filter((file) => !isSoak(file)),
+  2 * availableParallelism(),
+);
+await runFiles(files.filter(isSoak), 1);
+if (words.length === 0) {
+  const slowest = [...durations].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
+  const lines = slowest.map(([file, ms]) => `  ${(ms / 1000).toFixed(1).padStart(5)} s  ${relative(root, file)}`);
+  process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
+  process.stdout.write('Comparisons with Python peers: `npm run test:peers`.\n');
+}
+if (lint.status !== 0)
+  process.stderr.write('The linter found problems: see above the tests. `npm run lint` fixes most of them.\n');
+process.exitCode = failed ? 1 : 0;
