@@ -406,6 +406,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'corpus/',
     'model-import/',
   ],
+  // A swap of an index on one server after another; `cli/admin/` brings the questions.
+  'rollout/': ['src/errors.ts', 'src/abort.ts', 'src/client/', 'iteration/served-index.ts'],
   // Copies of an index and where they come from.
   'sync/': [
     'src/errors.ts',
