@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { type RolloutOptions, type RolloutReport, rollOut } from '../../rollout/roll-out.ts';
 import { RolloutServer } from '../../rollout/rollout-server.ts';
 import { TrawlClient } from '../../src/client/client.ts';
+import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
@@ -20,6 +21,10 @@ const index = await sampleIndex(base);
 const changed = join(base, 'changed');
 cpSync(index, changed, { recursive: true });
 await removePassages(changed, ['s-0001', 's-0002', 's-0010'], {});
+// One encoder for all servers, which stays open.
+const encoderPools = new EncoderPools();
+const kept = await openRetriever(index, { encoderPools });
+after(() => kept.close());
 const [old, next] = [index, changed].map((each) => readIndexManifest(each).generation) as [string, string];
 
 interface Replica {
@@ -46,7 +51,7 @@ async function startReplicas(t: TestContext, count: number, keys?: AccessKeys): 
       };
       point('old');
       const holder = RetrieverHolder.over([{ name: 'wiki', folder: link }], (name, target) =>
-        openRetriever(target.folder, { name }),
+        openRetriever(target.folder, { name, encoderPools }),
       );
       await holder.open();
       const app = buildApp(holder, keys === undefined ? {} : { keys });

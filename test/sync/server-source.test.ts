@@ -4,8 +4,9 @@ import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writ
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
+import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { buildApp } from '../../src/http/app.ts';
@@ -19,6 +20,10 @@ import { trawlError } from '../helpers/trawl-error.ts';
 import { contentsOf, sync } from './sync-helpers.ts';
 
 const index = await sampleIndex(await fileFolder());
+// One encoder for all servers, which stays open.
+const encoderPools = new EncoderPools();
+const kept = await openRetriever(index, { encoderPools });
+after(() => kept.close());
 const ADMIN = 'admin-key-0123456789';
 const READ = 'read-key-0123456789';
 
@@ -42,7 +47,7 @@ async function startSource(t: TestContext, behave: Behave = () => false): Promis
   const served = join(await tempFolder(t), 'sample');
   cpSync(index, served, { recursive: true });
   const holder = RetrieverHolder.over([{ name: 'sample', folder: served }], (name, { folder }) =>
-    openRetriever(folder, { name }),
+    openRetriever(folder, { name, encoderPools }),
   );
   await holder.open();
   const app = buildApp(holder, { keys: AccessKeys.parse(`admin:${ADMIN}\nread:${READ}`, 'test') });
