@@ -53,7 +53,7 @@ export interface RolloutReport {
 interface Planned {
   readonly server: RolloutServer;
   readonly state: IndexState;
-  /** The folder that the server is told to open. */
+  /** The folder that the server shall open. */
   readonly folder: string;
   readonly report: ServerReport;
 }

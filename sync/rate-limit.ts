@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Delays transfers so that all together take at most so many bytes per second. */
+/** Delays transfers so that all together take at most a number of bytes per second. */
 export class RateLimit {
   readonly #bytesPerSecond: number | undefined;
   /** By `performance.now()`: when the bytes so far are within the limit. */

@@ -63,7 +63,7 @@ export const syncCommand = defineCommand({
     '@aws-sdk/client-s3).\n\n' +
     '<destination> becomes a symbolic link to a folder in <destination>.copies. A new generation is copied beside the old one, and the ' +
     'link replaced when all is there and checked: whoever opens the destination finds the old generation or the new one, never a ' +
-    'mixture. Servers go on with the old one until they are reloaded (trawl admin rollout). Killed at any moment, the same command ' +
+    'mixture. Servers keep the old one until they are reloaded (trawl admin rollout). Killed at any moment, the same command ' +
     'resumes. The model is not part of an index: each machine needs it (trawl model add).\n\n' +
     'With --json: {"state": "copied", "current" or "planned", "source", "destination", "copy", "generation", "previous", "files": ' +
     '{"all", "copied", "present"}, "bytes": {"all", "transferred"}, "removed"}.',

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { folderSource } from '../../sync/folder-source.ts';
 import { type SyncOptions, type SyncReport, syncIndex } from '../../sync/sync-index.ts';
 
-export const FAST = { attempts: 3, firstDelayMs: 1, maxDelayMs: 2 };
+const FAST = { attempts: 3, firstDelayMs: 1, maxDelayMs: 2 };
 
 /** Copies a folder or another source, without output. */
 export function sync(
