@@ -167,11 +167,14 @@ export class IndexSlot {
     if (this.#stopping) throw stopping();
     const target = { ...current, ...this.#modelFor(change), ...change };
     let opened: Retriever | undefined;
-    const before = await stateOf(target.folder);
+    // Not awaited, so that opening is not delayed.
+    const before = stateOf(target.folder);
+    let state: Pick<OpenedIndex, 'folder' | 'snapshot'>;
     try {
       opened = await open(this.name, target, (progress) => this.report(progress));
       this.report({ stage: 'warming', doing: 'answering the first query' });
       await answerOne(opened);
+      state = sameState(await before, await stateOf(target.folder));
       if (this.#closed) throw stopping();
     } catch (error) {
       await opened?.close();
@@ -180,12 +183,7 @@ export class IndexSlot {
     }
     this.#target = target;
     this.set(opened);
-    const after = await stateOf(target.folder);
-    // A link or a manifest that was replaced meanwhile does not say what was opened.
-    const isSame = before.folder === after.folder && before.snapshot === after.snapshot;
-    const { generation } = opened.info;
-    const state = isSame ? before : { folder: after.folder, snapshot: null };
-    this.#opened = [...this.#opened, { generation, ...state }].slice(-MAX_OPENED);
+    this.#opened = [...this.#opened, { generation: opened.info.generation, ...state }].slice(-MAX_OPENED);
     return opened;
   }
 
@@ -214,6 +212,15 @@ export class IndexSlot {
     await this.#loads;
     await Promise.all([this.#current, ...this.#draining].map((each) => each?.retire()));
   }
+}
+
+/** A link or a manifest that was replaced meanwhile does not say what was opened. */
+function sameState(
+  before: Pick<OpenedIndex, 'folder' | 'snapshot'>,
+  after: Pick<OpenedIndex, 'folder' | 'snapshot'>,
+): Pick<OpenedIndex, 'folder' | 'snapshot'> {
+  const isSame = before.folder === after.folder && before.snapshot === after.snapshot;
+  return isSame ? after : { folder: after.folder, snapshot: null };
 }
 
 async function stateOf(folder: string): Promise<Pick<OpenedIndex, 'folder' | 'snapshot'>> {
