@@ -1,5 +1,5 @@
 // `npm run test:replicas`: three servers over copies of the sample index, under load by one client that has the URLs of all. One server
-// is killed and restarted, then `trawl sync` and `trawl admin rollout` swap the index of all. None of 100,000 answers may fail, and each
+// is killed and restarted, then another index is copied to all and swapped by `trawl admin rollout`. None of 100,000 answers may fail, and each
 // must be that of the old or of the new index. `-- --answers N` changes the number; `--out FILE` writes the figures as JSON.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,6 +17,7 @@ try {
     folder,
     index: await buildSampleIndex(folder),
     answers: Number(values.answers),
+    clients: 8,
     onStep: (text) => process.stderr.write(`${text}\n`),
   });
   const { failed, mixed, oldAfterSwap } = result;

@@ -8,11 +8,11 @@ import { TrawlClient } from '../../src/client/client.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { freePort } from '../cli/free-port.ts';
 import { cleanEnvironment, endOf, SAMPLE, TRAWL } from '../cli/run-trawl.ts';
+import { sync } from '../sync/sync-helpers.ts';
 
 const K = 5;
 /** Queries of a request: 1 to this many. */
 const MAX_BATCH = 8;
-const CLIENTS = 8;
 /** Every third passage is removed from the new index, so that most answers change. */
 const REMOVED = 3;
 
@@ -23,6 +23,8 @@ export interface ReplicasTest {
   readonly index: string;
   /** Answers (one for each query) that are wanted; the load goes on until the swap has ended and some more are there. */
   readonly answers: number;
+  /** Requests at the same time. */
+  readonly clients: number;
   readonly onStep?: (text: string) => void;
 }
 
@@ -50,12 +52,13 @@ export interface ReplicasResult {
 
 /**
  * Three servers over copies of an index, under load by a client that has the URLs of all: one is killed and restarted, then all get
- * another index by `trawl sync` and `trawl admin rollout`. Every answer is compared with those of the two indexes.
+ * another index by the function of `trawl sync` and by `trawl admin rollout`. Every answer is compared with those of the two indexes.
  */
 export async function replicas({
   folder,
   index,
   answers,
+  clients,
   onStep = () => undefined,
 }: ReplicasTest): Promise<ReplicasResult> {
   const queries = readFileSync(join(SAMPLE, 'questions.jsonl'), 'utf8')
@@ -79,7 +82,7 @@ export async function replicas({
       return { port: await freePort(), index: join(own, 'wiki') };
     }),
   );
-  for (const place of places) await trawl('sync', index, place.index);
+  for (const place of places) await sync(index, place.index);
   const urls = places.map(({ port }) => `http://127.0.0.1:${port}`);
   const servers = await Promise.all(places.map(startServer));
   onStep(`three servers answer with generation ${old.generation}`);
@@ -121,9 +124,9 @@ export async function replicas({
   };
   let done = false;
   const load = async (seed: number): Promise<void> => {
-    for (let i = seed; !done; i += CLIENTS) await ask(i * 7, 1 + (i % MAX_BATCH));
+    for (let i = seed; !done; i += clients) await ask(i * 7, 1 + (i % MAX_BATCH));
   };
-  const loads = Array.from({ length: CLIENTS }, (_, i) => load(i));
+  const loads = Array.from({ length: clients }, (_, i) => load(i));
   const until = async (share: number): Promise<void> => {
     while (count < share * answers) await sleep(20);
   };
@@ -139,7 +142,7 @@ export async function replicas({
     killedMs = Math.round(performance.now() - killedAt);
     onStep(`${urls[1]} answers again after ${killedMs} ms, ${count} answers`);
     await until(0.5);
-    for (const place of places) await trawl('sync', next, place.index);
+    for (const place of places) await sync(next, place.index);
     onStep(`the new index is copied, ${count} answers`);
     const rolloutAt = performance.now();
     const questions = ['--eval', join(SAMPLE, 'questions.jsonl'), '--max-recall-drop', '1'];
