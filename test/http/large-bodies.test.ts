@@ -14,7 +14,7 @@ const VALUE_BYTES = DEFAULT_SERVER_CONFIG.maxBodyBytes - 4_096;
 /** An error that repeats its request is larger. */
 const MAX_ERROR_CHARACTERS = 8_192;
 
-/** One field in so many gets a value of nearly the limit; the others get one of SHORTER_BYTES, which takes less time. */
+/** One of this many fields gets a value of nearly the limit; the others get one of SHORTER_BYTES, which takes less time. */
 const FIELDS_PER_LONGEST = 4;
 const SHORTER_BYTES = 2 ** 20;
 
