@@ -1,13 +1,10 @@
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { TrawlError } from '../src/errors.ts';
+import { importOptional } from '../src/system/optional-package.ts';
 
 /** The part of `@aws-sdk/client-s3` that copies need. It is loaded on demand, because it is larger than Trawl itself. */
 type S3Module = typeof import('@aws-sdk/client-s3');
 export type S3 = InstanceType<S3Module['S3']>;
 
-const PACKAGE = '@aws-sdk/client-s3';
+const PACKAGE = '@aws-sdk/client-s3@3';
 
 /**
  * A client with the credentials and the region of the environment, of the AWS configuration files, or of the machine's role.
@@ -20,7 +17,10 @@ export async function openS3(options: {
   readonly region: string | undefined;
   readonly anonymous: boolean;
 }): Promise<S3> {
-  const { S3 } = await loadPackage();
+  const [{ S3 }] = (await importOptional(
+    [PACKAGE],
+    `An index in an object storage is read with the package ${PACKAGE}`,
+  )) as [S3Module];
   const { endpoint, region, anonymous } = options;
   return new S3({
     // One attempt: the copy itself repeats, and says so.
@@ -33,23 +33,4 @@ export async function openS3(options: {
     ...(region === undefined && endpoint !== undefined ? { region: 'us-east-1' } : {}),
     ...(anonymous ? { signer: { sign: async (request) => request } } : {}),
   });
-}
-
-/** From beside Trawl, else from the current folder. */
-async function loadPackage(): Promise<S3Module> {
-  try {
-    return await import(PACKAGE);
-  } catch {
-    try {
-      const path = createRequire(join(process.cwd(), 'package.json')).resolve(PACKAGE);
-      return (await import(pathToFileURL(path).href)) as S3Module;
-    } catch (cause) {
-      throw new TrawlError(
-        'PACKAGE_MISSING',
-        `An index in an object storage is read with the package ${PACKAGE}, which is not installed. Install it beside Trawl, ` +
-          `with \`npm install -g ${PACKAGE}@3\`, or in the current folder, with \`npm install ${PACKAGE}@3\`.`,
-        { cause },
-      );
-    }
-  }
 }

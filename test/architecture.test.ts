@@ -83,7 +83,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/lexical-index/analysis/': ['src/lexical-index/lexical-settings.ts'],
   // Traces of requests; it knows no route.
-  'src/tracing/': ['src/errors.ts'],
+  'src/tracing/': ['src/errors.ts', 'src/system/optional-package.ts'],
   // Requests to servers of models; it knows no format.
   'src/model-server/': ['src/errors.ts', 'src/abort.ts'],
   'src/embedding/': [

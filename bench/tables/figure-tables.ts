@@ -2,6 +2,7 @@ import { type AllResult, resultOf } from '../all/all-result.ts';
 import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
 import type { EvalResult } from './eval-result.ts';
+import type { ReplicasFigures } from './replicas-figures.ts';
 import type { SystemsResult } from './systems-result.ts';
 
 /** Makes the lines of a table from the JSON file that its marker names. */
@@ -78,12 +79,31 @@ const systems: TableMaker<SystemsResult> = ({ rows }) => [
   ]),
 ];
 
+const replicas: TableMaker<ReplicasFigures> = (result) => [
+  ['What', 'Figure'],
+  ['---', '---'],
+  ['answers, to requests', `${figure.count(result.answers)} to ${figure.count(result.requests)}`],
+  ['failed requests; replies that mixed two indexes', `${result.failed}; ${result.mixed}`],
+  ['answers of the old index, of the new one', `${figure.count(result.ofOld)}, ${figure.count(result.ofNew)}`],
+  ['queries with another answer in the new index', `${result.changedQueries} of ${result.queries}`],
+  [
+    'answers of the old index to requests sent after the swap',
+    `${result.oldAfterSwap} of ${figure.count(result.afterSwap)}`,
+  ],
+  ['tries that the client repeated at another server', figure.count(result.repeatedTries)],
+  [
+    'time of the swap of three servers, with its questions before and after',
+    `${(result.rolloutMs / 1000).toFixed(1)} s`,
+  ],
+];
+
 const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'exact-search': exactSearch,
   'recall-by-latency': recallByLatency,
   'end-to-end': endToEnd,
   quality,
   evaluation: systems,
+  replicas,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);

@@ -1,6 +1,7 @@
 import type { TracerProvider as ApiProvider, Context, Tracer } from '@opentelemetry/api';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
-import { isNodeError, TrawlError } from '../errors.ts';
+import { TrawlError } from '../errors.ts';
+import { importOptional } from '../system/optional-package.ts';
 import type { RequestSpan, RequestTracer } from './tracer.ts';
 
 /** What Trawl uses of OpenTelemetry, which is not installed with it (28 MB). */
@@ -32,7 +33,7 @@ export interface OtlpTracerOptions {
  * Sends traces as OTLP over HTTP (https://opentelemetry.io/docs/specs/otlp/). The variables OTEL_EXPORTER_OTLP_HEADERS,
  * OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES apply. The only door to OpenTelemetry's packages.
  *
- * @throws TrawlError CONFIG_INVALID if the address is not one of HTTP, or the packages are not installed.
+ * @throws TrawlError CONFIG_INVALID if the address is not one of HTTP, PACKAGE_MISSING.
  */
 export async function openOtlpTracer(options: OtlpTracerOptions): Promise<RequestTracer> {
   const url = tracesUrl(options.endpoint);
@@ -122,24 +123,17 @@ function recordSpans(
   span.end(startedAt + ms);
 }
 
-/** @throws TrawlError CONFIG_INVALID if a package is not installed. */
+/** @throws TrawlError PACKAGE_MISSING. */
 async function loadPackages() {
-  try {
-    const [api, core, resources, sdk, exporters] = await Promise.all([
-      import('@opentelemetry/api'),
-      import('@opentelemetry/core'),
-      import('@opentelemetry/resources'),
-      import('@opentelemetry/sdk-trace'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-    ]);
-    return { api, core, resources, sdk, exporters };
-  } catch (cause) {
-    if (!isNodeError(cause) || cause.code !== 'ERR_MODULE_NOT_FOUND') throw cause;
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `Traces need OpenTelemetry's packages, which are not installed with Trawl. Install them beside it: npm install ${PACKAGES.join(' ')}` +
-        ' (npm install -g … if Trawl is installed globally).',
-      { cause },
-    );
-  }
+  const [api, core, resources, sdk, exporters] = (await importOptional(
+    PACKAGES,
+    "Traces need OpenTelemetry's packages",
+  )) as [
+    typeof import('@opentelemetry/api'),
+    typeof import('@opentelemetry/core'),
+    typeof import('@opentelemetry/resources'),
+    typeof import('@opentelemetry/sdk-trace'),
+    typeof import('@opentelemetry/exporter-trace-otlp-http'),
+  ];
+  return { api, core, resources, sdk, exporters };
 }
