@@ -33,7 +33,7 @@ export const agenticRCommand = defineCommand({
     usage: '<action> [index] <file>',
     help: {
       action: 'candidates, hand-over, check or construct.',
-      index: 'For candidates and hand-over: the index directory.',
+      index: 'For candidates and hand-over: the index directory. Not with --url.',
       file: "For candidates: the trajectories, step 1's intermediate_data.json or JSON lines of the same items. For the others: the candidates.",
     },
     words: Object.keys(ACTIONS),
@@ -55,7 +55,7 @@ export const agenticRCommand = defineCommand({
       const known = Object.keys(ACTIONS).join(', ');
       throw new TrawlError('USAGE', `Unknown action trawl agentic-r ${name}; expected one of ${known}.`);
     }
-    checkArguments(name!, action, positionals, context.given);
+    checkArguments(name!, action, positionals, context);
     return action.run({ ...context, positionals } as Parameters<Action['run']>[0]);
   },
 });
@@ -64,9 +64,10 @@ function checkArguments(
   name: string,
   action: Action,
   positionals: readonly string[],
-  given: ReadonlySet<string>,
+  { given, options }: { readonly given: ReadonlySet<string>; readonly options: object },
 ): void {
-  const expected = action.arguments;
+  const isServed = Object.hasOwn(action.options, 'url') && 'url' in options && options.url !== undefined;
+  const expected = action.arguments.filter((argument) => argument !== 'index' || !isServed);
   if (positionals.length !== expected.length) {
     const usage = expected.map((argument) => `<${argument}>`).join(' ');
     throw new TrawlError(
