@@ -308,12 +308,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Ids of questions keep integers of any size.
   'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
   // Asks any server's questions; a dialect a file.
-  'evaluation/server/': [
-    'src/errors.ts',
-    'src/passages/exact-numbers.ts',
-    'src/trawl-server/repeated-request.ts',
-    'src/trawl-server/search-reply.ts',
-  ],
+  'evaluation/server/': ['src/errors.ts', 'src/passages/exact-numbers.ts', 'src/trawl-server/repeated-request.ts'],
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',

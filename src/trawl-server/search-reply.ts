@@ -41,12 +41,12 @@ export interface ReplyHit {
 /** A reply of /v1/search; undefined for anything else. */
 export function asSearchReply(json: unknown): SearchReply | undefined {
   const reply = json as Partial<SearchReply> | null | undefined;
-  if (typeof reply?.index?.generation !== 'string' || typeof reply.index.name !== 'string') return undefined;
+  if (typeof reply?.index?.generation !== 'string') return undefined;
   return Array.isArray(reply.results) && reply.results.every(isResult) ? (reply as SearchReply) : undefined;
 }
 
 function isResult(result: Partial<Record<string, unknown>> | null): boolean {
-  if (result?.ok === true) return Array.isArray(result.hits) && typeof result.embedded === 'object';
+  if (result?.ok === true) return Array.isArray(result.hits);
   return result?.ok === false && typeof (result.error as { code?: unknown } | undefined)?.code === 'string';
 }
 

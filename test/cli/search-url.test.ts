@@ -20,6 +20,7 @@ const folder = await fileFolder();
 const index = join(folder, 'planted');
 const model = join(folder, 'tiny-reranker');
 const queries = join(folder, 'rounds.jsonl');
+const questions = join(folder, 'questions.jsonl');
 const trajectories = join(folder, 'steps.json');
 let retriever: Retriever;
 let count = 0;
@@ -51,6 +52,7 @@ before(async () => {
   writeCrossEncoder(checkpoint);
   await importModel(checkpoint, { out: model, name: 'tiny-reranker', precisions: ['float32'] });
   const lines = linesOf<Record<string, unknown>>(SUB_QUERIES);
+  writeFileSync(questions, readFileSync(QUESTIONS, 'utf8').split('\n').slice(0, 25).join('\n'));
   const many = Array.from({ length: 3 }, (_, i) =>
     lines.map((line, j) => JSON.stringify({ ...line, id: `t-${i}-${j >> 1}`, round_index: 1 + (j % 2) })),
   );
@@ -140,7 +142,7 @@ test('trawl mine --url writes the rows of the index directory, in every format, 
       'mine',
       ...place,
       '--queries',
-      QUESTIONS,
+      questions,
       '--out',
       out,
       '--format',
@@ -243,7 +245,7 @@ test('killed with -9, trawl search, mine and candidates resume at the server, al
     'mine',
     ...place,
     '--queries',
-    queries,
+    SUB_QUERIES,
     '--out',
     path,
     '--format',
@@ -327,7 +329,7 @@ test('an index that is replaced during the run is refused, and so is resuming wi
   assert.deepEqual(readFileSync(out), readFileSync(whole));
 
   const rows = join(cwd, 'rows.jsonl');
-  const mine = ['mine', '--queries', QUESTIONS, '--out', rows, '--format', 'dpr'];
+  const mine = ['mine', '--queries', questions, '--out', rows, '--format', 'dpr'];
   const mixed = await proxyTo(t, url, { reply: (text, _, number) => (number < 4 ? text : renamed(text)) });
   const refused = await runTrawl([...mine, '--url', mixed.url]);
   assert.match(refused.stderr, /\[INDEX_CHANGED\]/);
@@ -335,7 +337,7 @@ test('an index that is replaced during the run is refused, and so is resuming wi
 });
 
 test('a server with keys is asked with the key of --key-file, and a view limits the search', async (t) => {
-  const keys = AccessKeys.parse('trainer: secret-key-0123456789\n', 'keys');
+  const keys = AccessKeys.parse('read:secret-key-0123456789\n', 'keys');
   const url = await serveRetriever(t, retriever, { keys });
   const out = join(folder, 'keyed.jsonl');
   const command = ['search', '--url', url, '--queries', queries, '--out', out];
@@ -368,7 +370,7 @@ test('a server with keys is asked with the key of --key-file, and a view limits 
     'mine',
     ...place,
     '--queries',
-    QUESTIONS,
+    questions,
     '--out',
     path,
     '--format',
@@ -383,7 +385,7 @@ test('options that do not fit --url are refused with what to do, and so are othe
   const url = await serveRetriever(t, retriever);
   const out = join(folder, 'refused.jsonl');
   const search = ['search', '--queries', queries, '--out', out];
-  const mine = ['mine', '--queries', QUESTIONS, '--out', out, '--format', 'dpr'];
+  const mine = ['mine', '--queries', questions, '--out', out, '--format', 'dpr'];
   const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
     [[...search, index, '--url', url], /either an index directory or --url/],
     [search, /Expected an index directory, or --url/],

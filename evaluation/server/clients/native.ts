@@ -1,6 +1,5 @@
-import { asSearchReply } from '../../../src/trawl-server/search-reply.ts';
 import type { DialectClient } from '../dialect-client.ts';
-import { idText } from '../reply-fields.ts';
+import { idText, list, member, scoreOf, textOrNone } from '../reply-fields.ts';
 
 /** Trawl's own API, /v1/search. A query that fails does not fail the others. */
 export const nativeClient: DialectClient = {
@@ -8,12 +7,14 @@ export const nativeClient: DialectClient = {
   path: '/v1/search',
   batch: true,
   request: (queries, k) => ({ queries, k }),
-  lists(reply) {
-    const known = asSearchReply(reply);
-    if (known === undefined) throw new Error('its reply is not that of /v1/search');
-    return known.results.map((result) => {
-      if (!result.ok) return { failed: result.error.code };
-      return result.hits.map(({ id, title, text, score }) => ({ id: idText(id), title, contents: text, score }));
-    });
-  },
+  lists: (reply) =>
+    list(reply, 'results').map((result) => {
+      if (member(result, 'ok') !== true) return { failed: String(member(member(result, 'error'), 'code')) };
+      return list(result, 'hits').map((hit) => ({
+        id: idText(member(hit, 'id')),
+        title: textOrNone(member(hit, 'title')),
+        contents: textOrNone(member(hit, 'text')) ?? '',
+        score: scoreOf(member(hit, 'score')),
+      }));
+    }),
 };
