@@ -43,6 +43,7 @@ export const agenticRCommand = defineCommand({
   options: Object.assign({}, ...Object.values(ACTIONS).map(({ options }) => options)) as Action['options'],
   examples: [
     'trawl agentic-r candidates indexes/wiki18 T/trajectory/A/hotpotqa.json --out T/passage_candidates/A/hotpotqa.json',
+    'trawl agentic-r candidates --url http://127.0.0.1:8000 T/trajectory/A/hotpotqa.json --out T/passage_candidates/A/hotpotqa.json',
     'trawl agentic-r hand-over indexes/wiki18 T/passage_candidates/A/hotpotqa.json --out hand-over/hotpotqa',
     'trawl agentic-r check T/passage_candidates/A/hotpotqa.json --local T/local_utility/A/hotpotqa.jsonl --global T/global_utility/A/hotpotqa.jsonl',
     'trawl agentic-r construct T/passage_candidates/A/hotpotqa.json --local T/local_utility/A/hotpotqa.jsonl --global T/global_utility/A/hotpotqa.jsonl --out rows.jsonl',

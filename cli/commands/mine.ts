@@ -54,6 +54,7 @@ export const mineCommand = defineCommand({
   },
   examples: [
     'trawl mine indexes/sample --queries corpus/sample/questions.jsonl --out train.jsonl --format flagembedding --relative-margin 0.05',
+    'trawl mine --url http://127.0.0.1:8000 --queries nq-train.jsonl --out train.jsonl --format tevatron --num-negatives 15',
     'trawl mine indexes/wiki18 --queries nq-train.jsonl --exclude-questions nq-test.jsonl --out train.jsonl --format tevatron --num-negatives 15 --range-min 5 --range-max 200',
     'trawl mine indexes/wiki18 --queries train.jsonl --qrels qrels.tsv --out triplets.parquet --format triplet --rerank ms-marco-MiniLM-L6-v2 --absolute-margin 0.2',
   ],

@@ -73,6 +73,7 @@ export const searchCommand = defineCommand({
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
     'trawl search indexes/wiki18 --queries rounds.parquet --k 100 --out hits-3.parquet --shard 3/8',
+    'trawl search --url http://127.0.0.1:8000 --queries rounds.parquet --k 100 --out hits.parquet',
     'trawl search indexes/wiki18 --query-vectors queries.npy --k 100 --out rows.npy --scores-out scores.npy',
   ],
   async run(context) {
