@@ -3,7 +3,7 @@ import type { Hit } from '../src/retrieval/calls/query-outcome.ts';
 
 /** The ids of hits, as an output has them. */
 export interface HitIds {
-  /** Prepares for so many hits. */
+  /** Reads the ids ahead if that many hits will need most of them. */
   readAll(expectedHits: number, signal: AbortSignal): Promise<void>;
   /** The ids of the hits of each list; `row:` and the row number for a passage without an id. */
   of(lists: readonly (readonly Hit[])[], signal: AbortSignal): Promise<readonly (readonly string[])[]>;

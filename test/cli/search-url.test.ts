@@ -20,6 +20,7 @@ const folder = await fileFolder();
 const index = join(folder, 'planted');
 const model = join(folder, 'tiny-reranker');
 const queries = join(folder, 'rounds.jsonl');
+const few = join(folder, 'few.jsonl');
 const questions = join(folder, 'questions.jsonl');
 const trajectories = join(folder, 'steps.json');
 let retriever: Retriever;
@@ -57,6 +58,8 @@ before(async () => {
     lines.map((line, j) => JSON.stringify({ ...line, id: `t-${i}-${j >> 1}`, round_index: 1 + (j % 2) })),
   );
   writeFileSync(queries, `${many.flat().join('\n')}\n`);
+  // More than one request has.
+  writeFileSync(few, `${many.flat().slice(0, 70).join('\n')}\n`);
   const steps = lines.slice(0, 40).map(({ question, query }, i) =>
     step1Item({
       id: `train_${i}`,
@@ -108,7 +111,7 @@ test('trawl search --queries --url writes the bytes of the index directory, in e
       'search',
       ...place,
       '--queries',
-      queries,
+      few,
       '--k',
       '9',
       '--out',
@@ -123,8 +126,7 @@ test('trawl search --queries --url writes the bytes of the index directory, in e
   });
   await both(url, search('--mode', 'hybrid', '--query-template', 'query'), { ending: 'parquet' });
   await both(url, search('--mode', 'hybrid', '--hybrid-fusion', 'rrf', '--hybrid-depth', '40', '--shard', '1/3'));
-  const scores = join(folder, 'scores.npy');
-  await both(url, (place, out) => [...search('--scores-out', out === scores ? out : `${out}.scores.npy`)(place, out)], {
+  await both(url, (place, out) => search('--scores-out', `${out}.scores.npy`)(place, out), {
     ending: 'npy',
     further: ['.scores.npy'],
   });

@@ -20,7 +20,7 @@ export interface Proxy {
   readonly atOnce: () => number;
 }
 
-/** A proxy before a real server that fails, delays and changes replies as it is told. Closed after the test. */
+/** A proxy before a real server, which fails, delays and changes replies by a script. Closed after the test. */
 export async function proxyTo(
   t: { after(work: () => void): void },
   target: string,
