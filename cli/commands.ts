@@ -18,6 +18,8 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   records: async () => (await import('./commands/records.ts')).recordsCommand,
   'agentic-r': async () => (await import('./commands/agentic-r.ts')).agenticRCommand,
   trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,
+  sync: async () => (await import('./commands/sync.ts')).syncCommand,
+  admin: async () => (await import('./commands/admin.ts')).adminCommand,
   iterate: async () => (await import('./commands/iterate.ts')).iterateCommand,
   mine: async () => (await import('./commands/mine.ts')).mineCommand,
   triage: async () => (await import('./commands/triage.ts')).triageCommand,

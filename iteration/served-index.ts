@@ -9,6 +9,8 @@ export interface ServerOptions {
   readonly apiKey?: string | undefined;
   /** The folder that the server opens. Default: the one that it was started with. */
   readonly folder?: string | undefined;
+  /** Says in messages what to do about a server that opens another index than expected. Default: that of `trawl iterate`. */
+  readonly advice?: string | undefined;
   /** Longest wait for a server that opens an index, in milliseconds. Default: 30 minutes. */
   readonly openingMs?: number | undefined;
   /** Longest wait for a server that no longer answers, in milliseconds. Default: 30 seconds. */
@@ -147,8 +149,10 @@ export class ServedIndex {
     if (after.generation === generation) return;
     throw new TrawlError(
       'RELOAD_FAILED',
-      `${this.url} answers with generation ${after.generation} after the reload, not with ${generation}: it does not open the ` +
-        'link `current` of --root. Start it with that path, or name the path as the server sees it with --server-folder.',
+      `${this.url} answers with generation ${after.generation} after the reload, not with ${generation}: ` +
+        (this.#options.advice ??
+          'it does not open the link `current` of --root. Start it with that path, or name the path as the server sees it with ' +
+            '--server-folder.'),
       { details: { url: this.url, generation: after.generation, expected: generation } },
     );
   }

@@ -1,6 +1,6 @@
 // `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
 // with an undisturbed one. `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted
-// indexes, `--columns` commands that make columns for filters, `--search` bulk searches, `--iterate` iterations of the training loop.
+// indexes, `--columns` commands that make columns for filters, `--search` bulk searches, `--iterate` iterations of the training loop, `--sync` copies of an index.
 // `--seed N` repeats a run; `--passages N` sets the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     search: { type: 'boolean', default: false },
     mine: { type: 'boolean', default: false },
     iterate: { type: 'boolean', default: false },
+    sync: { type: 'boolean', default: false },
     passages: { type: 'string', default: '4000' },
   },
 });
@@ -25,6 +26,7 @@ await setup();
 const { killAndResume } = await import('../dist/test/indexer/kill-and-resume.js');
 const { killSearches } = await import('../dist/test/bulk-search/kill-bulk-search.js');
 const { killIterations } = await import('../dist/test/iteration/kill-iterations.js');
+const { killSyncs } = await import('../dist/test/sync/kill-syncs.js');
 const { killMining } = await import('../dist/test/mining/kill-mining-runs.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-kill-'));
 const begun = performance.now();
@@ -47,6 +49,7 @@ process.stdout.write(
 
 function kill() {
   if (values.iterate) return killIterations({ ...shared, passages: Math.min(shared.passages, 400) });
+  if (values.sync) return killSyncs(shared);
   if (values.search) return killSearches(shared);
   if (values.mine) return killMining(shared);
   return killAndResume({ ...shared, updates, bm25, columns });

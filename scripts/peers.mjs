@@ -36,6 +36,9 @@ const [torchMissing] = await Promise.all([
   environment(peers.trainingFolder(), peers.trainingMarker(), "the trainers' readers", (python) =>
     pip(python, ['--no-deps', '--target', peers.trainingLibraryFolder(), '-r', peers.TRAINING_REQUIREMENTS]),
   ),
+  environment(peers.storageFolder(), peers.storageMarker(), 'a server with the interface of S3', (python) =>
+    pip(python, ['-r', peers.STORAGE_REQUIREMENTS]),
+  ),
   installJavaPeers(),
   ...clients.PYTHON_CLIENTS.map((version) => {
     const folder = clients.pythonClientFolder(version);

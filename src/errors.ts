@@ -102,6 +102,15 @@ export const ERROR_CODES = {
   HUB_REPLY_INVALID: "The response of HF_ENDPOINT is not in the hub's format, or names an unsafe path.",
   DOWNLOAD_CORRUPT: "The length or checksum of a downloaded file differs from the hub's record.",
   DOWNLOAD_LOCKED: 'Another process is downloading into the same folder.',
+  // Copies of indexes
+  SOURCE_UNREACHABLE:
+    'The source of a copy (a server or an object storage) did not answer, disconnected or was overloaded, after several attempts.',
+  SOURCE_REFUSED:
+    'The source of a copy refuses the key, or is no server of a version that lists the files of an index.',
+  SOURCE_CHANGED: 'The source of a copy has another index than when the copy began, or a file is no longer there.',
+  PACKAGE_MISSING:
+    'A package that only this option needs is not installed; the message has the command that installs it.',
+  ROLLOUT_FAILED: 'A server does not pass a check of a rollout, so the other servers keep their index.',
   // Machine
   PORT_IN_USE: 'The address to listen on is in use.',
   OUTPUT_EXISTS: 'The output file already exists, or another run is writing it.',

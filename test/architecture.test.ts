@@ -39,6 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/lexical-index/lexical-settings.ts',
     'src/filter/column.ts',
   ],
+  // The files of an index folder; it reads manifests and no content.
+  'src/index-files/': ['src/errors.ts', 'src/manifest/'],
   'src/native/': [
     'src/errors.ts',
     'src/metric.ts',
@@ -244,6 +246,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/title-forms.ts',
     'src/views/view-definition.ts',
     'src/views/unknown-view.ts',
+    'src/index-files/',
     'evaluation/answer-match.ts',
   ],
   // Its queries become query trees, and `_source` keeps the notation of numbers.
@@ -421,6 +424,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'corpus/',
     'model-import/',
   ],
+  // A swap of an index on one server after another; `cli/admin/` brings the questions.
+  'rollout/': ['src/errors.ts', 'src/abort.ts', 'src/client/', 'iteration/served-index.ts'],
+  // Copies of an index and where they come from.
+  'sync/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/system/',
+    'src/manifest/',
+    'src/index-files/',
+    'src/retrieval/index-directory.ts',
+    'indexer/building/build-lock.ts',
+    'indexer/verify/',
+  ],
   'vector-files/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [
     'src/system/',
@@ -457,6 +473,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'mining/',
     'triage/',
     'iteration/',
+    'sync/',
+    'rollout/',
     'bench/',
     'replay/',
   ],
@@ -493,6 +511,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   entities: ['prepare/rules/dpr.ts'],
   'csv-parse': ['evaluation/formats/delimited.ts'],
   'd3-scale': ['bench/report/plot-frame.ts', 'bench/report/bar-plot.ts'],
+  '@aws-sdk/client-s3': ['sync/s3-client.ts'],
   'lru-cache': ['src/retrieval/answer-cache.ts', 'src/columns/filter-cache.ts'],
   'cli-progress': [
     'cli/building/build-progress.ts',

@@ -87,7 +87,7 @@ test('every option, environment variable and npm script that a page names exists
     [...options]
       .map(environmentName)
       .concat('TRAWL_API_KEYS', 'TRAWL_RERANK_API_KEY', 'TRAWL_ENDPOINT_API_KEY', 'TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG')
-      .concat('TRAWL_NAME', 'TRAWL_ISA'),
+      .concat('TRAWL_NAME', 'TRAWL_ISA', 'TRAWL_SYNC_KEY', 'TRAWL_ADMIN_KEY'),
   );
   for (const { path, codeLines, inlineCode, text } of pages) {
     // These pages name options of other programs.
@@ -117,7 +117,7 @@ test('every route that a page names exists', async () => {
     for (const line of [...codeLines, ...inlineCode]) {
       for (const [, method, route] of line.matchAll(/\b(GET|POST|HEAD) (\/[a-z0-9/_{}:.-]*)/g)) {
         assert.ok(
-          app.hasRoute({ method: method as 'GET', url: route!.replace(/\{(\w+)\}/g, ':$1') }),
+          app.hasRoute({ method: method as 'GET', url: route!.replace('{path}', '*').replace(/\{(\w+)\}/g, ':$1') }),
           `${path}: there is no route ${method} ${route}`,
         );
         seen++;

@@ -1,4 +1,5 @@
 import type { StageResults } from '../all/all-result.ts';
+import { approximateCells } from './approximate-cells.ts';
 import { barPlot } from './bar-plot.ts';
 import * as figure from './figures.ts';
 import { linePlot } from './line-plot.ts';
@@ -125,16 +126,7 @@ export function approximateSection({ records }: StageResults['approximate']): Ma
       'Figures',
       table(
         ['engine', 'efSearch', 'recall', 'p50', 'p99', `queries/s, ${any.queries} at once`, 'made in', 'memory'],
-        records.map((record) => [
-          record.engine,
-          record.effort === null ? 'exact' : String(record.effort),
-          figure.share(record.recall),
-          figure.ms(record.p50Ms),
-          figure.ms(record.p99Ms),
-          figure.rate(record.queriesPerS),
-          record.buildSeconds === null ? '' : `${record.buildSeconds.toFixed(0)} s`,
-          figure.bytes(record.residentBytes),
-        ]),
+        records.map(approximateCells),
       ),
     ),
   );

@@ -1,4 +1,5 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
+import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { SystemsResult } from './systems-result.ts';
@@ -34,16 +35,7 @@ const exactSearch: TableMaker<AllResult> = (all) => {
 const recallByLatency: TableMaker<AllResult> = (all) => [
   ['engine', 'efSearch', 'recall', 'p50', 'p99', 'queries/s, all at once', 'made in', 'memory'],
   rule(8),
-  ...(resultOf(all, 'approximate')?.records ?? []).map((record) => [
-    record.engine,
-    record.effort === null ? 'exact' : String(record.effort),
-    figure.share(record.recall),
-    figure.ms(record.p50Ms),
-    figure.ms(record.p99Ms),
-    figure.rate(record.queriesPerS),
-    record.buildSeconds === null ? '' : `${record.buildSeconds.toFixed(0)} s`,
-    figure.bytes(record.residentBytes),
-  ]),
+  ...(resultOf(all, 'approximate')?.records ?? []).map(approximateCells),
 ];
 
 const endToEnd: TableMaker<AllResult> = (all) => [

@@ -8,11 +8,10 @@
 
 namespace trawl_addon {
 
-Napi::Value isas(const Napi::CallbackInfo& info) {
-  const auto known = trawl::list_isas();
-  Napi::Array list = Napi::Array::New(info.Env(), known.size());
+Napi::Array statuses(Napi::Env env, const std::vector<trawl::IsaStatus>& known) {
+  Napi::Array list = Napi::Array::New(env, known.size());
   for (size_t i = 0; i < known.size(); ++i) {
-    Napi::Object isa = Napi::Object::New(info.Env());
+    Napi::Object isa = Napi::Object::New(env);
     isa.Set("name", known[i].name);
     isa.Set("available", known[i].available);
     isa.Set("reason", known[i].reason);
@@ -20,6 +19,8 @@ Napi::Value isas(const Napi::CallbackInfo& info) {
   }
   return list;
 }
+
+Napi::Value isas(const Napi::CallbackInfo& info) { return statuses(info.Env(), trawl::list_isas()); }
 
 Napi::Value select_isa(const Napi::CallbackInfo& info) {
   const std::string name = string_of(info[0], "name");

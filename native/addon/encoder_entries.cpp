@@ -16,16 +16,7 @@ Napi::Int32Array integers_of(const Napi::Value& value, const std::string& name, 
 }  // namespace
 
 Napi::Value encoder_isas(const Napi::CallbackInfo& info) {
-  const auto known = trawl::encoder::list_products();
-  Napi::Array list = Napi::Array::New(info.Env(), known.size());
-  for (size_t i = 0; i < known.size(); ++i) {
-    Napi::Object isa = Napi::Object::New(info.Env());
-    isa.Set("name", known[i].name);
-    isa.Set("available", known[i].available);
-    isa.Set("reason", known[i].reason);
-    list.Set(static_cast<uint32_t>(i), isa);
-  }
-  return list;
+  return statuses(info.Env(), trawl::encoder::list_products());
 }
 
 Napi::Value open_bert(const Napi::CallbackInfo& info) {

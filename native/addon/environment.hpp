@@ -19,6 +19,8 @@
 namespace trawl_addon {
 
 Jobs& jobs_of(Napi::Env env);
+// [{name, available, reason}]
+Napi::Array statuses(Napi::Env env, const std::vector<trawl::IsaStatus>& known);
 
 // The thread pool of the process. All environments share it, because the threads of several pools would compete for the same
 // cores. Throws kBadArgument before set_pool_threads() was called.

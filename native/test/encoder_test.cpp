@@ -23,7 +23,7 @@ namespace {
 
 std::vector<const Products*> available_products() {
   std::vector<const Products*> list;
-  for (const ProductsStatus& one : list_products()) {
+  for (const trawl::IsaStatus& one : list_products()) {
     if (one.available) list.push_back(&select_products(one.name));
   }
   return list;

@@ -28,6 +28,7 @@ import { registerAdmin } from './routes/admin.ts';
 import { registerDialects } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
+import { registerIndexFiles } from './routes/index-files.ts';
 import { registerMcp } from './routes/mcp.ts';
 import { registerMetrics } from './routes/metrics.ts';
 import { registerModels } from './routes/models.ts';
@@ -124,6 +125,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerSample(app, holder, config);
   registerModels(app, holder);
   registerAdmin(app, holder, metrics);
+  registerIndexFiles(app, holder);
   registerMetrics(app, metrics);
   registerMcp(app, routes);
   if (hasElasticsearch) registerElasticsearch(app, routes);

@@ -10,13 +10,22 @@ import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSIONS, ShardManifest } from './s
 /** @throws TrawlError INDEX_NOT_FOUND, INDEX_MANIFEST_INVALID, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED. */
 export function readIndexManifest(folder: string): IndexManifest {
   const file = join(folder, INDEX_MANIFEST_FILE);
-  const json = readJson(file, () => {
+  const text = readText(file, () => {
     throw new TrawlError(
       'INDEX_NOT_FOUND',
       `${folder}: no index found (${INDEX_MANIFEST_FILE} is missing). Build one with \`trawl index\`; an unfinished build ` +
         'is in a folder whose name ends in .partial.',
     );
   });
+  return parseIndexManifest(file, text);
+}
+
+/**
+ * @param file where the text is from, for messages.
+ * @throws TrawlError INDEX_MANIFEST_INVALID, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED.
+ */
+export function parseIndexManifest(file: string, text: string): IndexManifest {
+  const json = parseJson(file, text);
   checkFormat(file, json, 'trawl-index', Object.values(INDEX_MANIFEST_VERSIONS));
   const manifest = check(file, IndexManifest, checkChecksum(file, json));
   checkVectorFields(file, manifest);
@@ -38,9 +47,15 @@ export function readIndexManifest(folder: string): IndexManifest {
 /** @throws TrawlError INDEX_FILE_MISSING, INDEX_MANIFEST_INVALID, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED. */
 export function readShardManifest(folder: string): ShardManifest {
   const file = join(folder, SHARD_MANIFEST_FILE);
-  const json = readJson(file, () => {
+  const text = readText(file, () => {
     throw new TrawlError('INDEX_FILE_MISSING', `${file} is missing. Restore it or build the index again.`);
   });
+  return parseShardManifest(file, text);
+}
+
+/** As `parseIndexManifest`. */
+export function parseShardManifest(file: string, text: string): ShardManifest {
+  const json = parseJson(file, text);
   checkFormat(file, json, 'trawl-shard', Object.values(SHARD_MANIFEST_VERSIONS));
   const manifest = check(file, ShardManifest, withCurrentNames(checkChecksum(file, json)));
   checkVectorFields(file, manifest);
@@ -54,16 +69,18 @@ function withCurrentNames(json: unknown): unknown {
   return { prefilter: screen, ...fields };
 }
 
-function readJson(file: string, onMissing: () => never): unknown {
-  let text: string;
+function readText(file: string, onMissing: () => never): string {
   try {
-    text = readFileSync(file, 'utf8');
+    return readFileSync(file, 'utf8');
   } catch (error) {
     if (isNodeError(error) && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) onMissing();
     throw new TrawlError('INDEX_MANIFEST_INVALID', `${file}: cannot be read (${(error as Error).message}).`, {
       cause: error,
     });
   }
+}
+
+function parseJson(file: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

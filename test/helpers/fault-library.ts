@@ -82,6 +82,16 @@ int unlink(const char *path) {
   if (e) FAIL(e);
   return REAL(int, "unlink", const char *)(path);
 }
+int link(const char *from, const char *to) {
+  const int e = fault("link", to);
+  if (e) FAIL(e);
+  return REAL(int, "link", const char *, const char *)(from, to);
+}
+int symlink(const char *target, const char *path) {
+  const int e = fault("link", path);
+  if (e) FAIL(e);
+  return REAL(int, "symlink", const char *, const char *)(target, path);
+}
 int mkdir(const char *path, mode_t mode) {
   const int e = fault("mkdir", path);
   if (e) FAIL(e);
@@ -94,7 +104,7 @@ interface Fault {
   readonly under: string;
   /** Only files whose path contains this. Default: all. */
   readonly file?: string | undefined;
-  /** Calls, separated by commas: read, write, sync, truncate, rename, unlink, mkdir. Default: all but read. */
+  /** Calls, separated by commas: read, write, sync, truncate, rename, unlink, link, mkdir. Default: all but read. */
   readonly calls?: string | undefined;
   /** The call at which the fault begins, from 1. Without it calls are only counted. */
   readonly at?: number;

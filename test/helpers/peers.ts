@@ -77,6 +77,23 @@ export function trainingLibraryFolder(): string {
   return join(trainingFolder(), 'site-packages');
 }
 
+/** A server with the interface of S3. */
+export const STORAGE_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-storage.txt');
+
+export function storageFolder(): string {
+  const version = createHash('sha256').update(readFileSync(STORAGE_REQUIREMENTS)).digest('hex').slice(0, 12);
+  return join(peerCache(), `storage-${version}`);
+}
+
+export function storageMarker(): string {
+  return join(storageFolder(), '.complete');
+}
+
+/** For the `skip` option of a test: false if moto is installed, else the reason. */
+export function withoutStorage(): string | false {
+  return existsSync(storageMarker()) ? false : 'moto is not installed: run npm run test:peers';
+}
+
 /** For the `skip` option of a test: false if torch and the trainers' readers are installed, else the reason. */
 export function withoutTraining(): string | false {
   if (existsSync(trainingMarker())) return withoutTorch();

@@ -8,7 +8,10 @@ import { memoryLog } from './memory-log.ts';
 
 test('every code has a status, and none is 429', () => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
-    assert.ok([400, 401, 403, 404, 405, 409, 413, 415, 417, 422, 500, 501, 503].includes(ERROR_STATUS[code]), code);
+    assert.ok(
+      [400, 401, 403, 404, 405, 409, 410, 413, 415, 417, 422, 500, 501, 503].includes(ERROR_STATUS[code]),
+      code,
+    );
   }
 });
 

@@ -68,6 +68,7 @@ test('every manifest is valid for each version of the API', { skip: withoutPeers
   );
   assert.deepEqual(manifests.map(({ document }) => document.kind).sort(), [
     'Deployment',
+    'Deployment',
     'HorizontalPodAutoscaler',
     'Job',
     'Job',
@@ -108,7 +109,7 @@ test('every command of a container exists, with its options', { skip: withoutPee
     }
     seen++;
   }
-  assert.equal(seen, 5);
+  assert.equal(seen, 8);
 });
 
 test('the manifests agree with each other', { skip: withoutPeers() }, () => {
@@ -117,9 +118,11 @@ test('the manifests agree with each other', { skip: withoutPeers() }, () => {
   const stated = shards.spec.template.spec.containers[0]!.env!.find(({ name }) => name === 'SHARDS')!.value;
   assert.equal(stated, String(shards.spec.completions));
   const [claim] = byKind('PersistentVolumeClaim');
-  for (const { volumes } of podSpecs) {
+  for (const { volumes, initContainers = [] } of podSpecs) {
     const names = volumes.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
-    assert.deepEqual(names, [claim!.metadata.name]);
+    // A Pod that copies the index keeps it on the disk of its node.
+    const copies = initContainers.some(({ args }) => args?.[0] === 'sync');
+    assert.deepEqual(names, copies ? [] : [claim!.metadata.name]);
   }
   const [deployment] = byKind('Deployment');
   const labels = deployment!.spec.template.metadata.labels;

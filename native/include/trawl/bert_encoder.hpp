@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "trawl/isa.hpp"
+
 namespace trawl::encoder {
 
 struct BertShape {
@@ -22,13 +24,8 @@ enum class Activation : int32_t { kGelu, kGeluTanh, kRelu };
 
 struct Products;  // src/encoder/products.hpp
 
-struct ProductsStatus {
-  std::string name;  // "avx512-bf16", "avx512", "avx2", "portable"
-  bool available;
-  std::string reason;
-};
 // All instruction sets of the products, fastest first.
-std::vector<ProductsStatus> list_products();
+std::vector<IsaStatus> list_products();
 // The products with that name; for an empty name, the fastest available ones. Throws kIsaUnavailable.
 const Products& select_products(const std::string& name = "");
 const char* products_name(const Products& products);

@@ -10,7 +10,7 @@ namespace trawl::encoder {
 namespace {
 
 struct Probe {
-  ProductsStatus status;
+  IsaStatus status;
   const Products* products;
 };
 
@@ -47,8 +47,8 @@ const std::vector<Probe>& probed() {
 
 }  // namespace
 
-std::vector<ProductsStatus> list_products() {
-  std::vector<ProductsStatus> list;
+std::vector<IsaStatus> list_products() {
+  std::vector<IsaStatus> list;
   for (const Probe& one : probed()) list.push_back(one.status);
   return list;
 }

@@ -86,6 +86,12 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   HUB_REPLY_INVALID: 500,
   DOWNLOAD_CORRUPT: 500,
   DOWNLOAD_LOCKED: 500,
+  SOURCE_UNREACHABLE: 500,
+  SOURCE_REFUSED: 500,
+  // What a client copies was replaced; it lists the files again.
+  SOURCE_CHANGED: 410,
+  PACKAGE_MISSING: 500,
+  ROLLOUT_FAILED: 500,
   PORT_IN_USE: 500,
   OUTPUT_EXISTS: 500,
   OUTPUT_DIFFERS: 500,

@@ -1,4 +1,6 @@
+import { realpath } from 'node:fs/promises';
 import { TrawlError } from '../../errors.ts';
+import { folderSnapshot } from '../../index-files/folder-snapshot.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverStatistics } from '../../retrieval/retriever-statistics.ts';
 import { countsOf, NO_STATISTICS, sumOf, withoutLimits } from '../../retrieval/statistics-sum.ts';
@@ -26,6 +28,15 @@ export interface IndexTarget {
   readonly model?: string | undefined;
 }
 
+/** An index as it was when the server opened it. */
+export interface OpenedIndex {
+  readonly generation: string;
+  /** Identifies the manifests; null if they could not be read by themselves. */
+  readonly snapshot: string | null;
+  /** With links resolved, so that it leads to the same files after a link was replaced. */
+  readonly folder: string;
+}
+
 export type OpenIndex = (
   name: string,
   target: IndexTarget,
@@ -37,6 +48,9 @@ export interface Lease {
   readonly retriever: Retriever;
   release(): void;
 }
+
+/** How many opened indexes a slot remembers, for a way back. */
+const MAX_OPENED = 8;
 
 /** An index must answer this query before it is ready; it exercises encoder, engine and passages. */
 const FIRST_QUERY = 'the first query';
@@ -51,6 +65,8 @@ export class IndexSlot {
   readonly #open: OpenIndex | undefined;
   #target: IndexTarget | undefined;
   readonly #modelAtStart: string | undefined;
+  readonly #folderAtStart: string | undefined;
+  #opened: readonly OpenedIndex[] = [];
   #current: LeasedRetriever | undefined;
   /** Replaced retrievers that requests still use. */
   readonly #draining = new Set<LeasedRetriever>();
@@ -67,11 +83,22 @@ export class IndexSlot {
     this.name = name;
     this.#target = target;
     this.#modelAtStart = target?.model;
+    this.#folderAtStart = target?.folder;
     this.#open = open;
   }
 
   get retriever(): Retriever | undefined {
     return this.#current?.retriever;
+  }
+
+  /** The folder that a restart of the server opens; undefined as for `requireFolder`. */
+  get folderAtStart(): string | undefined {
+    return this.#folderAtStart;
+  }
+
+  /** What was opened, the current index last. */
+  get opened(): readonly OpenedIndex[] {
+    return this.#opened;
   }
 
   /** When the current retriever began to get requests, in milliseconds since 1970; 0 before that. */
@@ -140,10 +167,14 @@ export class IndexSlot {
     if (this.#stopping) throw stopping();
     const target = { ...current, ...this.#modelFor(change), ...change };
     let opened: Retriever | undefined;
+    // Not awaited, so that opening is not delayed.
+    const before = stateOf(target.folder);
+    let state: Pick<OpenedIndex, 'folder' | 'snapshot'>;
     try {
       opened = await open(this.name, target, (progress) => this.report(progress));
       this.report({ stage: 'warming', doing: 'answering the first query' });
       await answerOne(opened);
+      state = sameState(await before, await stateOf(target.folder));
       if (this.#closed) throw stopping();
     } catch (error) {
       await opened?.close();
@@ -152,6 +183,7 @@ export class IndexSlot {
     }
     this.#target = target;
     this.set(opened);
+    this.#opened = [...this.#opened, { generation: opened.info.generation, ...state }].slice(-MAX_OPENED);
     return opened;
   }
 
@@ -180,6 +212,25 @@ export class IndexSlot {
     await this.#loads;
     await Promise.all([this.#current, ...this.#draining].map((each) => each?.retire()));
   }
+}
+
+/** A link or a manifest that was replaced meanwhile does not say what was opened. */
+function sameState(
+  before: Pick<OpenedIndex, 'folder' | 'snapshot'>,
+  after: Pick<OpenedIndex, 'folder' | 'snapshot'>,
+): Pick<OpenedIndex, 'folder' | 'snapshot'> {
+  const isSame = before.folder === after.folder && before.snapshot === after.snapshot;
+  return isSame ? after : { folder: after.folder, snapshot: null };
+}
+
+async function stateOf(folder: string): Promise<Pick<OpenedIndex, 'folder' | 'snapshot'>> {
+  return {
+    folder: await realpath(folder).catch(() => folder),
+    snapshot: await folderSnapshot(folder).then(
+      ({ id }) => id,
+      () => null,
+    ),
+  };
 }
 
 function stopping(): TrawlError {

@@ -1,10 +1,12 @@
+import { realpath } from 'node:fs/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { asTrawlError, ERROR_CODES, type ErrorCode, TrawlError } from '../../errors.ts';
+import { folderSnapshot } from '../../index-files/folder-snapshot.ts';
 import type { Operation } from '../api-docs/openapi.ts';
 import { nullable } from '../dialects/common-fields.ts';
 import { readRequest } from '../dialects/read-request.ts';
-import { Issues } from '../errors/request-error.ts';
+import { Issues, RequestError } from '../errors/request-error.ts';
 import type { IndexSlot, IndexTarget } from '../indexes/index-slot.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
@@ -35,7 +37,42 @@ const ReloadReply = Type.Object({
   seconds: Type.Number({ description: 'Time from the request to the replacement.' }),
 });
 
+const Opened = Type.Object({
+  generation: Type.String(),
+  snapshot: Type.Union([Type.String(), Type.Null()], {
+    description: 'Identifies the manifests, and so also codes and inverted indexes. Null if it is not known.',
+  }),
+  folder: Type.String({ description: 'With links resolved.' }),
+});
+
+const StateReply = Type.Object({
+  name: Type.String(),
+  generation: Type.Union([Type.String(), Type.Null()], { description: 'Generation that answers.' }),
+  folder_at_start: Type.Union([Type.String(), Type.Null()], { description: 'The folder that a restart opens.' }),
+  opened: Type.Array(Opened, { description: 'The indexes that were opened since the start, the current one last.' }),
+  next: Type.Object(
+    {
+      generation: Type.Union([Type.String(), Type.Null()]),
+      snapshot: Type.Union([Type.String(), Type.Null()]),
+      folder: Type.String({ description: 'With links resolved.' }),
+      problem: Type.Union([Type.String(), Type.Null()], { description: 'Why there is no index in the folder.' }),
+    },
+    {
+      description: 'What a reload with this folder would open: that of the parameter `folder`, else `folder_at_start`.',
+    },
+  ),
+});
+
 export const ADMIN_OPERATIONS: readonly Operation[] = [
+  {
+    path: '/admin/indexes/{name}',
+    name: 'index-state',
+    summary: 'Which folders the server has opened for an index, and what a reload would open',
+    access: 'admin',
+    parameters: [{ name: 'name', description: 'Name of the index.', example: 'sample' }],
+    reply: StateReply,
+    errors: { 501: 'The server knows no folder of the index.' },
+  },
   {
     method: 'post',
     path: '/admin/indexes/{name}/reload',
@@ -51,6 +88,22 @@ export const ADMIN_OPERATIONS: readonly Operation[] = [
 
 /** Routes that change a running server. */
 export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder, metrics: ServerMetrics): void {
+  app.get<{ Params: { name: string }; Querystring: { folder?: unknown } }>(
+    '/admin/indexes/:name',
+    { config: { access: 'admin' } },
+    async (request, reply): Promise<Static<typeof StateReply>> => {
+      const slot = holder.slot(request.params.name);
+      const { folder } = request.query;
+      if (folder !== undefined && (typeof folder !== 'string' || folder.length > MAX_PATH_CHARACTERS)) {
+        throw new RequestError('INVALID_REQUEST', 'The parameter folder must be one path.', [
+          { type: 'string_type', loc: ['query', 'folder'], msg: 'Input should be one path' },
+        ]);
+      }
+      refuseNul({ folder: folder ?? null });
+      reply.header('cache-control', 'no-store');
+      return stateOf(slot, folder);
+    },
+  );
   app.route<{ Params: { name: string } }>({
     method: 'POST',
     url: RELOAD_ROUTE,
@@ -64,6 +117,23 @@ export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder, met
       return reload(slot, target, request, metrics);
     },
   });
+}
+
+async function stateOf(slot: IndexSlot, folder: string | undefined): Promise<Static<typeof StateReply>> {
+  const { target } = slot.requireFolder();
+  const place = folder ?? slot.folderAtStart ?? target.folder;
+  const real = await realpath(place).catch(() => place);
+  const next = await folderSnapshot(real).then(
+    ({ id, manifest }) => ({ generation: manifest.generation, snapshot: id, problem: null }),
+    (error: unknown) => ({ generation: null, snapshot: null, problem: asTrawlError(error).message }),
+  );
+  return {
+    name: slot.name,
+    generation: slot.retriever?.info.generation ?? null,
+    folder_at_start: slot.folderAtStart ?? null,
+    opened: [...slot.opened],
+    next: { ...next, folder: real },
+  };
 }
 
 function readTarget({ body }: FastifyRequest): Partial<IndexTarget> {

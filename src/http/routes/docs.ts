@@ -4,6 +4,7 @@ import { openApiDocument } from '../api-docs/openapi.ts';
 import { DIALECTS } from '../dialects/dispatch.ts';
 import { ADMIN_OPERATIONS } from './admin.ts';
 import { HEALTH_OPERATIONS } from './health.ts';
+import { INDEX_FILE_OPERATIONS } from './index-files.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
 import { MODELS_OPERATIONS } from './models.ts';
 import { NATIVE_OPERATIONS } from './native.ts';
@@ -27,6 +28,7 @@ function apiDocs(): Docs {
       ...SAMPLE_OPERATIONS,
       ...MODELS_OPERATIONS,
       ...ADMIN_OPERATIONS,
+      ...INDEX_FILE_OPERATIONS,
     ]);
     docs = { json: JSON.stringify(document), page: docsPage(document) };
   }

@@ -1,0 +1,181 @@
+import { type RolloutReport, rollOut } from '../../rollout/roll-out.ts';
+import { RolloutServer } from '../../rollout/rollout-server.ts';
+import { TrawlError } from '../../src/errors.ts';
+import type { OptionTable } from '../../src/options/option-spec.ts';
+import { rolloutProbe } from '../admin/rollout-probe.ts';
+import { readApiKey } from '../api-key.ts';
+import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { numberFrom } from '../number-from.ts';
+import { QUERY_FORM_OPTION } from '../query-form.ts';
+
+const ACTIONS = ['rollout'] as const;
+
+const options = {
+  index: { type: 'string', value: 'NAME', help: 'The index, by its name on the servers. Required.' },
+  to: {
+    type: 'string',
+    value: 'FOLDER',
+    help: 'The folder to open, as the servers see it. A restarted server opens the folder of its command line, so a link there is better. Default: that folder of each server.',
+  },
+  back: {
+    type: 'flag',
+    help: 'Go back to the generation that the servers had open before the current one, or to --generation.',
+  },
+  generation: {
+    type: 'string',
+    value: 'HASH',
+    help: 'The generation to expect, else nothing is swapped. With --back: that to go back to, if the servers do not agree on one.',
+  },
+  eval: {
+    type: 'string',
+    value: 'PATH',
+    help: 'Questions (as for trawl eval) that a swapped server must answer. With gold_ids or --qrels their recall@k is measured, before and after.',
+  },
+  qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
+  'query-form': QUERY_FORM_OPTION,
+  'recall-k': { type: 'integer', min: 1, max: 1000, default: 10, help: 'The k of the recall that is checked.' },
+  'min-recall': { type: 'string', value: 'R', help: 'Take the servers back if recall@k is below this, from 0 to 1.' },
+  'max-recall-drop': {
+    type: 'string',
+    value: 'R',
+    default: '0',
+    help: 'Take the servers back if recall@k is further than this below that of the index before. 1: any is accepted.',
+  },
+  'changed-k': { type: 'integer', min: 1, max: 1000, default: 3, help: 'Passages of an answer that are compared.' },
+  'max-changed': {
+    type: 'string',
+    value: 'SHARE',
+    help: 'Take the servers back if more than this share of the answers has other passages among the first --changed-k.',
+  },
+  'max-replaced': {
+    type: 'string',
+    value: 'SHARE',
+    help: 'Take the servers back if more than this share of the first --changed-k passages are others.',
+  },
+  stay: {
+    type: 'flag',
+    help: 'At a failure only stop: leave the servers that were swapped before it with the new index.',
+  },
+  'one-way': {
+    type: 'flag',
+    help: 'Also swap where the old index cannot be opened again, because the new one took its folder.',
+  },
+  'dry-run': { type: 'flag', help: 'Change nothing; ask the servers, and print what each would open.' },
+  'key-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'File with an API key of the scope admin. Default: the variable TRAWL_ADMIN_KEY.',
+  },
+} as const satisfies OptionTable;
+
+type Context = CommandContext<typeof options>;
+
+export const adminCommand = defineCommand({
+  name: 'admin',
+  summary: 'swap an index on several servers, one after another, and back',
+  description:
+    'rollout: every server opens its index again, one after another, while all of them answer. First all servers are asked: each ' +
+    'must be ready, and find the same generation. A server must then answer with the new generation, be ready, and pass the limits ' +
+    'on the questions of --eval, before the next one is swapped. At the first failure all that were swapped are taken back. ' +
+    'Stopped or repeated, the same command completes the rest; servers that have the index already are left alone.\n\n' +
+    'The new index must be on each machine or on a shared disk, beside the old one, as trawl sync puts it there. --back swaps to ' +
+    'the generation before, in the same way. Exit code 3: a limit or a failure stopped it.\n\n' +
+    'With --json: {"state": "done", "current", "planned", "taken back" or "stopped", "generation", "servers": [{"url", "state", ' +
+    '"before", "from", "folder", "seconds", "figures", "problem"}]}.',
+  positionals: {
+    usage: '<action> <url...>',
+    help: { action: 'rollout', 'url...': 'The servers: http://HOST:PORT.' },
+    words: ACTIONS,
+    min: 2,
+    max: 1000,
+  },
+  options,
+  examples: [
+    'trawl admin rollout http://a:8000 http://b:8000 http://c:8000 --index wiki18',
+    'trawl admin rollout http://a:8000 http://b:8000 --index wiki18 --to /shared/indexes/wiki18-next --eval heldout.jsonl --min-recall 0.7',
+    'trawl admin rollout http://a:8000 http://b:8000 --index wiki18 --back',
+  ],
+  resumable: true,
+  async run(context) {
+    const { options, positionals, signal, out, note } = context;
+    const [action, ...urls] = positionals;
+    if (action !== 'rollout')
+      throw new TrawlError('USAGE', `Unknown action ${JSON.stringify(action)}; expected rollout.`);
+    const { index, back, to, generation } = options;
+    if (index === undefined) throw new TrawlError('USAGE', '--index NAME is required.');
+    if (back && to !== undefined)
+      throw new TrawlError('USAGE', '--back finds the folders itself; --to cannot be given, too.');
+    const apiKey = readApiKey(options['key-file'], { option: '--key-file', variable: 'TRAWL_ADMIN_KEY' });
+    const servers = urls.map((url) => new RolloutServer(url, index, apiKey));
+    const repeated = servers.find(({ url }, i) => servers.findIndex((other) => other.url === url) < i);
+    if (repeated !== undefined) throw new TrawlError('USAGE', `${repeated.url} is given twice.`);
+    const report = await rollOut({
+      servers,
+      to,
+      back: back ? { generation } : undefined,
+      expected: generation,
+      probe: await probeOf(context),
+      dryRun: options['dry-run'],
+      stay: options.stay,
+      oneWay: options['one-way'],
+      signal,
+      onStep: note,
+    });
+    if (options.json) out(JSON.stringify(report));
+    else for (const line of linesOf(report)) out(line);
+    return report.state === 'taken back' || report.state === 'stopped' ? EXIT.problems : EXIT.ok;
+  },
+});
+
+async function probeOf({ options, given, signal }: Context) {
+  if (options.eval === undefined) {
+    const limit = ['qrels', 'min-recall', 'max-recall-drop', 'max-changed', 'max-replaced'].find((name) =>
+      given.has(name),
+    );
+    if (limit !== undefined) throw new TrawlError('USAGE', `--${limit} needs questions: --eval PATH.`);
+    return undefined;
+  }
+  const share = (name: 'min-recall' | 'max-recall-drop' | 'max-changed' | 'max-replaced'): number | undefined =>
+    options[name] === undefined ? undefined : numberFrom(name, options[name], { max: 1 });
+  return rolloutProbe({
+    questions: options.eval,
+    qrels: options.qrels,
+    form: options['query-form'],
+    recallK: options['recall-k'],
+    changedK: options['changed-k'],
+    gates: {
+      minRecall: share('min-recall'),
+      maxRecallDrop: share('max-recall-drop')!,
+      maxChanged: share('max-changed'),
+      maxReplaced: share('max-replaced'),
+    },
+    signal,
+  });
+}
+
+function linesOf({ state, generation, servers }: RolloutReport): string[] {
+  const said = {
+    done: `all servers answer with generation ${generation}`,
+    current: `all servers answered with generation ${generation} before; nothing to do`,
+    planned: `generation ${generation} would be opened`,
+    'taken back': `generation ${generation} was refused; the servers answer as before`,
+    stopped: `stopped: not all servers answer with generation ${generation}. Run the same command again, or with --back --generation`,
+  };
+  return [
+    ...servers.map(({ url, state, before, from, folder, seconds, figures, problem }) =>
+      [
+        `${url}: ${state}, before ${before ?? 'none'}${from === null ? '' : ` in ${from}`}; ${folder}`,
+        seconds === null ? '' : `${seconds} s`,
+        figures === null
+          ? ''
+          : Object.entries(figures)
+              .map(([name, value]) => `${name} ${value === null ? 'unknown' : value.toFixed(4)}`)
+              .join(', '),
+        problem ?? '',
+      ]
+        .filter((part) => part !== '')
+        .join('; '),
+    ),
+    said[state],
+  ];
+}

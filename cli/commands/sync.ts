@@ -1,0 +1,165 @@
+import { TrawlError } from '../../src/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
+import { freeBytes } from '../../src/system/free-bytes.ts';
+import type { OpenSource } from '../../sync/copy-source.ts';
+import { folderSource } from '../../sync/folder-source.ts';
+import { parseS3Url, s3Source } from '../../sync/s3-source.ts';
+import { parseIndexUrl, serverSource } from '../../sync/server-source.ts';
+import { type SyncReport, syncIndex } from '../../sync/sync-index.ts';
+import { readApiKey } from '../api-key.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { formatBytes, formatNumberOf } from '../format.ts';
+import { stepProgress } from '../progress/step-progress.ts';
+
+const options = {
+  'dry-run': {
+    type: 'flag',
+    help: 'Copy nothing; compare, and print what would be copied. Exit code 3 if it does not fit on the disk.',
+  },
+  check: {
+    type: 'flag',
+    help: 'Read every file of the copy again and compare it with the manifest, also those that an earlier run checked.',
+  },
+  jobs: { type: 'integer', value: 'N', default: 4, min: 1, max: 16, help: 'Files copied at once.' },
+  'limit-rate': {
+    type: 'integer',
+    value: 'MB',
+    min: 1,
+    help: 'Copy at most this many megabytes (10^6 bytes) per second.',
+  },
+  keep: {
+    type: 'integer',
+    value: 'N',
+    default: 2,
+    min: 1,
+    max: 100,
+    help: 'Copies to keep: the current one, and others to go back to, the newest first.',
+  },
+  'key-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'With a server: file with an API key of the scope admin. Default: the variable TRAWL_SYNC_KEY.',
+  },
+  's3-endpoint': {
+    type: 'string',
+    value: 'URL',
+    help: "With s3://: the address of a storage other than Amazon's, such as http://minio:9000. Default: AWS_ENDPOINT_URL_S3.",
+  },
+  's3-region': {
+    type: 'string',
+    value: 'REGION',
+    help: 'With s3://: the region. Default: AWS_REGION, or the configuration of AWS.',
+  },
+  's3-anonymous': { type: 'flag', help: 'With s3://: send no credentials, for a public bucket.' },
+} as const satisfies OptionTable;
+
+export const syncCommand = defineCommand({
+  name: 'sync',
+  summary: 'copy an index from a folder, a server or S3, whole or only what has changed',
+  description:
+    'Copies an index to <destination> and compares every file with the manifest. What is at the destination already, of an older ' +
+    'generation or of a copy that was stopped, is not copied again. The source is a folder, an index of a running server ' +
+    '(http://HOST:PORT/indexes/NAME), or a folder in S3-compatible storage (s3://BUCKET/FOLDER, with the package ' +
+    '@aws-sdk/client-s3).\n\n' +
+    '<destination> becomes a symbolic link to a folder in <destination>.copies. A new generation is copied beside the old one, and the ' +
+    'link replaced when all is there and checked: whoever opens the destination finds the old generation or the new one, never a ' +
+    'mixture. Servers keep the old one until they are reloaded (trawl admin rollout). Killed at any moment, the same command ' +
+    'resumes. The model is not part of an index: each machine needs it (trawl model add).\n\n' +
+    'With --json: {"state": "copied", "current" or "planned", "source", "destination", "copy", "generation", "previous", "files": ' +
+    '{"all", "copied", "present"}, "bytes": {"all", "transferred"}, "removed"}.',
+  positionals: {
+    usage: '<source> <destination>',
+    help: {
+      source: 'A folder, http://HOST:PORT/indexes/NAME, or s3://BUCKET/FOLDER.',
+      destination: 'Nothing, an empty folder, an earlier copy, or an older generation of the index.',
+    },
+    min: 2,
+    max: 2,
+  },
+  options,
+  examples: [
+    'trawl sync /shared/indexes/wiki18 /local/indexes/wiki18',
+    'trawl sync http://builder:8000/indexes/wiki18 indexes/wiki18 --key-file admin.key',
+    'trawl sync s3://indexes/wiki18 indexes/wiki18 --s3-endpoint http://minio:9000',
+    'trawl sync /shared/indexes/wiki18 indexes/wiki18 --dry-run',
+  ],
+  resumable: true,
+  async run({ options, positionals, given, signal, out, note }) {
+    const [from, to] = positionals as [string, string];
+    const rate = options['limit-rate'];
+    const progress = stepProgress({ silent: options.quiet || options.json || options['dry-run'] });
+    try {
+      const report = await syncIndex({
+        open: sourceOf(from, options, given),
+        destination: to,
+        dryRun: options['dry-run'],
+        check: options.check,
+        jobs: options.jobs,
+        bytesPerSecond: rate === undefined ? undefined : 1e6 * rate,
+        keep: options.keep,
+        signal,
+        note,
+        onProgress: ({ doneBytes, totalBytes }) =>
+          progress.update({
+            step: `copying ${from}`,
+            share: totalBytes === 0 ? 1 : Math.min(1, doneBytes / totalBytes),
+            facts: `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}`,
+          }),
+      });
+      progress.stop();
+      const free = report.state === 'planned' ? await freeBytes(to) : undefined;
+      const fits = free === undefined || report.bytes.transferred <= free;
+      if (options.json) out(JSON.stringify({ ...report, ...(free === undefined ? {} : { freeBytes: free, fits }) }));
+      else for (const line of linesOf(report, free)) out(line);
+      return fits ? EXIT.ok : EXIT.problems;
+    } finally {
+      progress.stop();
+    }
+  },
+});
+
+function sourceOf(from: string, options: OptionValues<typeof SOURCE_OPTIONS>, given: ReadonlySet<string>): OpenSource {
+  const type = /^https?:/i.test(from) ? 'server' : /^s3:/i.test(from) ? 's3' : 'folder';
+  const foreign = Object.keys(SOURCE_OPTIONS).find(
+    (name) => given.has(name) && (name === 'key-file' ? 'server' : 's3') !== type,
+  );
+  if (foreign !== undefined) {
+    const needed = foreign === 'key-file' ? 'http://HOST:PORT/indexes/NAME' : 's3://BUCKET/FOLDER';
+    throw new TrawlError('USAGE', `--${foreign} needs a source ${needed}, but it is ${from}.`);
+  }
+  if (type === 'folder') return folderSource(from);
+  if (type === 'server') {
+    parseIndexUrl(from);
+    return serverSource(from, {
+      apiKey: readApiKey(options['key-file'], { option: '--key-file', variable: 'TRAWL_SYNC_KEY' }),
+    });
+  }
+  parseS3Url(from);
+  return s3Source(from, {
+    endpoint: options['s3-endpoint'],
+    region: options['s3-region'],
+    anonymous: options['s3-anonymous'],
+  });
+}
+
+const { 'key-file': keyFile, 's3-endpoint': endpoint, 's3-region': region, 's3-anonymous': anonymous } = options;
+const SOURCE_OPTIONS = { 'key-file': keyFile, 's3-endpoint': endpoint, 's3-region': region, 's3-anonymous': anonymous };
+
+function linesOf(
+  { state, destination, copy, generation, previous, files, bytes, removed }: SyncReport,
+  free: number | undefined,
+): string[] {
+  const copied = formatNumberOf(files.copied, 'file');
+  if (state === 'current') return [`${destination}: generation ${generation} is there already`];
+  if (state === 'planned') {
+    return [
+      `${destination}: generation ${generation}${previous === null ? '' : `, now ${previous}`}`,
+      `${copied} to copy, ${files.present} there already; ${formatBytes(bytes.transferred)} to transfer, ${formatBytes(free!)} free`,
+    ];
+  }
+  return [
+    `${destination}: generation ${generation}${previous === null || previous === generation ? '' : ` in place of ${previous}`}`,
+    `${copied} copied, ${files.present} there already; ${formatBytes(bytes.transferred)} transferred; in ${copy}`,
+    ...(removed.length === 0 ? [] : [`removed: ${formatNumberOf(removed.length, 'old copy')}`]),
+  ];
+}

@@ -1,0 +1,331 @@
+import { existsSync } from 'node:fs';
+import { copyFile as copyWhole, link, mkdir, rm } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { throwIfCancelled } from '../src/abort.ts';
+import { isNodeError, TrawlError } from '../src/errors.ts';
+import { type IndexSnapshot, readSnapshot } from '../src/index-files/index-snapshot.ts';
+import { INDEX_MANIFEST_FILE } from '../src/manifest/index-manifest.ts';
+import { readIndexManifest } from '../src/manifest/read-manifest.ts';
+import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { syncFolder, writeFileDurably } from '../src/system/durable-file.ts';
+import { requireFreeBytes } from '../src/system/free-bytes.ts';
+import { writeFailure } from '../src/system/write-failure.ts';
+import { fileProblem } from './check-file.ts';
+import { CopiesFolder } from './copies-folder.ts';
+import { copyFile } from './copy-file.ts';
+import type { CopySource, OpenSource } from './copy-source.ts';
+import { type CopyPlan, planCopy } from './plan-copy.ts';
+import { RateLimit } from './rate-limit.ts';
+import { RETRY_LIMITS, type RetryLimits, withRetries } from './retry.ts';
+
+/** How often a copy is planned anew because the source has changed. */
+const MAX_CHANGES = 3;
+
+export interface SyncOptions {
+  readonly open: OpenSource;
+  readonly destination: string;
+  /** Only compares. */
+  readonly dryRun: boolean;
+  /** Reads all files at the destination again, also those that an earlier run checked. */
+  readonly check: boolean;
+  /** Files that are copied at the same time. */
+  readonly jobs: number;
+  readonly bytesPerSecond: number | undefined;
+  /** Copies to keep, the current one included. */
+  readonly keep: number;
+  readonly retry?: Partial<RetryLimits>;
+  readonly signal: AbortSignal;
+  readonly note: (text: string) => void;
+  readonly onProgress: (progress: {
+    readonly doneBytes: number;
+    readonly totalBytes: number;
+    readonly file: string;
+  }) => void;
+}
+
+export interface SyncReport {
+  /** `copied`: the destination leads to a new copy; `current`: it had it already; `planned`: of a dry run. */
+  readonly state: 'copied' | 'current' | 'planned';
+  readonly source: string;
+  readonly destination: string;
+  /** The folder that the destination leads to; null of a dry run. */
+  readonly copy: string | null;
+  readonly generation: string;
+  readonly previous: string | null;
+  readonly files: { readonly all: number; readonly copied: number; readonly present: number };
+  /** `transferred`: of a dry run, what would be. */
+  readonly bytes: { readonly all: number; readonly transferred: number };
+  readonly removed: readonly string[];
+}
+
+/**
+ * Copies an index, so that the destination leads to the old state or to the whole new one at any moment. Killed at any moment, the same
+ * call resumes.
+ *
+ * @throws TrawlError of the source or the destination; what was copied is kept.
+ */
+export async function syncIndex(options: SyncOptions): Promise<SyncReport> {
+  const folder = new CopiesFolder(options.destination);
+  if (options.dryRun) return dryRun(folder, options);
+  const lock = folder.lock();
+  try {
+    for (let changes = 0; ; changes++) {
+      try {
+        return await copyOnce(folder, options);
+      } catch (error) {
+        if (!(error instanceof TrawlError) || error.code !== 'SOURCE_CHANGED' || changes === MAX_CHANGES) throw error;
+        options.note(`${error.message} Compared again.`);
+      }
+    }
+  } finally {
+    lock.release();
+  }
+}
+
+async function dryRun(folder: CopiesFolder, options: SyncOptions): Promise<SyncReport> {
+  return withSource(options, async (source, snapshot) => {
+    const plan = await planCopy(folder, snapshot, source, options.signal);
+    const current = folder.current();
+    const isCurrent = current !== undefined && folder.has(current, snapshot);
+    const report = reportOf(folder, source, snapshot, plan);
+    return {
+      ...report,
+      state: 'planned',
+      previous: generationAt(folder),
+      bytes: { ...report.bytes, transferred: isCurrent ? 0 : plan.missingBytes },
+    };
+  });
+}
+
+async function copyOnce(folder: CopiesFolder, options: SyncOptions): Promise<SyncReport> {
+  return withSource(options, async (source, snapshot) => {
+    checkAdopted(folder, snapshot);
+    const previous = generationAt(folder);
+    const { intact: existing, damaged } = await existingCopies(folder, snapshot, options);
+    if (existing !== undefined) {
+      const isCurrent = folder.current() === existing;
+      if (!isCurrent) await folder.pointTo(existing);
+      return {
+        ...reportOf(folder, source, snapshot, { files: [], missingBytes: 0 }),
+        state: isCurrent ? 'current' : 'copied',
+        copy: folder.folderOf(existing),
+        previous,
+        files: { all: snapshot.files.length, copied: 0, present: snapshot.files.length },
+        removed: await folder.prune(options.keep),
+      };
+    }
+    const plan = await planCopy(folder, snapshot, source, options.signal);
+    await requireFreeBytes({ path: folder.root, bytes: plan.missingBytes, what: 'the missing files' });
+    const transferred = await copyFiles(folder, source, snapshot, plan, options);
+    const staging = folder.folderOf(folder.staging(snapshot.id));
+    await writeManifests(staging, snapshot);
+    // Sizes, headers, adopted files: what a server checks.
+    openIndexDirectory(staging);
+    const name = await folder.complete(snapshot.id);
+    await folder.pointTo(name);
+    for (const each of damaged) await folder.discard(each);
+    const report = reportOf(folder, source, snapshot, plan);
+    return {
+      ...report,
+      state: 'copied',
+      copy: folder.folderOf(name),
+      previous,
+      bytes: { ...report.bytes, transferred },
+      removed: await folder.prune(options.keep),
+    };
+  });
+}
+
+async function withSource<T>(
+  { open, retry, signal, note }: SyncOptions,
+  use: (source: CopySource, snapshot: IndexSnapshot) => Promise<T>,
+): Promise<T> {
+  const limits = { ...RETRY_LIMITS, ...retry };
+  const source = await withRetries('source', () => open(signal), { limits, signal, note });
+  try {
+    const snapshot = await readSnapshot(source.shown, (path) =>
+      withRetries(path, () => source.readManifest(path, signal), { limits, signal, note }),
+    );
+    return await use(source, snapshot);
+  } finally {
+    await source.close();
+  }
+}
+
+/** Files that the index uses where they are do not belong to it, and are not copied. */
+function checkAdopted(folder: CopiesFolder, { id, adopted }: IndexSnapshot): void {
+  const staging = folder.folderOf(folder.staging(id));
+  const missing = adopted.find((path) => !existsSync(isAbsolute(path) ? path : join(staging, path)));
+  if (missing === undefined) return;
+  throw new TrawlError(
+    'INDEX_FILE_MISSING',
+    `The index uses the vectors in ${missing} where they are, outside of the index, so that they are not copied; and here is no such ` +
+      'file. Copy the file to the same path, or import the vectors with `trawl import --copy`.',
+  );
+}
+
+/** A complete copy of the snapshot, the current one first, and those that are no longer what they were. */
+async function existingCopies(
+  folder: CopiesFolder,
+  snapshot: IndexSnapshot,
+  { check, signal, note }: SyncOptions,
+): Promise<{ readonly intact: string | undefined; readonly damaged: readonly string[] }> {
+  const current = folder.current();
+  const names = [...(current === undefined ? [] : [current]), ...folder.copies().filter((name) => name !== current)];
+  const damaged: string[] = [];
+  for (const name of names.filter((each) => folder.has(each, snapshot))) {
+    const problem = await copyProblem(folder, name, snapshot, { check, signal });
+    if (problem === undefined) return { intact: name, damaged };
+    note(`${folder.folderOf(name)} has changed since it was copied (${problem}); a new copy is made.`);
+    damaged.push(name);
+  }
+  return { intact: undefined, damaged };
+}
+
+async function copyProblem(
+  folder: CopiesFolder,
+  name: string,
+  snapshot: IndexSnapshot,
+  { check, signal }: Pick<SyncOptions, 'check' | 'signal'>,
+): Promise<string | undefined> {
+  const journal = folder.journal(name);
+  const changed = snapshot.files.find((file) => !journal.isChecked(file));
+  if (changed !== undefined || !check) return changed?.path;
+  for (const file of snapshot.files) {
+    const problem = await fileProblem(folder.folderOf(name), file, snapshot, signal);
+    if (problem !== undefined) return `${file.path}: ${problem}`;
+  }
+  return undefined;
+}
+
+async function copyFiles(
+  folder: CopiesFolder,
+  source: CopySource,
+  snapshot: IndexSnapshot,
+  { files }: CopyPlan,
+  options: SyncOptions,
+): Promise<number> {
+  const name = folder.staging(snapshot.id);
+  const staging = folder.folderOf(name);
+  const journal = folder.journal(name);
+  const rate = new RateLimit(options.bytesPerSecond);
+  const limits = { ...RETRY_LIMITS, ...options.retry };
+  const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  let doneBytes = 0;
+  const stop = new AbortController();
+  const signal = AbortSignal.any([options.signal, stop.signal]);
+  let transferred = 0;
+  const work = async ({ file, bytes, present }: CopyPlan['files'][number]): Promise<void> => {
+    let before = 0;
+    const onBytes = (count: number): void => {
+      doneBytes += count - before;
+      before = count;
+      options.onProgress({ file: file.path, doneBytes, totalBytes });
+    };
+    onBytes(0);
+    const isLinked = typeof present === 'object' && (await linkFile(present.path, join(staging, file.path)));
+    if (
+      isLinked &&
+      !(present.checked && !options.check) &&
+      (await fileProblem(staging, file, snapshot, signal)) !== undefined
+    ) {
+      await rm(join(staging, file.path), { force: true });
+    } else if (isLinked) {
+      journal.checked(file);
+    }
+    if (!journal.isChecked(file)) {
+      transferred += await copyFile({
+        source,
+        snapshot,
+        file,
+        folder: staging,
+        journal,
+        rate,
+        limits,
+        signal,
+        note: options.note,
+        onBytes,
+      });
+    }
+    onBytes(bytes);
+  };
+  const queue = [...files];
+  const next = async (): Promise<void> => {
+    for (let each = queue.shift(); each !== undefined; each = queue.shift()) {
+      throwIfCancelled(signal);
+      await work(each);
+    }
+  };
+  let failure: unknown;
+  const failed = (error: unknown): void => {
+    failure ??= error;
+    stop.abort();
+  };
+  await mkdir(staging, { recursive: true });
+  await Promise.all(Array.from({ length: options.jobs }, () => next().catch(failed)));
+  if (failure !== undefined) throw failure;
+  return transferred;
+}
+
+/** Makes a second name for a file, or a copy where the file system has no hard links. False if it is gone. */
+async function linkFile(from: string, to: string): Promise<boolean> {
+  try {
+    await mkdir(dirname(to), { recursive: true });
+    await rm(to, { force: true });
+    await link(from, to);
+  } catch (error) {
+    if (!isNodeError(error)) throw error;
+    if (error.code === 'ENOENT') return false;
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS', 'EXDEV'].includes(error.code!))
+      throw writeFailure(error, to);
+    await copyWhole(from, to).catch((failure: unknown) => {
+      throw writeFailure(failure, to);
+    });
+  }
+  return true;
+}
+
+/** That of the index last, when all else is on the disk. */
+async function writeManifests(staging: string, { texts, files }: IndexSnapshot): Promise<void> {
+  const folders = new Set(
+    [...texts.keys(), ...files.map(({ path }) => path)].map((path) => dirname(join(staging, path))),
+  );
+  for (const each of folders) {
+    await mkdir(each, { recursive: true });
+    await syncFolder(each);
+  }
+  for (const [path, text] of texts) {
+    await writeFileDurably(join(staging, path), text).catch((error: unknown) => {
+      throw writeFailure(error, join(staging, path));
+    });
+  }
+}
+
+function generationAt({ destination }: CopiesFolder): string | null {
+  try {
+    return existsSync(join(destination, INDEX_MANIFEST_FILE)) ? readIndexManifest(destination).generation : null;
+  } catch {
+    // A damaged index is replaced, too.
+    return null;
+  }
+}
+
+function reportOf(
+  { destination }: CopiesFolder,
+  source: CopySource,
+  { manifest, files }: IndexSnapshot,
+  plan: CopyPlan,
+): SyncReport {
+  const copied = plan.files.filter(({ present }) => present === undefined).length;
+  return {
+    state: 'planned',
+    source: source.shown,
+    destination,
+    copy: null,
+    generation: manifest.generation,
+    previous: null,
+    files: { all: files.length, copied, present: files.length - copied },
+    bytes: { all: plan.files.reduce((sum, { bytes }) => sum + bytes, 0), transferred: 0 },
+    removed: [],
+  };
+}

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, type TestContext, test } from 'node:test';
+import { removePassages } from '../../indexer/update/remove-passages.ts';
+import { type RolloutOptions, type RolloutReport, rollOut } from '../../rollout/roll-out.ts';
+import { RolloutServer } from '../../rollout/rollout-server.ts';
+import { TrawlClient } from '../../src/client/client.ts';
+import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
+import { AccessKeys } from '../../src/http/access/access-keys.ts';
+import { buildApp } from '../../src/http/app.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { fileFolder, runTrawl, SAMPLE, sampleIndex } from '../cli/run-trawl.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+const base = await fileFolder();
+const index = await sampleIndex(base);
+const changed = join(base, 'changed');
+cpSync(index, changed, { recursive: true });
+await removePassages(changed, ['s-0001', 's-0002', 's-0010'], {});
+// One encoder for all servers, which stays open.
+const encoderPools = new EncoderPools();
+const kept = await openRetriever(index, { encoderPools });
+after(() => kept.close());
+const [old, next] = [index, changed].map((each) => readIndexManifest(each).generation) as [string, string];
+
+interface Replica {
+  readonly url: string;
+  /** A link to the old or the new index of this server. */
+  readonly link: string;
+  readonly folder: string;
+  point(to: 'old' | 'new'): void;
+}
+
+/** Servers whose folder is a link, each with its own copies of both indexes. */
+async function startReplicas(t: TestContext, count: number, keys?: AccessKeys): Promise<Replica[]> {
+  const root = await tempFolder(t);
+  return Promise.all(
+    Array.from({ length: count }, async (_, i) => {
+      const folder = join(root, `server${i}`);
+      mkdirSync(folder);
+      cpSync(index, join(folder, 'old'), { recursive: true });
+      cpSync(changed, join(folder, 'new'), { recursive: true });
+      const link = join(folder, 'wiki');
+      const point = (to: 'old' | 'new'): void => {
+        symlinkSync(to, `${link}.tmp`);
+        renameSync(`${link}.tmp`, link);
+      };
+      point('old');
+      const holder = RetrieverHolder.over([{ name: 'wiki', folder: link }], (name, target) =>
+        openRetriever(target.folder, { name, encoderPools }),
+      );
+      await holder.open();
+      const app = buildApp(holder, keys === undefined ? {} : { keys });
+      const url = await app.listen({ host: '127.0.0.1', port: 0 });
+      t.after(async () => {
+        await app.close();
+        await holder.close();
+      });
+      return { url, link, folder, point };
+    }),
+  );
+}
+
+function roll(
+  replicas: readonly { readonly url: string }[],
+  options: Partial<RolloutOptions<never>> & { apiKey?: string } = {},
+): Promise<RolloutReport> {
+  const { apiKey, ...others } = options;
+  return rollOut({
+    servers: replicas.map(({ url }) => new RolloutServer(url, 'wiki', apiKey)),
+    to: undefined,
+    back: undefined,
+    expected: undefined,
+    probe: undefined,
+    dryRun: false,
+    stay: false,
+    oneWay: false,
+    signal: new AbortController().signal,
+    onStep: () => undefined,
+    ...others,
+  });
+}
+
+async function answering(replicas: readonly Replica[]): Promise<string[]> {
+  return Promise.all(replicas.map(async ({ url }) => (await new TrawlClient(url).indexes())[0]!.generation));
+}
+
+const statesOf = ({ servers }: RolloutReport): string[] => servers.map(({ state }) => state);
+
+test('servers are swapped one after another; repeated, nothing is left to do; and they go back', async (t) => {
+  const replicas = await startReplicas(t, 3);
+  for (const { point } of replicas) point('new');
+  const planned = await roll(replicas, { dryRun: true });
+  assert.deepEqual([planned.state, planned.generation, statesOf(planned)], ['planned', next, Array(3).fill('planned')]);
+  assert.deepEqual(await answering(replicas), [old, old, old]);
+  const steps: string[] = [];
+  const report = await roll(replicas, { onStep: (text) => steps.push(text) });
+  assert.deepEqual([report.state, report.generation, statesOf(report)], ['done', next, Array(3).fill('swapped')]);
+  assert.deepEqual(await answering(replicas), [next, next, next]);
+  assert.deepEqual(
+    steps.map((text) => replicas.findIndex(({ url }) => text.startsWith(url))),
+    [0, 0, 1, 1, 2, 2],
+  );
+  assert.equal((await roll(replicas)).state, 'current');
+  // A stopped rollout is completed.
+  const back = await roll(replicas, { back: { generation: old } });
+  assert.deepEqual([back.state, await answering(replicas)], ['done', [old, old, old]]);
+  assert.equal((await roll(replicas, { back: { generation: old } })).state, 'current');
+  assert.equal((await roll([replicas[0]!])).state, 'done');
+  const rest = await roll(replicas);
+  assert.deepEqual(statesOf(rest), ['current', 'swapped', 'swapped']);
+});
+
+test('a way back without a generation needs servers that agree', async (t) => {
+  const replicas = await startReplicas(t, 2);
+  await assert.rejects(
+    roll(replicas, { back: { generation: undefined } }),
+    trawlError('ROLLOUT_FAILED', /has opened no other generation.*--to/s),
+  );
+  for (const { point } of replicas) point('new');
+  await roll(replicas);
+  assert.equal((await roll(replicas, { back: { generation: undefined } })).generation, old);
+  await roll([replicas[1]!]);
+  await assert.rejects(
+    roll(replicas, { back: { generation: undefined } }),
+    trawlError('ROLLOUT_FAILED', /do not agree.*--generation/s),
+  );
+  await assert.rejects(
+    roll(replicas, { back: { generation: '0'.repeat(32) } }),
+    trawlError('ROLLOUT_FAILED', /has not opened generation 0000/),
+  );
+});
+
+test('a server that cannot open the new index takes all back that were swapped', async (t) => {
+  const replicas = await startReplicas(t, 3);
+  for (const { point } of replicas) point('new');
+  truncateSync(join(replicas[1]!.folder, 'new', 'shard-00000', 'vectors.faiss'), 100);
+  const report = await roll(replicas);
+  assert.equal(report.state, 'taken back');
+  assert.deepEqual(statesOf(report), ['taken back', 'taken back', 'untouched']);
+  assert.match(report.servers[1]!.problem!, /refused the reload.*INDEX_FILE_TRUNCATED/);
+  assert.deepEqual(await answering(replicas), [old, old, old]);
+  const stopped = await roll(replicas, { stay: true });
+  assert.deepEqual([stopped.state, statesOf(stopped)], ['stopped', ['swapped', 'failed', 'untouched']]);
+  assert.deepEqual(await answering(replicas), [next, old, old]);
+});
+
+test('answers that are worse than the limits take all back', async (t) => {
+  const replicas = await startReplicas(t, 2);
+  for (const { point } of replicas) point('new');
+  const urls = replicas.map(({ url }) => url);
+  const questions = join(SAMPLE, 'questions.jsonl');
+  const run = (...args: string[]) => runTrawl(['admin', 'rollout', ...urls, '--index', 'wiki', '--json', ...args]);
+  const refused = await run('--eval', questions);
+  assert.equal(refused.code, 3, refused.stderr);
+  const report = JSON.parse(refused.stdout) as RolloutReport;
+  assert.deepEqual([report.state, statesOf(report)], ['taken back', ['taken back', 'untouched']]);
+  assert.match(report.servers[0]!.problem!, /recall@10 is 0\.\d+, and 0\.\d+ before/);
+  assert.deepEqual(await answering(replicas), [old, old]);
+  const changes = await run('--eval', questions, '--max-recall-drop', '1', '--max-changed', '0');
+  assert.match((JSON.parse(changes.stdout) as RolloutReport).servers[0]!.problem!, /share of answers that change/);
+  const accepted = await run('--eval', questions, '--max-recall-drop', '0.1', '--max-changed', '0.5');
+  assert.equal(accepted.code, 0, accepted.stderr);
+  const { figures } = (JSON.parse(accepted.stdout) as RolloutReport).servers[0]!;
+  assert.ok(figures!['recall@10']! < figures!['recall@10 before']!);
+  assert.deepEqual(await answering(replicas), [next, next]);
+});
+
+test('nothing is changed if a server is down, does not let in, or has another index', async (t) => {
+  const keys = AccessKeys.parse('admin:admin-key-0123456789\nread:read-key-0123456789', 'test');
+  const replicas = await startReplicas(t, 2, keys);
+  const admin = { apiKey: 'admin-key-0123456789' };
+  await assert.rejects(roll(replicas), trawlError('ROLLOUT_FAILED', /status 401.*--key-file.*No server was changed/s));
+  await assert.rejects(roll(replicas, { apiKey: 'read-key-0123456789' }), trawlError('ROLLOUT_FAILED', /status 403/));
+  replicas[0]!.point('new');
+  await assert.rejects(roll(replicas, admin), trawlError('ROLLOUT_FAILED', /do not have the same index.*trawl sync/s));
+  replicas[1]!.point('new');
+  await assert.rejects(
+    roll([...replicas, { url: 'http://127.0.0.1:9' }], admin),
+    trawlError('ROLLOUT_FAILED', /127\.0\.0\.1:9 is not ready/),
+  );
+  await assert.rejects(
+    roll(replicas, { ...admin, to: join(replicas[0]!.folder, 'none') }),
+    trawlError('ROLLOUT_FAILED', /finds no index/),
+  );
+  await assert.rejects(roll(replicas, { ...admin, expected: old }), trawlError('ROLLOUT_FAILED', /not .*No server/));
+  const servers = replicas.map(({ url }) => new RolloutServer(url, 'other', admin.apiKey));
+  await assert.rejects(roll(replicas, { servers }), trawlError('ROLLOUT_FAILED', /status 404/));
+  assert.equal((await roll(replicas, { ...admin, dryRun: true })).servers[0]!.before, old);
+});
+
+test('an index that was updated in its folder has no way back, which must be accepted', async (t) => {
+  const [replica] = (await startReplicas(t, 1)) as [Replica];
+  rmSync(join(replica.folder, 'new'), { recursive: true });
+  await removePassages(join(replica.folder, 'old'), ['s-0005'], {});
+  await assert.rejects(roll([replica]), trawlError('ROLLOUT_FAILED', /could not go back.*--one-way/s));
+  assert.equal((await roll([replica], { oneWay: true })).state, 'done');
+});
+
+test('an index that got inverted indexes, without another generation, is opened again', async (t) => {
+  const [replica] = (await startReplicas(t, 1)) as [Replica];
+  rmSync(join(replica.folder, 'new'), { recursive: true });
+  cpSync(index, join(replica.folder, 'new'), { recursive: true });
+  assert.equal((await runTrawl(['optimize', join(replica.folder, 'new'), '--bm25', '--quiet'])).code, 0);
+  replica.point('new');
+  const report = await roll([replica]);
+  assert.deepEqual([report.state, report.generation], ['done', old]);
+  assert.deepEqual((await new TrawlClient(replica.url).indexes())[0]!.modes, ['dense', 'bm25', 'hybrid']);
+});
