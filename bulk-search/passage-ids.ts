@@ -8,6 +8,7 @@ import type { PassageStore } from '../src/passages/passage-store.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import type { Hit } from '../src/retrieval/calls/query-outcome.ts';
 import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { HitIds } from './hit-ids.ts';
 
 /** Most ids of an index that are kept. A million short ids take about 64 MB. */
 const MAX_KEPT = 2 ** 20;
@@ -42,7 +43,7 @@ interface OneIndex {
  * The ids of hits. Many queries find the same passages, so ids are kept in tables of bounded size; the others are read without
  * the documents. Reading all ids in row order costs a twentieth of reading each alone.
  */
-export class PassageIds {
+export class PassageIds implements HitIds {
   readonly #indexes: ReadonlyMap<string | undefined, OneIndex>;
 
   private constructor(indexes: ReadonlyMap<string | undefined, OneIndex>) {

@@ -3,10 +3,10 @@ import { failedAt, isOfQuery, SearchFailure } from '../src/retrieval/calls/query
 import type { Hit, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import type { ResumableOutput } from '../src/system/resumable-output.ts';
+import type { HitIds } from './hit-ids.ts';
 import { inOrder } from './in-order.ts';
 import { OutputStream } from './output-stream.ts';
 import type { FoundQuery, ResultEncoder } from './outputs/result-encoder.ts';
-import type { PassageIds } from './passage-ids.ts';
 import type { BulkQuery, QuerySource } from './query-source.ts';
 
 /** Batches that are embedded, searched or written at a time: while one is searched, the next ones are embedded. */
@@ -24,7 +24,7 @@ export interface BulkSearch {
   /** Searches for a batch; one outcome per query. */
   readonly search: (queries: readonly RetrieveQuery[], signal: AbortSignal) => Promise<readonly QueryOutcome[]>;
   /** Absent if the encoder needs no ids. */
-  readonly ids: PassageIds | undefined;
+  readonly ids: HitIds | undefined;
   readonly output: ResumableOutput<Progress> | OutputStream;
   /** Makes the encoder; `state` is that of an earlier run. */
   readonly encoder: (state: unknown) => ResultEncoder;

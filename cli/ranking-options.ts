@@ -4,8 +4,8 @@ import type { Bm25Settings, LexicalField } from '../src/lexical-index/lexical-se
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 import { hybridSettings } from '../src/retrieval/hybrid-settings.ts';
-import type { RetrieverInfo } from '../src/retrieval/retriever-info.ts';
 import { BM25_ORDERS, SEARCH_MODES, type SearchMode } from '../src/retrieval/search-mode.ts';
+import type { SearchSourceInfo } from '../src/retrieval/search-source.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
 import { namedNumbers } from './named-numbers.ts';
@@ -89,13 +89,13 @@ export function fieldRanking(options: Pick<Values, 'bm25-weights' | 'tie-breaker
 }
 
 /** Returns the mode with its settings, the filter and the reranking, for searches with `k` hits. @throws TrawlError USAGE. */
-export function rankingOf(options: Values & RerankOptions, info: RetrieverInfo, k: number): Ranking {
+export function rankingOf(options: Values & RerankOptions, info: SearchSourceInfo, k: number): Ranking {
   const filter = filterOption(options.filter);
   checkFilter(filter, info);
   return { ...(filter === undefined ? {} : { filter }), ...modeRanking(options, info, k) };
 }
 
-function modeRanking(options: Values & RerankOptions, { bm25 }: RetrieverInfo, k: number): Ranking {
+function modeRanking(options: Values & RerankOptions, { bm25 }: SearchSourceInfo, k: number): Ranking {
   const { mode } = options;
   const rerank = rerankCall(options);
   if (mode === undefined || mode === 'dense') return { ...(mode === undefined ? {} : { mode }), ...rerank };

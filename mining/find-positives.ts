@@ -1,5 +1,5 @@
 import { documentFields } from '../src/passages/document-fields.ts';
-import type { Retriever } from '../src/retrieval/retriever.ts';
+import type { SearchSource } from '../src/retrieval/search-source.ts';
 import type { MinedPassage } from './mined-query.ts';
 
 /** Ids of one look-up. */
@@ -13,7 +13,7 @@ const PASSAGES_PER_ID = 8;
  * @throws TrawlError NOT_SUPPORTED if the index has no look-up by id.
  */
 export async function findPassages(
-  retriever: Retriever,
+  retriever: SearchSource,
   ids: Iterable<string>,
   signal?: AbortSignal,
 ): Promise<ReadonlyMap<string, readonly MinedPassage[]>> {

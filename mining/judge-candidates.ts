@@ -1,5 +1,5 @@
 import { isOfQuery, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
-import type { Retriever } from '../src/retrieval/retriever.ts';
+import type { SearchSource } from '../src/retrieval/search-source.ts';
 import type { PreparedQuery } from './query-outcome.ts';
 
 /** Queries whose passages are scored in one call. */
@@ -12,7 +12,7 @@ const LISTS_PER_CALL = 8;
  * @throws TrawlError NOT_SUPPORTED without a reranker, RERANK_TOO_LARGE; SearchFailure for any other error of a query.
  */
 export async function judgeCandidates(
-  retriever: Retriever,
+  retriever: SearchSource,
   queries: readonly PreparedQuery[],
   signal?: AbortSignal,
 ): Promise<readonly PreparedQuery[]> {

@@ -1,5 +1,5 @@
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
-import type { Retriever } from '../src/retrieval/retriever.ts';
+import type { SearchSource } from '../src/retrieval/search-source.ts';
 import { answerRule } from './answer-rule.ts';
 import type { Candidate } from './candidate.ts';
 import { excludeFalseNegatives } from './exclude-false-negatives.ts';
@@ -43,7 +43,7 @@ export interface BatchSettings {
  * @throws SearchFailure an error that is not of a query itself; TrawlError CANCELLED.
  */
 export async function mineBatch(
-  retriever: Retriever,
+  retriever: SearchSource,
   queries: readonly StoredQuery[],
   siblingIds: readonly (readonly string[])[],
   settings: BatchSettings,
@@ -119,7 +119,7 @@ function prepare(
 
 /** Scores the positives that the raw list does not have. Hybrid scores exist only in a list. */
 async function withPositiveScores(
-  retriever: Retriever,
+  retriever: SearchSource,
   queries: readonly PreparedQuery[],
   { search }: BatchSettings,
   signal?: AbortSignal,

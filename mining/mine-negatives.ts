@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { failedAt, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
-import type { Retriever } from '../src/retrieval/retriever.ts';
+import type { SearchSource } from '../src/retrieval/search-source.ts';
 import { CheckpointedFile, partialOf, publishPartial } from '../src/system/checkpointed-file.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
@@ -21,7 +21,7 @@ import { checkRowFile, type RowBytes, type RowCheckpoint, RowFiles } from './row
 import { type StoredQuery, WorkFile } from './work-file.ts';
 
 export interface MineOptions {
-  readonly retriever: Retriever;
+  readonly retriever: SearchSource;
   readonly source: QuerySource;
   /** The files that the source reads besides `records`; their checksums must be the same when a run resumes. */
   readonly inputs: readonly string[];
@@ -35,6 +35,8 @@ export interface MineOptions {
   readonly batch: BatchSettings;
   /** The settings as JSON: those of the report, and what a resumed run must have in common with the first. */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** The server that is asked, for the report; another server with the same index may resume. */
+  readonly server?: string | undefined;
   readonly onProgress?: (progress: MiningProgress) => void;
   readonly onWarning?: (message: string) => void;
   readonly signal?: AbortSignal | undefined;
@@ -52,6 +54,8 @@ export interface MiningSummary extends ReportBody {
   /** The file with the origin of each row, for trainers that take every column as an input; null if rows have it. */
   readonly origins: string | null;
   readonly origin: MiningOrigin;
+  /** The server that was asked at the end; absent for an index directory. */
+  readonly server?: string;
   readonly settings: Readonly<Record<string, unknown>>;
   readonly inputs: readonly { readonly path: string; readonly sha256: string }[];
   readonly read: LoadCounts;
@@ -151,6 +155,7 @@ async function begin(work: WorkFile, options: MineOptions, inputs: MiningSummary
     work.save('read', await loadQueries(work, options.source, options.signal));
     work.save('inputs', [...inputs, ...(options.records?.checksums() ?? [])]);
     work.save('progress', { next: 0, bytes: { rows: 0, origins: 0 } } satisfies Progress);
+    if (options.server !== undefined) work.save('server', options.server);
     work.save('settings', settingsOf(options, inputs));
   });
 }
@@ -208,6 +213,7 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions): Promi
     out: options.out,
     origins: ROW_FORMATS[format].onlyInputs ? RowFiles.originsOf(options.out) : null,
     origin,
+    ...(options.server === undefined ? {} : { server: options.server }),
     settings: options.settings,
     inputs: work.load('inputs')!,
     read: work.load('read')!,

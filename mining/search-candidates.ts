@@ -3,8 +3,8 @@ import { bug, type TrawlError } from '../src/errors.ts';
 import { isOfQuery, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { QueryAnswer, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
-import type { Retriever } from '../src/retrieval/retriever.ts';
 import type { SearchMode } from '../src/retrieval/search-mode.ts';
+import type { SearchSource } from '../src/retrieval/search-source.ts';
 import type { Candidate } from './candidate.ts';
 import { passageFields } from './find-positives.ts';
 
@@ -30,7 +30,7 @@ export type SearchedQuery =
   | { readonly ok: false; readonly error: TrawlError };
 
 /** The mode in which scores are computed. */
-export function scoringMode(retriever: Retriever, { ranking }: CandidateSearch): SearchMode {
+export function scoringMode(retriever: SearchSource, { ranking }: CandidateSearch): SearchMode {
   return ranking.mode ?? retriever.info.modes[0]!;
 }
 
@@ -40,7 +40,7 @@ export function scoringMode(retriever: Retriever, { ranking }: CandidateSearch):
  * @throws SearchFailure any other error of a query: the queries without it are not all that can be searched.
  */
 export async function searchCandidates(
-  retriever: Retriever,
+  retriever: SearchSource,
   inputs: readonly EncoderInput[],
   search: CandidateSearch,
   signal?: AbortSignal,
@@ -100,7 +100,7 @@ function mergedLists(dense: readonly Candidate[], words: readonly Candidate[]): 
 
 /** Gives the candidates that only BM25 found their dense scores. */
 async function withScores(
-  retriever: Retriever,
+  retriever: SearchSource,
   searched: readonly SearchedQuery[],
   signal?: AbortSignal,
 ): Promise<readonly SearchedQuery[]> {
@@ -128,7 +128,7 @@ async function withScores(
  * @throws SearchFailure the error of a query.
  */
 export async function scoreRows(
-  retriever: Retriever,
+  retriever: SearchSource,
   queries: readonly { readonly text: string; readonly rows: readonly number[] }[],
   { mode, bm25 }: { readonly mode: 'dense' | 'bm25'; readonly bm25?: RetrieveCall['bm25'] },
   signal?: AbortSignal,

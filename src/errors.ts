@@ -88,6 +88,8 @@ export const ERROR_CODES = {
   PERTURBED: 'The server failed the request on purpose (--perturb fail), to test its client.',
   UNAUTHORIZED: 'The server requires an API key, and the request has none or a wrong one.',
   FORBIDDEN: 'The API key does not allow this route, or the route requires one.',
+  INDEX_CHANGED:
+    'The index of a server was replaced by another generation during a run, so its answers would be of two indexes.',
   RELOAD_FAILED: 'The new index could not be opened; the old one still answers.',
   DEADLINE_EXCEEDED: 'The request was not answered within its time limit.',
   CANCELLED: 'The client disconnected, or the operation was cancelled.',

@@ -171,6 +171,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/views/',
     'src/rerank/',
   ],
+  // A running Trawl server as a source of searches.
+  'src/trawl-server/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/client/retry.ts',
+    'src/filter/column.ts',
+    'src/passages/exact-numbers.ts',
+    'src/rerank/rerank-api.ts',
+    'src/rerank/reranker.ts',
+    'src/retrieval/search-source.ts',
+    'src/retrieval/search-mode.ts',
+    'src/retrieval/embedded-query.ts',
+    'src/retrieval/timings.ts',
+    'src/retrieval/calls/',
+  ],
   'src/recording/': [
     'src/errors.ts',
     'src/system/durable-file.ts',
@@ -299,7 +314,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Ids of questions keep integers of any size.
   'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
   // Asks any server's questions; a dialect a file.
-  'evaluation/server/': ['src/errors.ts', 'src/client/retry.ts', 'src/passages/exact-numbers.ts'],
+  'evaluation/server/': ['src/errors.ts', 'src/passages/exact-numbers.ts', 'src/trawl-server/repeated-request.ts'],
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -329,7 +344,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/recording/composed-query.ts',
     'evaluation/answer-match.ts',
     'evaluation/read-questions.ts',
-    'evaluation/server/repeated-request.ts',
+    'src/trawl-server/',
     'records/',
   ],
   'records/': [
@@ -352,7 +367,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/contents.ts',
     'src/passages/id-column.ts',
     'src/retrieval/calls/',
-    'src/retrieval/retriever.ts',
+    'src/retrieval/search-source.ts',
     'src/recording/composed-query.ts',
     'src/manifest/model-identity.ts',
     'corpus/',
@@ -368,7 +383,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/text-encoder.ts',
     'src/passages/document-fields.ts',
     'src/retrieval/calls/',
-    'src/retrieval/retriever.ts',
+    'src/retrieval/search-source.ts',
     'src/retrieval/search-mode.ts',
     'src/recording/composed-query.ts',
     'export/parquet-groups.ts',

@@ -14,12 +14,12 @@ import { type CommandContext, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { openReranked } from '../open-reranked.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RESTART_OPTION } from '../restart-option.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../search-source.ts';
 import { type OpenTrajectories, openRecords, openTrajectoryFile } from '../trajectories/open-trajectories.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 import { defineAction } from './action.ts';
@@ -27,6 +27,8 @@ import { OUT_OPTIONS, requiredOut } from './out-options.ts';
 
 const options = {
   ...OUT_OPTIONS,
+  ...SERVER_OPTIONS,
+  index: SERVED_INDEX_OPTION,
   restart: { ...RESTART_OPTION, help: RESTART_OPTION.help.replace('Begin', 'For candidates: begin') },
   k: {
     type: 'integer',
@@ -73,7 +75,7 @@ export const candidatesAction = defineAction({
   options,
   async run(context) {
     const { options: given, positionals, note } = context;
-    const [folder, input] = positionals;
+    const [folder, input] = withFolder(positionals, given, context.given, 2);
     const out = requiredOut(given.out, 'candidates', 'T/passage_candidates/A/hotpotqa.json');
     filterOption(given.filter);
     const modes = modesOption(given, context.given);
@@ -100,9 +102,16 @@ export const candidatesAction = defineAction({
       signal: context.signal,
       onWarning: note,
     };
-    const { retriever, close } = await openReranked(folder!, given, retrieving);
+    const { source, server, close } = await openSource({
+      options: given,
+      given: context.given,
+      folder,
+      served: given.index,
+      retrieving,
+      note,
+    });
     try {
-      const { info } = retriever;
+      const { info } = source;
       if (!given['any-generation']) refuseOthers(trajectories, info.generation);
       const ranking = rankingOf(given, info, given.k);
       const settings = {
@@ -116,14 +125,16 @@ export const candidatesAction = defineAction({
         ranking,
         view: given.view ?? null,
         reranker: info.reranker?.name ?? null,
+        ...(server === undefined ? {} : { serverView: server.view, serverVersion: server.version }),
       };
       const output = await ResumableOutput.open<CandidateCounts>([out], {
         settings,
         restart: given.restart || given.overwrite,
         replaces: false,
+        server: server?.url,
       });
       try {
-        const counts = await search(trajectories, output, { retriever, ranking }, context);
+        const counts = await search(trajectories, output, { retriever: source, ranking }, context);
         await output.finish(counts, { counts });
         report(out, counts, context);
         return counts.failed > 0 ? EXIT.failed : EXIT.ok;

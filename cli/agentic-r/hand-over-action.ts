@@ -2,10 +2,13 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { passagesOf } from '../../export/index-rows.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import type { SearchSource } from '../../src/retrieval/search-source.ts';
+import type { RowBitmap } from '../../src/row-bitmap.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
-import { handOver, readSubanswers } from '../../trajectories/agentic-r/hand-over.ts';
+import { handOver, type IndexedPassage, readSubanswers } from '../../trajectories/agentic-r/hand-over.ts';
 import { EXIT } from '../command.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
+import { openServer, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../search-source.ts';
 import { defineAction } from './action.ts';
 import { checkGeneration } from './check-generation.ts';
 import { LineOutput } from './line-output.ts';
@@ -16,6 +19,8 @@ export const handOverAction = defineAction({
   arguments: ['index', 'candidates'],
   options: {
     ...OUT_OPTIONS,
+    ...SERVER_OPTIONS,
+    index: SERVED_INDEX_OPTION,
     dataset: DATASET_OPTION,
     subanswers: {
       type: 'string',
@@ -23,11 +28,11 @@ export const handOverAction = defineAction({
       help: 'For hand-over: the sub-answers of step 3-0 ({"id", "query_subanswer_list"}), to put into the rounds.',
     },
   },
-  async run({ options: given, positionals, signal, out: print, note }) {
-    const [folder, candidates] = positionals;
+  async run({ options: given, given: names, positionals, signal, out: print, note }) {
+    const [folder, candidates] = withFolder(positionals, given, names, 2);
     const out = requiredOut(given.out, 'hand-over', 'hand-over/hotpotqa');
-    const directory = openIndexDirectory(folder!);
-    checkGeneration(candidates!, folder!, directory.manifest.generation);
+    const index = folder === undefined ? await servedPassages() : indexPassages(folder);
+    checkGeneration(candidates!, index.name, index.generation);
     const subanswers = given.subanswers === undefined ? undefined : await readSubanswers(given.subanswers, signal);
     await mkdir(out, { recursive: true }).catch((error: unknown) => {
       throw writeFailure(error, out);
@@ -42,8 +47,8 @@ export const handOverAction = defineAction({
         candidates: candidates!,
         dataset: datasetOf(given.dataset, candidates!),
         subanswers,
-        rows: directory.manifest.rows,
-        passages: (kept) => passagesOf(directory, { kept, signal }),
+        rows: index.rows,
+        passages: index.passages,
         writeRound: (line) => rounds.write(line),
         writePassage: (line) => passages.write(line),
         signal,
@@ -64,5 +69,48 @@ export const handOverAction = defineAction({
     } finally {
       for (const file of files) await file.discard();
     }
+
+    function indexPassages(path: string): PassageSource {
+      const directory = openIndexDirectory(path);
+      const { generation, rows } = directory.manifest;
+      return { name: path, generation, rows, passages: (kept) => passagesOf(directory, { kept, signal }) };
+    }
+
+    async function servedPassages(): Promise<PassageSource> {
+      const source = await openServer(given, { served: given.index, signal, note });
+      const { generation, rows } = source.info;
+      return { name: source.server.url, generation, rows, passages: (kept) => passagesFrom(source, kept, signal) };
+    }
   },
 });
+
+/** The passages of an index, by their rows. */
+interface PassageSource {
+  /** For messages. */
+  readonly name: string;
+  readonly generation: string;
+  readonly rows: number;
+  readonly passages: (kept: RowBitmap) => AsyncIterable<IndexedPassage>;
+}
+
+/** Passages of one look-up. */
+const ROWS_PER_CALL = 1000;
+
+async function* passagesFrom(
+  source: SearchSource,
+  kept: RowBitmap,
+  signal: AbortSignal,
+): AsyncGenerator<IndexedPassage, void> {
+  let rows: string[] = [];
+  for (const row of kept) {
+    rows.push(String(row));
+    if (rows.length < ROWS_PER_CALL) continue;
+    yield* await passages();
+    rows = [];
+  }
+  yield* await passages();
+
+  async function passages(): Promise<readonly IndexedPassage[]> {
+    return (await source.find({ by: 'row', keys: rows, limit: 1, signal })).found.flat();
+  }
+}

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
+import { type HitIds, RepliedIds } from '../../bulk-search/hit-ids.ts';
 import { NoEncoder } from '../../bulk-search/no-encoder.ts';
 import { OutputStream } from '../../bulk-search/output-stream.ts';
 import { checkOutputFormat, makeEncoder, outputFormatOf } from '../../bulk-search/outputs/output-format.ts';
@@ -16,19 +17,20 @@ import type { OptionValues } from '../../src/options/option-spec.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/retrieval/open-retriever.ts';
-import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
+import type { SearchSourceInfo } from '../../src/retrieval/search-source.ts';
 import { reportIfComplete } from '../../src/system/output-report.ts';
 import type { OutputSettings } from '../../src/system/output-settings.ts';
 import { ResumableOutput } from '../../src/system/resumable-output.ts';
+import type { ServerFacts } from '../../src/trawl-server/server-retriever.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';
-import { openReranked } from '../open-reranked.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import type { RERANK_OPTIONS } from '../rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { openSource as openSearchSource, type SERVER_OPTIONS } from '../search-source.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { viewFiles, viewHash } from '../view-hash.ts';
 import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
@@ -45,6 +47,7 @@ type Table = typeof BULK_OPTIONS &
   typeof RANKING_OPTIONS &
   typeof RERANK_OPTIONS &
   typeof RETRIEVER_OPTIONS &
+  typeof SERVER_OPTIONS &
   typeof VIEW_OPTIONS & {
     readonly k: { readonly type: 'integer'; readonly default: number; readonly help: string };
     readonly index: { readonly type: 'list'; readonly help: string };
@@ -53,16 +56,17 @@ type Table = typeof BULK_OPTIONS &
   };
 type Options = OptionValues<Table>;
 
-/** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. */
-export async function searchQueries(folder: string, context: CommandContext<Table>): Promise<number> {
+/** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. `folder` is undefined with --url. */
+export async function searchQueries(folder: string | undefined, context: CommandContext<Table>): Promise<number> {
   const { options, given, signal, note, out } = context;
   const shard = parseShard(options.shard) ?? { index: 0, of: 1 };
   const format = outputFormatOf(options.out!, options['out-format']);
-  const isGroup = options.index.length > 0;
+  const isGroup = folder !== undefined && options.index.length > 0;
   const files = [options.out!, ...(options['scores-out'] === undefined ? [] : [options['scores-out']])];
   checkOutputFormat(format, { isGroup, hasScoreFile: files.length === 2 });
   checkFilesApart(namedOutputs(options), namedInputs(options), indexFolders(folder, options));
   if (format === 'trec') checkTrecField('tag', options.tag);
+  checkServed(options);
   const source = await openSource(folder, context);
   const range = {
     first: Math.floor((source.count * shard.index) / shard.of),
@@ -73,15 +77,24 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
     ...retrieverOptions(options),
     signal,
     ...(modes === undefined ? {} : { modes }),
-    ...vectorOptions(folder, options),
+    ...(folder === undefined ? {} : vectorOptions(folder, options)),
     batchQueries: BATCH_QUERIES,
     // The batches in flight are few, and none is refused.
     maxWaitingBytes: Number.POSITIVE_INFINITY,
     onWarning: note,
   };
-  const { retriever, close } = await openReranked(folder, options, retrieving, options.index);
+  const opened = await openSearchSource({
+    options,
+    given,
+    folder,
+    further: options.index,
+    served: options.index[0],
+    retrieving,
+    note,
+  });
+  const { source: retriever, server, close } = opened;
   const progress = stepProgress({ silent: options.quiet || options.json });
-  let ids: PassageIds | undefined;
+  let ids: HitIds | undefined;
   let output: ResumableOutput<Progress> | OutputStream | undefined;
   try {
     const { info } = retriever;
@@ -96,9 +109,12 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
       tag: options.tag,
     };
     makeEncoder(format, shape, undefined);
-    ids = format === 'npy' ? undefined : await PassageIds.open(indexesOf(folder, options, info));
-    const settings = await settingsOf(source, info, options, format);
-    output = isRegular(files) ? await openFiles(files, settings, options) : await OutputStream.open(files[0]!);
+    if (format !== 'npy')
+      ids = folder === undefined ? new RepliedIds() : await PassageIds.open(indexesOf(folder, options, info));
+    const settings = await settingsOf(source, info, options, { format, server });
+    output = isRegular(files)
+      ? await openFiles(files, settings, options, server?.url)
+      : await OutputStream.open(files[0]!);
     const complete = completeRun(output, files, settings, options);
     if (complete !== undefined) {
       note(`${options.out} is complete, with the same queries, index and options. Search again with --restart.`);
@@ -146,8 +162,9 @@ function namedOutputs({ out, 'scores-out': scores }: Options): NamedFile[] {
 
 /** The files that the options name and that are read. */
 function namedInputs(options: Options): NamedFile[] {
-  const view = viewOption(options);
+  const view = options.url === undefined ? viewOption(options) : undefined;
   return named([
+    ['--key-file', options['key-file']],
     ['--queries', options.queries],
     ['--query-vectors', options['query-vectors']],
     ['--rerank-key-file', options['rerank-key-file']],
@@ -160,12 +177,30 @@ function named(files: readonly (readonly [name: string, path: string | undefined
   return files.flatMap(([name, path]) => (path === undefined ? [] : [{ name, path }]));
 }
 
-function indexFolders(folder: string, { index }: Options): string[] {
+function indexFolders(folder: string | undefined, { index }: Options): string[] {
+  if (folder === undefined) return [];
   return index.length === 0 ? [folder] : parseServedIndexes([folder, ...index]).map((each) => each.folder);
 }
 
+/** @throws TrawlError USAGE for what a server cannot be asked. */
+function checkServed({ url, index, 'query-vectors': vectors }: Options): void {
+  if (url === undefined) return;
+  if (index.length > 1) {
+    throw new TrawlError('USAGE', 'With --url, --index names one served index. Search each index alone.');
+  }
+  if (vectors !== undefined) {
+    throw new TrawlError(
+      'USAGE',
+      '--query-vectors cannot be combined with --url: servers take texts. Give the index directory, or --queries.',
+    );
+  }
+}
+
 /** @throws TrawlError USAGE, and as `openQueryFile` and `openQueryVectors`. */
-async function openSource(folder: string, { options, signal }: CommandContext<Table>): Promise<QuerySource> {
+async function openSource(
+  folder: string | undefined,
+  { options, signal }: CommandContext<Table>,
+): Promise<QuerySource> {
   const { queries, mode, 'query-vectors': vectors } = options;
   const texts =
     queries === undefined
@@ -188,7 +223,7 @@ async function openSource(folder: string, { options, signal }: CommandContext<Ta
       `${reading} reads the words of the queries: give them with --queries beside --query-vectors.`,
     );
   }
-  const { dimension } = requireVectors(folder, openIndexDirectory(folder).manifest);
+  const { dimension } = requireVectors(folder!, openIndexDirectory(folder!).manifest);
   return openQueryVectors(vectors, { dimension, texts, signal });
 }
 
@@ -199,7 +234,7 @@ function vectorOptions(folder: string, options: Options): OpenRetrieverOptions {
   return { encoder: new NoEncoder(model), singleFlight: false };
 }
 
-function indexesOf(folder: string, options: Options, info: RetrieverInfo): NamedIndex[] {
+function indexesOf(folder: string, options: Options, info: SearchSourceInfo): NamedIndex[] {
   if (info.members === undefined) return [{ name: undefined, folder, generation: info.generation }];
   const folders = parseServedIndexes([folder, ...options.index]);
   return info.members.map(({ index, generation }, i) => ({ name: index, folder: folders[i]!.folder, generation }));
@@ -224,14 +259,15 @@ const DECISIVE = [
 
 async function settingsOf(
   source: QuerySource,
-  info: RetrieverInfo,
+  info: SearchSourceInfo,
   options: Options,
-  format: string,
+  { format, server }: { readonly format: string; readonly server: ServerFacts | undefined },
 ): Promise<OutputSettings> {
   return {
     ...source.hashes,
     index: info.generation,
-    view: await viewHash(options),
+    view: server === undefined ? await viewHash(options) : server.view,
+    ...(server === undefined ? {} : { 'the version of the server': server.version }),
     'the version of trawl': packageVersion,
     ...Object.fromEntries(DECISIVE.map((name) => [`--${name}`, options[name] ?? null])),
     '--out-format': format,
@@ -244,9 +280,11 @@ function openFiles(
   files: readonly string[],
   settings: OutputSettings,
   { restart }: Options,
+  server: string | undefined,
 ): Promise<ResumableOutput<Progress>> {
   return ResumableOutput.open(files, {
     settings,
+    server,
     restart,
     replaces: true,
   });

@@ -33,7 +33,7 @@ export const agenticRCommand = defineCommand({
     usage: '<action> [index] <file>',
     help: {
       action: 'candidates, hand-over, check or construct.',
-      index: 'For candidates and hand-over: the index directory.',
+      index: 'For candidates and hand-over: the index directory. Not with --url.',
       file: "For candidates: the trajectories, step 1's intermediate_data.json or JSON lines of the same items. For the others: the candidates.",
     },
     words: Object.keys(ACTIONS),
@@ -43,6 +43,7 @@ export const agenticRCommand = defineCommand({
   options: Object.assign({}, ...Object.values(ACTIONS).map(({ options }) => options)) as Action['options'],
   examples: [
     'trawl agentic-r candidates indexes/wiki18 T/trajectory/A/hotpotqa.json --out T/passage_candidates/A/hotpotqa.json',
+    'trawl agentic-r candidates --url http://127.0.0.1:8000 T/trajectory/A/hotpotqa.json --out T/passage_candidates/A/hotpotqa.json',
     'trawl agentic-r hand-over indexes/wiki18 T/passage_candidates/A/hotpotqa.json --out hand-over/hotpotqa',
     'trawl agentic-r check T/passage_candidates/A/hotpotqa.json --local T/local_utility/A/hotpotqa.jsonl --global T/global_utility/A/hotpotqa.jsonl',
     'trawl agentic-r construct T/passage_candidates/A/hotpotqa.json --local T/local_utility/A/hotpotqa.jsonl --global T/global_utility/A/hotpotqa.jsonl --out rows.jsonl',
@@ -55,7 +56,7 @@ export const agenticRCommand = defineCommand({
       const known = Object.keys(ACTIONS).join(', ');
       throw new TrawlError('USAGE', `Unknown action trawl agentic-r ${name}; expected one of ${known}.`);
     }
-    checkArguments(name!, action, positionals, context.given);
+    checkArguments(name!, action, positionals, context);
     return action.run({ ...context, positionals } as Parameters<Action['run']>[0]);
   },
 });
@@ -64,9 +65,10 @@ function checkArguments(
   name: string,
   action: Action,
   positionals: readonly string[],
-  given: ReadonlySet<string>,
+  { given, options }: { readonly given: ReadonlySet<string>; readonly options: object },
 ): void {
-  const expected = action.arguments;
+  const isServed = Object.hasOwn(action.options, 'url') && 'url' in options && options.url !== undefined;
+  const expected = action.arguments.filter((argument) => argument !== 'index' || !isServed);
   if (positionals.length !== expected.length) {
     const usage = expected.map((argument) => `<${argument}>`).join(' ');
     throw new TrawlError(

@@ -14,12 +14,12 @@ import { formatCount } from '../format.ts';
 import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
 import { reportText } from '../mine/report-text.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { openReranked } from '../open-reranked.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../search-source.ts';
 import { viewHash } from '../view-hash.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 
@@ -39,10 +39,12 @@ export const mineCommand = defineCommand({
     "OUT.origins.jsonl with each row's query, passages, index generation and model. The same command resumes a run that was " +
     'stopped, from OUT.work; equal inputs and options give equal files, byte for byte.\n\n' +
     'With --json: the content of the report file.',
-  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  positionals: { usage: '[index]', help: { index: 'The index directory. Not with --url.' }, min: 0, max: 1 },
   resumable: true,
   options: {
     ...MINE_OPTIONS,
+    ...SERVER_OPTIONS,
+    index: SERVED_INDEX_OPTION,
     'query-form': QUERY_FORM_OPTION,
     'query-template': QUERY_TEMPLATE_OPTION,
     ...RANKING_OPTIONS,
@@ -52,11 +54,21 @@ export const mineCommand = defineCommand({
   },
   examples: [
     'trawl mine indexes/sample --queries corpus/sample/questions.jsonl --out train.jsonl --format flagembedding --relative-margin 0.05',
+    'trawl mine --url http://127.0.0.1:8000 --queries nq-train.jsonl --out train.jsonl --format tevatron --num-negatives 15',
     'trawl mine indexes/wiki18 --queries nq-train.jsonl --exclude-questions nq-test.jsonl --out train.jsonl --format tevatron --num-negatives 15 --range-min 5 --range-max 200',
     'trawl mine indexes/wiki18 --queries train.jsonl --qrels qrels.tsv --out triplets.parquet --format triplet --rerank ms-marco-MiniLM-L6-v2 --absolute-margin 0.2',
   ],
   async run({ options, positionals, given, signal, out, note }) {
     checkMineOptions(options);
+    const [folder] = withFolder(positionals, options, given, 1);
+    if (options.url === undefined && (folder === undefined || options.index !== undefined)) {
+      throw new TrawlError(
+        'USAGE',
+        folder === undefined
+          ? 'Expected an index directory, or --url URL.'
+          : '--index has no effect without --url URL.',
+      );
+    }
     const limits = scoreLimits(options);
     const nearDuplicate = nearDuplicateShare(options);
     filterOption(options.filter);
@@ -75,13 +87,20 @@ export const mineCommand = defineCommand({
       ...(modes === undefined || options['also-bm25'] ? {} : { modes }),
       onWarning: note,
     };
-    const { retriever, close } = await openReranked(positionals[0]!, unranked, retrieving);
+    const { source, server, close } = await openSource({
+      options: unranked,
+      given,
+      folder,
+      served: options.index,
+      retrieving,
+      note,
+    });
     const progress = stepProgress({ silent: options.quiet || options.json });
     let records: RecordSource | undefined;
     try {
       if (options.records.length > 0) records = await RecordSource.open(options.records);
       const ranking = {
-        ...rankingOf({ ...unranked, rerank: undefined }, retriever.info, depth),
+        ...rankingOf({ ...unranked, rerank: undefined }, source.info, depth),
         ...(options['also-bm25'] ? { mode: 'dense' as const } : {}),
         ...templateOf(options['query-template']),
       };
@@ -89,14 +108,14 @@ export const mineCommand = defineCommand({
       const minNegatives = ROW_FORMATS[format].needsAllNegatives ? count : options['min-negatives'];
       const sampling = { strategy: options['sampling-strategy'], seed: options.seed, count };
       const summary = await mineNegatives({
-        retriever,
+        retriever: source,
         source: {
           ...(records === undefined
             ? { queries: questionQueries(options.queries) }
             : {
                 queries: records.queries({
                   split: options.split,
-                  generation: options['any-generation'] ? undefined : retriever.info.generation,
+                  generation: options['any-generation'] ? undefined : source.info.generation,
                 }),
                 judged: questionQueries(options.queries),
               }),
@@ -144,16 +163,18 @@ export const mineCommand = defineCommand({
           search: ranking,
           also_bm25: options['also-bm25'],
           view: options.view ?? null,
-          view_sha256: await viewHash(options),
+          view_sha256: server === undefined ? await viewHash(options) : null,
+          ...(server === undefined ? {} : { server_view: server.view, server_trawl: server.version }),
           precision: options.precision ?? null,
           device: options.device,
           rerank: options.rerank ?? null,
           rerank_api: options['rerank-api'] ?? null,
           rerank_model: options['rerank-model'] ?? null,
           rerank_max_tokens: rerank ? options['rerank-max-tokens'] : null,
-          reranker: rerank ? retriever.info.reranker : null,
+          reranker: rerank ? source.info.reranker : null,
           trawl: packageVersion,
         },
+        server: server?.url,
         onProgress: (state) => progress.update(shownProgress(state)),
         onWarning: note,
         signal,

@@ -17,11 +17,15 @@ import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../query-f
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { SERVER_OPTIONS, withFolder } from '../search-source.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 
 const options = {
   k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },
-  index: FURTHER_INDEX_OPTION,
+  index: {
+    ...FURTHER_INDEX_OPTION,
+    help: `${FURTHER_INDEX_OPTION.help} With --url: the name of the served index.`,
+  },
   question: {
     type: 'string',
     help: 'The question that the query was derived from: embeds "QUESTION [SEP] QUERY", like Agentic-R.',
@@ -32,6 +36,7 @@ const options = {
   },
   'query-template': QUERY_TEMPLATE_OPTION,
   ...BULK_OPTIONS,
+  ...SERVER_OPTIONS,
   'query-form': QUERY_FORM_OPTION,
   explain: {
     type: 'flag',
@@ -53,9 +58,9 @@ export const searchCommand = defineCommand({
     'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null, with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}, with --index "index" and "indexScore"; with --queries {"out", "queries", "k", "resumed", "failed"}.\n\n' +
     'With --queries, a killed or stopped command resumes: the same command continues where it was. docs/bulk-search.md has the formats.',
   positionals: {
-    usage: '<index> [query]',
-    help: { index: 'The index directory.', query: 'The query, in quotes.' },
-    min: 1,
+    usage: '[index] [query]',
+    help: { index: 'The index directory. Not with --url.', query: 'The query, in quotes.' },
+    min: 0,
     max: 2,
   },
   options,
@@ -68,11 +73,15 @@ export const searchCommand = defineCommand({
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
     'trawl search indexes/wiki18 --queries rounds.parquet --k 100 --out hits-3.parquet --shard 3/8',
+    'trawl search --url http://127.0.0.1:8000 --queries rounds.parquet --k 100 --out hits.parquet',
     'trawl search indexes/wiki18 --query-vectors queries.npy --k 100 --out rows.npy --scores-out scores.npy',
   ],
   async run(context) {
-    const { positionals } = context;
-    const [folder, query] = positionals;
+    const { url } = context.options;
+    const [folder, query] = withFolder(context.positionals, context.options, context.given, 1);
+    if (url === undefined && folder === undefined) {
+      throw new TrawlError('USAGE', 'Expected an index directory, or --url URL with --queries FILE.');
+    }
     const isBulk = isBulkSearch(context.options, query, context.given);
     if (context.options.explain && context.options.mode !== 'bm25' && context.options.mode !== 'hybrid') {
       throw new TrawlError('USAGE', '--explain has no effect without --mode bm25 or hybrid.');
@@ -84,7 +93,7 @@ export const searchCommand = defineCommand({
     const modes = modesOption(context.options, context.given);
     checkRerankOptions(context.options, context.given);
     checkEndpointOptions(context.options.model, context.given);
-    if (isBulk) return searchQueries(folder!, context);
+    if (isBulk) return searchQueries(folder, context);
     const retrieving = {
       ...retrieverOptions(context.options),
       signal: context.signal,

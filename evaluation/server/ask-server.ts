@@ -1,7 +1,12 @@
 import { TrawlError } from '../../src/errors.ts';
 import { parseNumbers } from '../../src/passages/exact-numbers.ts';
+import {
+  NoReply,
+  type RepeatedRequestOptions,
+  type Reply,
+  repeatedRequest,
+} from '../../src/trawl-server/repeated-request.ts';
 import type { DialectClient, ServerList, ServerPassage } from './dialect-client.ts';
-import { NoReply, type RepeatedRequestOptions, type Reply, repeatedRequest } from './repeated-request.ts';
 
 export interface AskServerOptions extends RepeatedRequestOptions {
   /** Passages per query. */

@@ -16,3 +16,11 @@ export function parseNumbers(text: string, parseNumber: (source: string) => unkn
 export function parseKeepingNumbers(text: string): unknown {
   return parseNumbers(text, (source) => json.rawJSON(source));
 }
+
+/** Parses JSON. A number whose text JavaScript would write in another way is kept as `parseKeepingNumbers` does. */
+export function parseExactly(text: string): unknown {
+  return parseNumbers(text, (source) => {
+    const number = Number(source);
+    return String(number) === source ? number : json.rawJSON(source);
+  });
+}

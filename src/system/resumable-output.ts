@@ -15,6 +15,8 @@ export interface ResumableOptions {
   readonly restart: boolean;
   /** Whether an existing output is replaced in any case. It stays in place until the new one is complete. */
   readonly replaces: boolean;
+  /** The server that is asked, for the record and the report. Another one with the same settings may resume. */
+  readonly server?: string | undefined;
 }
 
 /** Version of the record; a record of another version is refused. */
@@ -25,6 +27,7 @@ interface ProgressRecord {
   readonly format: 'trawl-output';
   readonly version: number;
   readonly settings: OutputSettings;
+  readonly server?: string;
   /** Bytes of each partial file that are complete. Further bytes are from after the record. */
   readonly bytes: readonly number[];
   /** Whether all files are complete; then only their renaming is left. */
@@ -53,6 +56,7 @@ function finalPath(path: string): string {
 export class ResumableOutput<State> {
   readonly #paths: readonly string[];
   readonly #settings: OutputSettings;
+  readonly #server: { readonly server?: string };
   readonly #lock: FileLock;
   #files: CheckpointedFile[] = [];
   /** The state that an earlier run saved; undefined if this run starts from the beginning. */
@@ -66,12 +70,13 @@ export class ResumableOutput<State> {
 
   private constructor(
     paths: readonly string[],
-    settings: OutputSettings,
+    { settings, server }: Pick<ResumableOptions, 'settings' | 'server'>,
     lock: FileLock,
     record: ProgressRecord | undefined,
   ) {
     this.#paths = paths;
     this.#settings = settings;
+    this.#server = server === undefined ? {} : { server };
     this.#lock = lock;
     this.resumed = record?.state as State | undefined;
     this.isComplete = record?.finished === true;
@@ -98,7 +103,7 @@ export class ResumableOutput<State> {
           `${existing} already exists. Choose another path, or begin again with --restart.`,
         );
       }
-      const output = new ResumableOutput<State>(paths, options.settings, lock, record);
+      const output = new ResumableOutput<State>(paths, options, lock, record);
       if (!output.isComplete) await output.#open(record?.bytes ?? []);
       return output;
     } catch (error) {
@@ -135,7 +140,7 @@ export class ResumableOutput<State> {
     await this.#closeFiles();
     const [first] = this.#paths as [string];
     try {
-      await writeReport(this.#paths, { settings: this.#settings, bytes, facts });
+      await writeReport(this.#paths, { settings: this.#settings, bytes, facts: { ...this.#server, ...facts } });
       for (const path of this.#paths) {
         await publishPartial(path);
         await syncFolder(dirname(path));
@@ -167,6 +172,7 @@ export class ResumableOutput<State> {
         format: 'trawl-output',
         version: RECORD_VERSION,
         settings: this.#settings,
+        ...this.#server,
         bytes,
         finished,
         state,

@@ -34,7 +34,7 @@ export interface HandOverCounts {
 }
 
 /** A passage of the index. */
-interface IndexedPassage {
+export interface IndexedPassage {
   readonly row: number;
   readonly document: string;
 }

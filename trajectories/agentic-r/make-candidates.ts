@@ -4,7 +4,7 @@ import { idColumnOf } from '../../src/passages/id-column.ts';
 import { isOfQuery } from '../../src/retrieval/calls/query-errors.ts';
 import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
+import type { SearchSource } from '../../src/retrieval/search-source.ts';
 import type { ResumableOutput } from '../../src/system/resumable-output.ts';
 import type { Trajectory } from '../trajectory.ts';
 import type { CandidateItem } from './candidate-item.ts';
@@ -48,7 +48,7 @@ export interface CandidateCounts {
 }
 
 export interface MakeCandidatesOptions extends RoundsOptions {
-  readonly retriever: Retriever;
+  readonly retriever: SearchSource;
   /** Candidates of each round. */
   readonly k: number;
   /** Mode, filter and the like of the searches. */
@@ -202,7 +202,7 @@ const RESUMES = ' The same command resumes there.';
 
 /** The outcomes of a batch. An error of the whole batch names its first trajectory. */
 async function searched(
-  retriever: Retriever,
+  retriever: SearchSource,
   call: RetrieveCall,
   [first]: readonly OpenTrajectory[],
 ): Promise<readonly QueryOutcome[]> {

@@ -5,7 +5,13 @@ import { TimeSlice } from '../../time-slice.ts';
 import { CUT_UNITS, cutDocuments, type DocumentCut } from '../documents/cut-documents.ts';
 import { openingOf } from '../documents/openings.ts';
 import { documentsOfPassages, type FoundDocuments, type WholeDocument } from '../documents/whole-document.ts';
-import { PassageIds, PassageRows, passagesNamed, refuseTooManyPassages } from '../native-search/named-passages.ts';
+import {
+  MAX_SAME_ID,
+  PassageIds,
+  PassageRows,
+  passagesNamed,
+  refuseTooManyPassages,
+} from '../native-search/named-passages.ts';
 import { View, viewMember } from '../native-search/reply.ts';
 import { Document, nullable } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
@@ -15,6 +21,11 @@ import { separated } from './search-plan.ts';
 const Passage = Type.Object({
   row: Type.Integer({ description: "The passage's row in the index." }),
   document: Document,
+  sameId: Type.Optional(
+    Type.Array(Type.Integer(), {
+      description: 'Of a passage that was named by its id: further rows with that id, if any.',
+    }),
+  ),
 });
 
 const Whole = Type.Object({
@@ -78,7 +89,11 @@ export const nativePassages = defineDialect({
       k: 1,
       index,
       async run(retriever, signal) {
-        const { passages, timings: findTimings } = await passagesNamed(retriever, { ids, rows }, signal);
+        const {
+          passages,
+          sameId,
+          timings: findTimings,
+        } = await passagesNamed(retriever, { ids, rows, limit: MAX_SAME_ID }, signal);
         const found = passages.filter((passage) => passage !== undefined);
         const most = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, found.length))));
         const options = { limit: most, signal, slice: new TimeSlice(signal) };
@@ -103,9 +118,13 @@ export const nativePassages = defineDialect({
         function* reply(documents: readonly (WholeDocument | undefined)[] | undefined): Generator<string> {
           const { index: name, generation } = retriever.info;
           yield `{"index":${JSON.stringify({ name, generation })}${viewMember(retriever.info)},"passages":[`;
-          yield* separated(passages, (passage) =>
-            passage === undefined ? 'null' : `{"row":${passage.row},"document":${withContents(passage.document)}}`,
-          );
+          let place = 0;
+          yield* separated(passages, (passage) => {
+            const further = sameId[place++]!;
+            if (passage === undefined) return 'null';
+            const others = further.length === 0 ? '' : `,"sameId":[${further.join(',')}]`;
+            return `{"row":${passage.row},"document":${withContents(passage.document)}${others}}`;
+          });
           if (documents !== undefined) {
             yield '],"documents":[';
             let next = 0;

@@ -15,24 +15,41 @@ export const PassageRows = Type.Array(Type.Integer({ minimum: 0 }), {
   description: 'Rows of passages in the index.',
 });
 
+/** Most passages that are looked up for an id that several passages share. */
+export const MAX_SAME_ID = 100;
+
 export interface NamedPassages {
   /** In the order of the ids, then of the rows; undefined for an unknown one. */
   readonly passages: readonly (FoundPassage | undefined)[];
+  /** For each of `passages`: the further rows with the same id, if it was named by its id. */
+  readonly sameId: readonly (readonly number[])[];
   readonly timings: StageTimings;
 }
 
-/** Looks passages up. Of several passages with an id, the one with the lowest row. */
+/** Looks passages up. Of several passages with an id, the one with the lowest row. `limit`: most passages of an id. */
 export async function passagesNamed(
   retriever: Retriever,
-  { ids, rows }: { readonly ids: readonly (string | number)[]; readonly rows: readonly number[] },
+  {
+    ids,
+    rows,
+    limit = 1,
+  }: { readonly ids: readonly (string | number)[]; readonly rows: readonly number[]; readonly limit?: number },
   signal: AbortSignal,
 ): Promise<NamedPassages> {
-  const byId = await retriever.find({ by: 'id', keys: ids.map(String), limit: 1, signal });
+  const byId = await retriever.find({ by: 'id', keys: ids.map(String), limit, signal });
   const byRow = await retriever.find({ by: 'row', keys: rows.map(String), limit: 1, signal });
+  const found = [...byId.found, ...byRow.found];
   return {
-    passages: [...byId.found, ...byRow.found].map(([passage]) => passage),
+    passages: found.map(([passage]) => passage),
+    sameId: found.map((each) => furtherRows(each)),
     timings: addTimings(byId.timings, byRow.timings),
   };
+}
+
+/** The rows of the passages after the first, as far as they are in its index. */
+export function furtherRows([first, ...others]: readonly FoundPassage[]): readonly number[] {
+  const sameIndex = others.filter(({ source }) => source?.index === first?.source?.index);
+  return sameIndex.map(({ row, source }) => source?.row ?? row);
 }
 
 /** @throws RequestError K_TOO_LARGE. */

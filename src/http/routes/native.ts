@@ -13,12 +13,10 @@ import { openingOf } from '../documents/openings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { retrieverFor } from '../indexes/view-choice.ts';
+import { furtherRows, MAX_SAME_ID } from '../native-search/named-passages.ts';
 import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
 import { recordOpenings } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
-
-/** Largest number of rows returned for an id that several passages share. */
-const MAX_SAME_ID = 100;
 
 export const PASSAGE_ROUTE = '/v1/passages/:id';
 
@@ -180,13 +178,12 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder, co
     } finally {
       lease.release();
     }
-    const [first, ...others] = found[0]!;
+    const [first] = found[0]!;
     if (first === undefined) {
       throw new TrawlError('NOT_FOUND', `Passage ${JSON.stringify(id.slice(0, 100))} not found.`);
     }
     const { source } = first;
-    const sameIndex = others.filter((other) => other.source?.index === source?.index);
-    const rows = sameIndex.map((other) => other.source?.row ?? other.row);
+    const rows = furtherRows(found[0]!);
     const sameId = rows.length === 0 ? '' : `,"sameId":[${rows.join(',')}]`;
     const place =
       source === undefined ? `"row":${first.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;

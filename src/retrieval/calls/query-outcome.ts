@@ -14,6 +14,8 @@ export interface Hit {
   readonly document: string;
   /** Hybrid: where the dense and the BM25 list have the row. Absent in other modes. */
   readonly places?: HybridPlaces;
+  /** The id as text, from a server: its replies have it without the document. Absent from other hits, and for a passage without an id. */
+  readonly id?: string;
   /** Present in a group of indexes, whose rows count over all indexes. */
   readonly source?: HitSource;
   /** Present if no search found the passage: the server mixed it in, with the score of a neighbour. */

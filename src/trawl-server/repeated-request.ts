@@ -1,4 +1,4 @@
-import { pause, waitMs } from '../../src/client/retry.ts';
+import { pause, waitMs } from '../client/retry.ts';
 
 export interface RepeatedRequestOptions {
   /** Sent as `Authorization: Bearer …`. */
@@ -9,7 +9,9 @@ export interface RepeatedRequestOptions {
   readonly firstWaitMs?: number;
   readonly maxWaitMs?: number;
   /** Time limit of a try, in milliseconds. Default: that of `fetch`. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
+  /** Called before each wait, with the reason and the milliseconds of the wait. */
+  readonly onWait?: ((reason: string, ms: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -39,7 +41,15 @@ export class NoReply extends Error {
 export async function repeatedRequest(
   url: string,
   body: object | undefined,
-  { apiKey, attempts = 10, firstWaitMs = 250, maxWaitMs = 30_000, timeoutMs, signal }: RepeatedRequestOptions = {},
+  {
+    apiKey,
+    attempts = 10,
+    firstWaitMs = 250,
+    maxWaitMs = 30_000,
+    timeoutMs,
+    onWait,
+    signal,
+  }: RepeatedRequestOptions = {},
 ): Promise<Reply> {
   for (let round = 0; ; round++) {
     let retryAfter: string | null = null;
@@ -70,6 +80,8 @@ export async function repeatedRequest(
       else reason = `${message}: ${cause.message || String((cause as NodeJS.ErrnoException).code)}`;
     }
     if (round + 1 >= attempts) throw new NoReply(reason, round + 1);
-    await pause(waitMs(round, retryAfter, { firstWaitMs, maxWaitMs }), signal);
+    const ms = waitMs(round, retryAfter, { firstWaitMs, maxWaitMs });
+    onWait?.(reason, ms);
+    await pause(ms, signal);
   }
 }
