@@ -7,12 +7,28 @@ import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import { requireVectors } from '../src/manifest/vector-space.ts';
 import type { Metric } from '../src/metric.ts';
 import { collectionProblems, storedRows } from '../src/milvus/check-collection.ts';
-import { createFiles, FIRST_FILE_PART, filesCollection, loadFiles, type StoredFile, writeFile } from '../src/milvus/collection-files.ts';
+import {
+  createFiles,
+  FIRST_FILE_PART,
+  filesCollection,
+  loadFiles,
+  type StoredFile,
+  writeFile,
+} from '../src/milvus/collection-files.ts';
+import { ContentSum } from '../src/milvus/content-sum.ts';
 import { type MilvusAddress, parseMilvusAddress, shownAddress } from '../src/milvus/milvus-address.ts';
 import { MILVUS_METRIC } from '../src/milvus/milvus-candidates.ts';
 import { MilvusClient } from '../src/milvus/milvus-client.ts';
 import { openCollection } from '../src/milvus/open-published-index.ts';
-import { type Publication, type PublicationPlan, planOf, readProgress, readPublication, writeProgress, writePublication } from '../src/milvus/publication.ts';
+import {
+  type Publication,
+  type PublicationPlan,
+  planOf,
+  readProgress,
+  readPublication,
+  writeProgress,
+  writePublication,
+} from '../src/milvus/publication.ts';
 import { lookupField, MAX_DOCUMENT_BYTES, piecesFor, rowFields, VECTOR_FIELD } from '../src/milvus/published-rows.ts';
 import { LOOKUPS } from '../src/passages/schema.ts';
 import { type IndexDirectory, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
@@ -168,7 +184,7 @@ async function begin(
   // Written before the first row, so that a collection with rows always says of which index they are. Without a collection, rows that
   // the record counts are gone.
   if (earlier === undefined || facts === undefined) {
-    await writeProgress(client, collection, { ...plan, nextRow: 0, largestNorm: 0 });
+    await writeProgress(client, collection, { ...plan, nextRow: 0, largestNorm: 0, contentSum: new ContentSum().hex });
   }
   return { plan, complete, resumed: (progress?.nextRow ?? 0) > 0 };
 }
@@ -211,7 +227,7 @@ async function store(
   },
 ): Promise<Publication> {
   const { signal, onProgress, indexType } = options;
-  const largestNorm = await storeRows(client, local, {
+  const contents = await storeRows(client, local, {
     collection,
     plan,
     metric,
@@ -229,7 +245,7 @@ async function store(
   });
   for (const by of LOOKUPS) await client.createIndex(collection, lookupField(by), { type: 'STL_SORT' });
   await untilIndexed(client, collection, options);
-  return { ...plan, manifest, largestNorm, lookups: local.lookups(), ...files };
+  return { ...plan, manifest, ...contents, lookups: local.lookups(), ...files };
 }
 
 /** Waits until every index has all rows. */
@@ -253,7 +269,11 @@ async function untilIndexed(
   }
 }
 
-async function loadAll(client: MilvusClient, collection: string, { replicas, onProgress }: PublishOptions): Promise<void> {
+async function loadAll(
+  client: MilvusClient,
+  collection: string,
+  { replicas, onProgress }: PublishOptions,
+): Promise<void> {
   onProgress({ step: 'loading', done: 0, total: 1 });
   if (!(await client.isLoaded(filesCollection(collection)))) await loadFiles(client, collection);
   await client.load(collection, replicas);

@@ -1,8 +1,9 @@
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Metric } from '../src/metric.ts';
+import { ContentSum } from '../src/milvus/content-sum.ts';
 import type { MilvusClient } from '../src/milvus/milvus-client.ts';
-import { type PublicationPlan, readProgress, writeProgress } from '../src/milvus/publication.ts';
+import { type Publication, type PublicationPlan, readProgress, writeProgress } from '../src/milvus/publication.ts';
 import { entityOf, type PublishedRow } from '../src/milvus/published-rows.ts';
 import { LARGEST_NORM, upperNorm } from '../src/milvus/score-bound.ts';
 import type { LocalRows } from './local-rows.ts';
@@ -26,21 +27,23 @@ export interface StoreRowsOptions {
  * Stores the rows of an index, from where an earlier run stopped, and records how far it is after each read. Rows that were stored after
  * the last record are stored again, which changes nothing.
  *
- * @returns the largest norm of a row.
+ * @returns facts about all rows, those of earlier runs included.
  */
 export async function storeRows(
   client: MilvusClient,
   local: LocalRows,
   { collection, plan, metric, dimension, signal, onProgress }: StoreRowsOptions,
-): Promise<number> {
+): Promise<Pick<Publication, 'largestNorm' | 'contentSum'>> {
   const progress = await readProgress(client, collection);
   let largestNorm = progress?.largestNorm ?? 0;
+  const sum = new ContentSum(progress?.contentSum);
   let nextRow = progress?.nextRow ?? 0;
   onProgress(nextRow);
   while (nextRow < local.rows) {
     throwIfCancelled(signal);
     const end = local.endOf(nextRow, READ_ROWS);
     const rows = local.range(nextRow, end);
+    for (const row of rows) sum.add(row);
     for (const { row, vector } of rows) largestNorm = Math.max(largestNorm, checkedNorm(row, vector, metric));
     for (const call of callsOf(rows, dimension)) {
       throwIfCancelled(signal);
@@ -50,10 +53,10 @@ export async function storeRows(
       );
     }
     nextRow = end;
-    await writeProgress(client, collection, { ...plan, nextRow, largestNorm });
+    await writeProgress(client, collection, { ...plan, nextRow, largestNorm, contentSum: sum.hex });
     onProgress(nextRow);
   }
-  return largestNorm;
+  return { largestNorm, contentSum: sum.hex };
 }
 
 /** Divides rows into calls by their bytes. */
@@ -77,7 +80,10 @@ function* callsOf(rows: readonly PublishedRow[], dimension: number): Generator<P
 function checkedNorm(row: number, vector: Float32Array, metric: Metric): number {
   const norm = upperNorm(vector, 0, vector.length);
   if (norm === 0 && metric === 'cosine') {
-    throw new TrawlError('NOT_SUPPORTED', `Row ${row} is a zero vector, whose cosine Milvus does not define. Remove its passage.`);
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `Row ${row} is a zero vector, whose cosine Milvus does not define. Remove its passage.`,
+    );
   }
   if (norm > LARGEST_NORM || (norm < 1 / LARGEST_NORM && norm > 0 && metric === 'cosine')) {
     throw new TrawlError(

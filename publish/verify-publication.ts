@@ -37,13 +37,17 @@ export async function verifyPublication(
     const documents = await passages.getMany(rows);
     const ids = await passages.idsOf(rows);
     for (const [i, { row, document, id }] of expected.entries()) {
-      if (documents[i] !== document || ids[i] !== (id ?? `row:${row}`)) throw differs(published, `the passage of row ${row} differs`);
+      if (documents[i] !== document || ids[i] !== (id ?? `row:${row}`))
+        throw differs(published, `the passage of row ${row} differs`);
     }
     const questions = questionsOf(expected.map(({ vector }) => vector));
     const [local10, stored10] = await Promise.all([here, vectors].map((index) => hitsOf(index, questions)));
     const same = local10!.filter((hits, q) => hits === stored10![q]).length;
     if (stored10!.length !== same && published.indexType === 'FLAT') {
-      throw differs(published, `${stored10!.length - same} of ${stored10!.length} questions have other hits than in the folder`);
+      throw differs(
+        published,
+        `${stored10!.length - same} of ${stored10!.length} questions have other hits than in the folder`,
+      );
     }
     // A vector that differs in one bit has another score with itself.
     await compareVectors(published, here, vectors, expected);
@@ -62,7 +66,8 @@ async function compareVectors(
   const stored = await published.vectorsOf(expected.map(({ row }) => row));
   for (const [i, { row, vector }] of expected.entries()) {
     const own = stored.subarray(i * vectors.dimension, (i + 1) * here.dimension);
-    if (!vector.every((value, j) => Object.is(value, own[j]) || value === own[j])) throw differs(published, `the vector of row ${row} differs`);
+    if (!vector.every((value, j) => Object.is(value, own[j]) || value === own[j]))
+      throw differs(published, `the vector of row ${row} differs`);
   }
 }
 

@@ -50,9 +50,9 @@ export const ERROR_CODES = {
     'The server of the reranker did not answer, failed, or gave an unusable answer. The query can be sent again.',
   RERANK_REFUSED: 'The server of the reranker refuses the query or its passages, and would refuse them again.',
   // Vector stores
-  STORE_CLIENT_MISSING: 'The package that connects to the vector store (Milvus) is not installed; the message has the command.',
-  STORE_FAILED:
-    'The vector store did not answer, failed, or gave an incomplete answer. The request can be sent again.',
+  STORE_CLIENT_MISSING:
+    'The package that connects to the vector store (Milvus) is not installed; the message has the command.',
+  STORE_FAILED: 'The vector store did not answer, failed, or gave an incomplete answer. The request can be sent again.',
   STORE_REFUSED: 'The vector store rejects user or password, or the user may not do that.',
   STORE_DIFFERS: 'What the vector store holds differs from the index that was published into it.',
   // Vectors

@@ -56,6 +56,12 @@ type Options = OptionValues<Table>;
 /** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. */
 export async function searchQueries(folder: string, context: CommandContext<Table>): Promise<number> {
   const { options, given, signal, note, out } = context;
+  if ([folder, ...options.index].some((each) => /(^|=)milvus(\+tls)?:/i.test(each))) {
+    throw new TrawlError(
+      'USAGE',
+      '--queries and --query-vectors do not take an address in Milvus. Name the folder of the index.',
+    );
+  }
   const shard = parseShard(options.shard) ?? { index: 0, of: 1 };
   const format = outputFormatOf(options.out!, options['out-format']);
   const isGroup = options.index.length > 0;

@@ -1,6 +1,6 @@
 import { INDEX_TYPES, type PublishProgress, publishIndex } from '../../publish/publish-index.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { stepProgress } from '../progress/step-progress.ts';
@@ -17,6 +17,7 @@ const STEP_SHARES: Readonly<Record<PublishProgress['step'], readonly [number, nu
 
 export const publishCommand = defineCommand({
   name: 'publish',
+  takesMilvus: true,
   summary: 'load an index into Milvus, to be searched past one machine',
   description:
     'Loads the vectors, passages, columns for filters and the manifest of an index into a collection of Milvus, compares a sample ' +
@@ -78,7 +79,10 @@ export const publishCommand = defineCommand({
   async run({ options, positionals, signal, out, note }) {
     const [folder, address] = positionals as [string, string];
     if (isMilvusAddress(folder) || !isMilvusAddress(address)) {
-      throw new TrawlError('USAGE', 'Expected an index directory, then an address: trawl publish INDEX milvus://HOST/DATABASE/COLLECTION.');
+      throw new TrawlError(
+        'USAGE',
+        'Expected an index directory, then an address: trawl publish INDEX milvus://HOST/DATABASE/COLLECTION.',
+      );
     }
     const progress = stepProgress({ silent: options.quiet || options.json });
     try {
@@ -107,11 +111,15 @@ export const publishCommand = defineCommand({
       const { rows, questions, same } = report.verified;
       note(
         `${formatNumberOf(rows, 'row')} and ${formatNumberOf(questions, 'question')} compared with the folder: ${
-          same === questions ? 'all the same' : `${same} questions with the same hits (${options['index-type']} is approximate)`
+          same === questions
+            ? 'all the same'
+            : `${same} questions with the same hits (${options['index-type']} is approximate)`
         }`,
       );
       if (report.alias !== null) note(`the alias ${report.alias} now names ${report.collection}`);
-      out(`${report.address}: ${formatNumberOf(report.rows, 'passage')}${report.wasComplete ? ', published before' : ''}`);
+      out(
+        `${report.address}: ${formatNumberOf(report.rows, 'passage')}${report.wasComplete ? ', published before' : ''}`,
+      );
       return EXIT.ok;
     } finally {
       progress.stop();

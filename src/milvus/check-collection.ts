@@ -86,7 +86,10 @@ export async function collectionProblems(
   const found = await client.count(name);
   if (found !== expected) {
     problems.push(
-      new TrawlError('STORE_DIFFERS', `${place} has ${found} rows, but ${expected} were published. Publish the index again, into another collection.`),
+      new TrawlError(
+        'STORE_DIFFERS',
+        `${place} has ${found} rows, but ${expected} were published. Publish the index again, into another collection.`,
+      ),
     );
   }
   return problems;

@@ -65,9 +65,9 @@ export function shownAddress({ server, tls, database, collection }: MilvusAddres
   return `milvus${tls ? '+tls' : ''}://${server}/${database}/${collection}`;
 }
 
-/** As `shownAddress` for a text that may also be a folder's path, which is returned unchanged. */
+/** A text, such as a path or an option, without the users and passwords of addresses in it. */
 export function shownPlace(text: string): string {
-  return isMilvusAddress(text) ? shownAddress(parseMilvusAddress(text)) : text;
+  return text.replaceAll(/(milvus(?:\+tls)?:\/\/)[^/\s]*@/gi, '$1');
 }
 
 function decoded(text: string): string {

@@ -1,6 +1,6 @@
 import { TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
-import type { Candidates, CandidateSource, RowCondition } from './candidate-source.ts';
+import type { CandidateSource, Candidates, RowCondition } from './candidate-source.ts';
 import type { Entity, MilvusClient } from './milvus-client.ts';
 import { ROW_FIELD, VECTOR_FIELD } from './published-rows.ts';
 

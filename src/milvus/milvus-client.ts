@@ -139,7 +139,9 @@ export class MilvusClient {
   /** Undefined if there is no such collection. */
   async describe(collection: string): Promise<CollectionFacts | undefined> {
     try {
-      const reply = await this.#request('describe the collection', 'describeCollection', { collection_name: collection });
+      const reply = await this.#request('describe the collection', 'describeCollection', {
+        collection_name: collection,
+      });
       return {
         name: String(reply.schema.name || reply.collection_name || collection),
         fields: (reply.schema.fields as { name: string }[]).map(({ name }) => name),
@@ -205,11 +207,16 @@ export class MilvusClient {
   }
 
   async load(collection: string, replicas: number): Promise<void> {
-    await this.#write('load the collection', 'loadCollectionSync', { collection_name: collection, replica_number: replicas });
+    await this.#write('load the collection', 'loadCollectionSync', {
+      collection_name: collection,
+      replica_number: replicas,
+    });
   }
 
   async isLoaded(collection: string): Promise<boolean> {
-    const reply = await this.#request('report the state of the collection', 'getLoadState', { collection_name: collection });
+    const reply = await this.#request('report the state of the collection', 'getLoadState', {
+      collection_name: collection,
+    });
     return reply.state === 'LoadStateLoaded';
   }
 
@@ -333,7 +340,7 @@ export class MilvusClient {
         // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
         if (failure.isMissing && !readsRows) throw missing(this.server, failure);
         if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this.server, doing, failure);
-        await pause(PAUSES_MS[attempt], undefined, { ref: false });
+        await pause(PAUSES_MS[attempt]);
       }
     }
   }

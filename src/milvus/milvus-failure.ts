@@ -27,7 +27,10 @@ export class MilvusFailure extends Error {
   /** Whether another attempt may succeed at once. Not after a time-out, which would only double the wait. */
   readonly isWorthRetrying: boolean;
 
-  private constructor(reason: string, flags: { missing?: boolean; refused?: boolean; late?: boolean; retry?: boolean }) {
+  private constructor(
+    reason: string,
+    flags: { missing?: boolean; refused?: boolean; late?: boolean; retry?: boolean },
+  ) {
     super(reason);
     this.isMissing = flags.missing === true;
     this.isRefused = flags.refused === true;
@@ -60,7 +63,9 @@ export class MilvusFailure extends Error {
 const RETRIABLE: readonly number[] = [1, 2, 4, 8, 12, 101, 103, 106, 501, 502, 503, 901];
 
 function isAboutMissing(reason: string): boolean {
-  return /can't find collection|collection not found|collection not exist|database not found|database:\w+ not exist/i.test(reason);
+  return /can't find collection|collection not found|collection not exist|database not found|database:\w+ not exist/i.test(
+    reason,
+  );
 }
 
 /** Seconds after which a request that Milvus did not answer may be sent again. */

@@ -5,7 +5,12 @@ import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { type Score, scoreFunction } from '../vector-index/score.ts';
 import { checkFilter, checkScoresFit, checkSearchRequest } from '../vector-index/search-checks.ts';
-import { NO_SEARCH_LOAD, type SearchRequest, type SearchResult, type VectorIndex } from '../vector-index/vector-index.ts';
+import {
+  NO_SEARCH_LOAD,
+  type SearchRequest,
+  type SearchResult,
+  type VectorIndex,
+} from '../vector-index/vector-index.ts';
 import { type CandidateSource, MAX_CANDIDATES, MAX_NAMED_ROWS, type RowCondition } from './candidate-source.ts';
 import { QueryProof } from './query-proof.ts';
 import { LARGEST_NORM, scoreError, upperNorm } from './score-bound.ts';
@@ -206,11 +211,7 @@ export class MilvusIndex implements VectorIndex {
       [middle, end],
     ] as const) {
       const live = this.#live.countIn(from, to);
-      await this.#searchPart(
-        search,
-        { first: from, end: to, live, allowed: search.allowed.countIn(from, to) },
-        signal,
-      );
+      await this.#searchPart(search, { first: from, end: to, live, allowed: search.allowed.countIn(from, to) }, signal);
     }
   }
 

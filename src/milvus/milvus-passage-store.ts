@@ -1,11 +1,11 @@
 import { TrawlError } from '../errors.ts';
-import { integerKey } from '../passages/passage-file.ts';
 import { rowId } from '../passages/id-column.ts';
+import { integerKey } from '../passages/passage-file.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { Lookup } from '../passages/schema.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { readRows } from './milvus-candidates.ts';
-import { MAX_TEXT_BYTES, type Entity, type MilvusClient } from './milvus-client.ts';
+import { type Entity, MAX_TEXT_BYTES, type MilvusClient } from './milvus-client.ts';
 import { documentOf, ID_FIELDS, idOf, lookupField, lookupHash, pieceFields, ROW_FIELD } from './published-rows.ts';
 
 /** Rows of a read, if their documents are short. */

@@ -34,6 +34,8 @@ const Progress = Type.Intersect([
     nextRow: Count,
     /** The largest norm of a row below it. */
     largestNorm: Type.Number({ minimum: 0 }),
+    /** The `ContentSum` of the rows below it. */
+    contentSum: Sha256,
   }),
 ]);
 export type Progress = Type.Static<typeof Progress>;
@@ -44,6 +46,7 @@ const Publication = Type.Intersect([
   Type.Object({
     manifest: IndexManifest,
     largestNorm: Type.Number({ minimum: 0 }),
+    contentSum: Sha256,
     lookups: Type.Array(Type.Enum([...LOOKUPS])),
     /** One file for each shard of the index, in row order. */
     columns: Type.Array(Type.Intersect([ColumnRecord, Type.Object({ files: Type.Array(StoredFile) })])),
@@ -54,7 +57,15 @@ const Publication = Type.Intersect([
 export type Publication = Type.Static<typeof Publication>;
 
 /** Changes with everything that a published index has of its folder. */
-export function fingerprintOf({ generation, rows, dimension, metric, tombstones, columns, shards }: IndexManifest): string {
+export function fingerprintOf({
+  generation,
+  rows,
+  dimension,
+  metric,
+  tombstones,
+  columns,
+  shards,
+}: IndexManifest): string {
   const facts = {
     generation,
     rows,
@@ -108,5 +119,8 @@ function checked<Schema extends Type.TSchema>(
     );
   }
   if (Check(schema, record)) return record as Type.Static<Schema>;
-  throw new TrawlError('INDEX_MANIFEST_INVALID', `${place} is damaged. Publish the index again, into another collection.`);
+  throw new TrawlError(
+    'INDEX_MANIFEST_INVALID',
+    `${place} is damaged. Publish the index again, into another collection.`,
+  );
 }

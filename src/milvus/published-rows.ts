@@ -47,7 +47,10 @@ export interface PublishedRow {
 }
 
 /** The entity of a row. `pieces` must be enough for its document. */
-export function entityOf({ row, vector, document, id, lookups }: PublishedRow, pieces: number): Record<string, unknown> {
+export function entityOf(
+  { row, vector, document, id, lookups }: PublishedRow,
+  pieces: number,
+): Record<string, unknown> {
   const entity: Record<string, unknown> = {
     [ROW_FIELD]: row,
     [VECTOR_FIELD]: Array.from(vector),

@@ -21,7 +21,11 @@ function gamma(n: number): number {
  */
 export function scoreError(
   metric: Metric,
-  { dimension, queryNorm, rowNorm }: { readonly dimension: number; readonly queryNorm: number; readonly rowNorm: number },
+  {
+    dimension,
+    queryNorm,
+    rowNorm,
+  }: { readonly dimension: number; readonly queryNorm: number; readonly rowNorm: number },
 ): number {
   switch (metric) {
     case 'inner-product':
