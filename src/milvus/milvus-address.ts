@@ -36,7 +36,7 @@ export function parseMilvusAddress(text: string): MilvusAddress {
   if ((url.username === '') !== (url.password === '')) {
     throw invalid(url.password === '' ? 'has a user without a password' : 'has a password without a user');
   }
-  const names = url.pathname.split('/').slice(1);
+  const names = url.pathname.replace(/^\//, '').split('/');
   const [database, collection] = names.length === 1 ? ['default', names[0]!] : (names as [string, string]);
   if (names.length > 2) throw invalid(`has ${names.length} names after the host`);
   for (const [what, name] of [

@@ -300,8 +300,9 @@ export class MilvusIndex implements VectorIndex {
 
   #firstLimit(part: Part, k: number, named: Named | undefined): number {
     const among = named?.among ?? part.live;
-    const share = named === undefined ? part.live / part.allowed : 1;
-    return Math.min(among, MAX_CANDIDATES, Math.ceil((k + MARGIN) * Math.min(share * 1.5, share + 0.5)));
+    // Of all candidates only a share is allowed; half as many more, because it varies.
+    const factor = named !== undefined || part.allowed === part.live ? 1 : (1.5 * part.live) / part.allowed;
+    return Math.min(among, MAX_CANDIDATES, Math.ceil((k + MARGIN) * factor));
   }
 }
 
