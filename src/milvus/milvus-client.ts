@@ -65,7 +65,7 @@ interface FoundEntity {
   readonly score: number;
 }
 
-/** The functions of the package that are used. Its types are not imported, so that Trawl compiles without it. */
+/** The functions of the package that are used. */
 interface Sdk {
   readonly MilvusClient: new (config: object) => SdkClient;
   readonly DataType: Readonly<Record<string, number>>;
@@ -367,8 +367,7 @@ function missing(server: string, failure: MilvusFailure): TrawlError {
 
 async function loadSdk(): Promise<Sdk> {
   try {
-    const loaded = (await import(PACKAGE)) as { readonly default?: Sdk } & Sdk;
-    return loaded.MilvusClient === undefined ? loaded.default! : loaded;
+    return (await import('@zilliz/milvus2-sdk-node')) as unknown as Sdk;
   } catch (cause) {
     if (!isNodeError(cause) || cause.code !== 'ERR_MODULE_NOT_FOUND') throw cause;
     throw new TrawlError(

@@ -52,7 +52,10 @@ test('a wrong address is refused with the form that is expected, without repeati
       trawlError('CONFIG_INVALID', /expected milvus:\/\/\[USER:PASSWORD@\]HOST/),
     );
     const withPassword = text.includes('@') ? text : text.replace('://', '://root:secret@');
-    assert.throws(() => parseMilvusAddress(withPassword), (error: Error) => !error.message.includes('secret'));
+    assert.throws(
+      () => parseMilvusAddress(withPassword),
+      (error: Error) => !error.message.includes('secret'),
+    );
   }
 });
 
