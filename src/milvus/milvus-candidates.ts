@@ -85,7 +85,7 @@ export async function readRows(
 }
 
 /** Milvus's filter expression. */
-export function expressionOf(condition: RowCondition): string {
+function expressionOf(condition: RowCondition): string {
   switch (condition.type) {
     case 'all':
       return '';

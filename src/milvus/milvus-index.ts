@@ -170,7 +170,7 @@ export class MilvusIndex implements VectorIndex {
     return true;
   }
 
-  /** Searches all rows for all queries at once, then goes on with each query that this does not prove. */
+  /** Searches all rows for all queries at once, then widens each query that this does not prove. */
   async #searchWhole(searches: readonly QuerySearch[], whole: Part, signal: AbortSignal | undefined): Promise<void> {
     if (searches.length === 0) return;
     const { allowed, proof } = searches[0]!;

@@ -57,7 +57,7 @@ const Publication = Type.Intersect([
 export type Publication = Type.Static<typeof Publication>;
 
 /** Changes with everything that a published index has of its folder. */
-export function fingerprintOf({
+function fingerprintOf({
   generation,
   rows,
   dimension,

@@ -23,7 +23,7 @@ test('an address has server, database, collection, TLS, user and password', () =
   assert.equal(parseMilvusAddress('milvus://[::1]:1/c').server, '[::1]:1');
 });
 
-test('an address is told from a folder and a URL', () => {
+test('an address is not confused with a folder or a URL', () => {
   for (const text of ['milvus://h/c', 'milvus+tls://h/c', 'Milvus:c']) assert.ok(isMilvusAddress(text), text);
   for (const text of ['indexes/milvus', './milvus:', 'http://milvus/', 'milvusx://h/c'])
     assert.ok(!isMilvusAddress(text), text);

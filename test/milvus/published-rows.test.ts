@@ -31,7 +31,7 @@ test('a document of any length is divided between characters and joined again', 
   }
 });
 
-test('an empty id is told from none', () => {
+test('an empty id differs from none', () => {
   for (const id of [null, '', '=', 'row:1', '7']) {
     assert.equal(idOf(entityOf({ row: 1, vector, document: '{}', id, lookups }, 1)), id);
   }
