@@ -80,6 +80,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/write-failure.ts',
   ],
   'src/lexical-index/analysis/': ['src/lexical-index/lexical-settings.ts'],
+  // Traces of requests; it knows no route.
+  'src/tracing/': ['src/errors.ts'],
   // Requests to servers of models; it knows no format.
   'src/model-server/': ['src/errors.ts', 'src/abort.ts'],
   'src/embedding/': [
@@ -210,6 +212,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/http/': [
     'src/errors.ts',
+    'src/tracing/tracer.ts',
     'src/perturbation/',
     'src/recording/',
     'src/abort.ts',
@@ -474,6 +477,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The files that may import an external library. */
 const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(
+    ['api', 'core', 'resources', 'sdk-trace', 'exporter-trace-otlp-http'].map((name) => [
+      `@opentelemetry/${name}`,
+      ['src/tracing/otlp-tracer.ts'],
+    ]),
+  ),
   'onnxruntime-node': ['src/embedding/inference/onnx-session.ts', 'bench/products/products-worker.ts'],
   '@huggingface/tokenizers': ['src/embedding/tokenizer/tokenizer.ts'],
   'better-sqlite3': [

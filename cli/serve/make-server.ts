@@ -14,11 +14,13 @@ import { Perturbation } from '../../src/perturbation/perturbation.ts';
 import { QueryRecorder } from '../../src/recording/query-recorder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { mergedHybrid } from '../../src/retrieval/hybrid-settings.ts';
+import type { RequestTracer } from '../../src/tracing/tracer.ts';
 import type { CommandContext } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { hybridOptions } from '../hybrid-options.ts';
 import { openReranker } from '../rerank-options.ts';
 import { retrieverOptions } from '../retriever-options.ts';
+import { openTracer } from './open-tracer.ts';
 import { perturbRates, perturbSettings, readGoldPassages } from './perturb-options.ts';
 import { bundleOpener } from './replayed-bundle.ts';
 import { MIB } from './serve-options.ts';
@@ -44,6 +46,7 @@ export interface TrawlServer {
   /** Undefined with --quiet. */
   readonly log: ServerLog | undefined;
   readonly recorder: QueryRecorder | undefined;
+  readonly tracer: RequestTracer | undefined;
   readonly reranker: SharedReranker | undefined;
   /** What a reload reads again in addition to the indexes. */
   readonly files: readonly ReloadedFile[];
@@ -77,6 +80,7 @@ export async function makeServer(
     throw error;
   }
   const recorder = await openRecorder(options, note);
+  const tracer = await openTracer(options, log, note);
   const metrics = new ServerMetrics({ process: true });
   if (log !== undefined) metrics.dropped('log', log.dropped);
   if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
@@ -84,10 +88,11 @@ export async function makeServer(
     metrics,
     logger: log?.logger ?? null,
     record: recorder ?? null,
+    tracer: tracer ?? null,
     writable: writable ?? null,
   });
   const files = reloadedFiles(settings, { listeners, recorder });
-  return { holder, writable, listeners, metrics, log, recorder, reranker, files };
+  return { holder, writable, listeners, metrics, log, recorder, tracer, reranker, files };
 }
 
 function prepareWritable(
@@ -150,7 +155,7 @@ function listenersFor(
   holder: RetrieverHolder,
   { options, extraListeners, keys, tls }: ServeSettings,
   gold: GoldPassages | null,
-  sinks: Pick<ServerConfig, 'metrics' | 'logger' | 'record' | 'writable'>,
+  sinks: Pick<ServerConfig, 'metrics' | 'logger' | 'record' | 'tracer' | 'writable'>,
 ): TrawlServer['listeners'] {
   const config = {
     topk: options.topk,

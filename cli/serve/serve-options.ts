@@ -267,6 +267,17 @@ export const SERVE_OPTIONS = {
     default: true,
     help: 'Leave renamed files of --record as they are. Default: they are compressed with zstd, to FILE.1.zst and so on.',
   },
+  'trace-to': {
+    type: 'string',
+    value: 'URL',
+    help: "Send a trace of each request to an OpenTelemetry collector (OTLP over HTTP, such as http://127.0.0.1:4318): the time of the request and of its stages, below the client's span if the request has traceparent. Needs OpenTelemetry's packages (docs/operations.md#send-traces).",
+  },
+  'trace-every': {
+    type: 'integer',
+    min: 1,
+    default: 1,
+    help: 'With --trace-to: trace one of N requests. Of a request with traceparent, its flag decides.',
+  },
   ...PERTURB_OPTIONS,
   ...RETRIEVER_OPTIONS,
 } as const satisfies OptionTable;

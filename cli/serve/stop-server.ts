@@ -17,7 +17,14 @@ export async function stopServing({ listeners, holder }: TrawlServer): Promise<v
 }
 
 /** Disconnects all clients and closes every part of the server, even if the start was not complete. */
-export async function closeServer({ listeners, holder, writable, recorder, reranker }: TrawlServer): Promise<void> {
+export async function closeServer({
+  listeners,
+  holder,
+  writable,
+  recorder,
+  tracer,
+  reranker,
+}: TrawlServer): Promise<void> {
   holder.stop();
   disconnectClients({ listeners });
   await Promise.all(listeners.map(({ app }) => app.close()));
@@ -25,6 +32,7 @@ export async function closeServer({ listeners, holder, writable, recorder, reran
   await holder.close();
   await reranker?.close();
   await recorder?.close();
+  await tracer?.close();
 }
 
 export function disconnectClients({ listeners }: Pick<TrawlServer, 'listeners'>): void {

@@ -4,7 +4,7 @@ import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { forecast, plannedRows, type SearchForecast } from './search-forecast.ts';
 
-/** Searches of the planned index. Null without vectors or the native engine. */
+/** Searches of the planned index. Null without vectors or the native engine, and for few passages. */
 export async function buildForecast(
   plan: BuildPlan | UpdatePlan,
   {

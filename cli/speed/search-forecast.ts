@@ -25,6 +25,8 @@ export interface SearchForecast {
   readonly encoder: EncoderTrial | null;
 }
 
+/** With fewer passages a search takes less than a millisecond, and no trial is needed. */
+const MIN_FORECAST_ROWS = 10_000;
 /** Of 768 principal components a prefilter of E5's vectors keeps 320. */
 const COMPONENTS_SHARE = 320 / 768;
 /** The batches in which a server under load searches. */
@@ -45,7 +47,7 @@ export function plannedRows(
   return [{ rows: 'with prefilters', searched: { prefiltered: { rows, bytes }, coded: none } }, without];
 }
 
-/** Runs the trial and expects searches of it. */
+/** Runs the trial and expects searches of it; null with fewer passages than MIN_FORECAST_ROWS. */
 export async function forecast(
   parts: ReturnType<typeof plannedRows> | readonly { readonly rows: 'this index'; readonly searched: SearchedRows }[],
   {
@@ -59,7 +61,9 @@ export async function forecast(
     readonly encoder: TextEncoder | undefined;
     readonly signal: AbortSignal | undefined;
   },
-): Promise<SearchForecast> {
+): Promise<SearchForecast | null> {
+  if (parts.every(({ searched: { prefiltered, coded } }) => prefiltered.rows + coded.rows < MIN_FORECAST_ROWS))
+    return null;
   const trial = await trySpeed(kernel, dimension, signal);
   const encoded = encoder === undefined ? null : await tryEncoder(encoder, signal);
   const expected = parts.map(({ rows, searched }) => {

@@ -22,7 +22,7 @@ interface IndexPlan {
   readonly dimension: number;
   /** Bytes that every search of vectors reads, and that should be in memory. */
   readonly residentBytes: number;
-  /** Null without vectors or the native engine. */
+  /** Null without vectors or the native engine, and for few passages. */
   readonly search: SearchForecast | null;
 }
 

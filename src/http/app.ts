@@ -35,6 +35,7 @@ import { registerNative } from './routes/native.ts';
 import { registerPage } from './routes/page.ts';
 import { registerSample } from './routes/sample.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
+import { installTracing } from './trace-requests.ts';
 
 /** TCP keep-alive detects clients that vanish during a long wait, such as a machine that loses power. */
 const TCP_KEEP_ALIVE_AFTER_MS = 60_000;
@@ -95,6 +96,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   const idle = new IdleConnections(app.server);
   app.addHook('preClose', async () => idle.close());
   installClock(app);
+  installTracing(app, config.tracer);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...headersOfEveryResponse(request), ...everywhere });
   });

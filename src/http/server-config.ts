@@ -9,6 +9,7 @@ import type { QueryRecord } from '../recording/recorded-search.ts';
 import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
 import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/search-mode.ts';
+import type { RequestTracer } from '../tracing/tracer.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { McpToolConfig } from './mcp/mcp-config.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
@@ -94,6 +95,8 @@ export interface ServerConfig {
   readonly metrics: ServerMetrics | null;
   /** Records queries and their hits; null disables it. */
   readonly record: QueryRecord | null;
+  /** Takes every request for a trace; null disables it. */
+  readonly tracer: RequestTracer | null;
   /** Changes, delays and fails searches on purpose; null disables it. */
   readonly perturbation: Perturbation | null;
   /** The indexes that clients make and fill over Elasticsearch's interface; null if they may not. */
@@ -148,6 +151,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   logEvery: 1,
   metrics: null,
   record: null,
+  tracer: null,
   perturbation: null,
   writable: null,
   keys: null,
@@ -168,6 +172,7 @@ const NON_NUMERIC: readonly string[] = [
   'mcp',
   'metrics',
   'record',
+  'tracer',
   'perturbation',
   'writable',
   'keys',

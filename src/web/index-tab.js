@@ -186,12 +186,12 @@ function mapSection() {
   return section('Map', help, [button, shown]);
 }
 
-/** Counts in buckets of equal width, and their range. */
+/** Counts of whole numbers in at most BARS buckets of the same whole width, and their range. */
 function bucketsOf(values) {
   if (values.length === 0) return [[0], [0, 0]];
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const counts = new Array(BARS).fill(0);
-  for (const value of values)
-    counts[Math.min(BARS - 1, high > low ? Math.floor((BARS * (value - low)) / (high - low)) : 0)]++;
-  return [counts, [low, high]];
+  const width = Math.ceil((high - low + 1) / BARS);
+  const counts = new Array(Math.ceil((high - low + 1) / width)).fill(0);
+  for (const value of values) counts[Math.floor((value - low) / width)]++;
+  return [counts, [low, low + width * counts.length]];
 }

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { SearchForecast } from '../../cli/speed/search-forecast.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { buildSampleIndex } from '../helpers/sample-index.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';
 
@@ -29,9 +28,17 @@ function checkForecast(search: SearchForecast | null, rows: readonly string[]): 
   assert.ok(loneMs > 0 && tokensPerQuery > 2);
 }
 
+/** 10,000 short passages in a new folder: the fewest for which a plan expects searches. */
+async function shortPassages(t: TestContext): Promise<string> {
+  const path = join(await tempFolder(t), 'short.jsonl');
+  const lines = Array.from({ length: 10_000 }, (_, i) => JSON.stringify({ id: String(i), contents: `Passage ${i}` }));
+  await writeFile(path, lines.join('\n'));
+  return path;
+}
+
 test('trawl index --plan expects searches and the encoder, in JSON and in words', { skip }, async (t) => {
   const out = join(await tempFolder(t), 'index');
-  const args = ['index', SAMPLE_PASSAGES, '--out', out, '--plan'];
+  const args = ['index', await shortPassages(t), '--out', out, '--plan'];
   const { search } = jsonOf<{ search: SearchForecast | null }>(await runTrawl([...args, '--json']));
   checkForecast(search, ['without prefilters']);
   const { stdout } = await runTrawl(args);
@@ -40,12 +47,15 @@ test('trawl index --plan expects searches and the encoder, in JSON and in words'
   assert.deepEqual(await readdir(join(out, '..')), [], 'nothing was written');
   const words = jsonOf<{ search: null }>(await runTrawl([...args, '--bm25', '--json']));
   assert.equal(words.search, null, 'an index of words alone has no vectors');
+  const few = jsonOf<{ search: null }>(await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--plan', '--json']));
+  assert.equal(few.search, null, 'searches of 270 passages take no time worth a trial');
 });
 
 test('trawl serve --plan says what searches need and how long they should take, and opens no port', {
   skip,
 }, async (t) => {
-  const index = await buildSampleIndex(await tempFolder(t));
+  const index = join(await tempFolder(t), 'index');
+  assert.equal((await runTrawl(['index', await shortPassages(t), '--out', index])).code, 0);
   const ended = await runTrawl(['serve', index, '--index', `again=${index}`, '--port', '1', '--plan', '--json']);
   const { indexes, residentBytes, memoryLimitBytes, problems } = jsonOf<{
     indexes: { rows: number; dimension: number; residentBytes: number; search: SearchForecast | null }[];
@@ -56,13 +66,13 @@ test('trawl serve --plan says what searches need and how long they should take, 
   assert.deepEqual(problems, []);
   assert.equal(indexes.length, 2);
   for (const { rows, dimension, search } of indexes) {
-    assert.deepEqual([rows, dimension], [270, 256]);
+    assert.deepEqual([rows, dimension], [10_000, 256]);
     checkForecast(search, ['this index']);
   }
   assert.ok(residentBytes === 2 * indexes[0]!.residentBytes && residentBytes < memoryLimitBytes);
   const { stdout, code } = await runTrawl(['serve', index, '--plan', '--mode', 'dense']);
   assert.equal(code, 0);
-  assert.match(stdout, /270 passages × 256; searches read [\d.]+ [kKM]i?B/);
+  assert.match(stdout, /10,000 passages × 256; searches read [\d.]+ [kKM]i?B/);
   assert.match(stdout, /memory for searching: /);
 });
 

@@ -2,6 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Deadline } from '../limits/deadline.ts';
 
+/** Status in metrics and traces of a client that disconnected before its response was sent, as in nginx. */
+export const CLIENT_CLOSED_REQUEST = 499;
+
 /**
  * A signal that aborts when the client disconnects before its response is sent, or at the deadline, with the deadline's
  * error as the reason.

@@ -102,6 +102,7 @@ async function answer(
     if (searches !== undefined) {
       const { name: dialect } = ELASTICSEARCH_ERRORS;
       metrics.answered({ dialect, queries: searches.count, truncated: 0, failed: 0, timings });
+      request.answered = { dialect, index: null, queries: searches.count, timings };
       request.log.info({ dialect, queries: searches.count, ...roundedTimings(timings) }, 'retrieved');
     }
     reply

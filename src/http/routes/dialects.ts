@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { TrawlError } from '../../errors.ts';
 import type { TrajectoryGuesser } from '../../recording/guess-trajectories.ts';
-import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
+import { CLIENT_CLOSED_REQUEST, clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
 import { field, isJsonObject } from '../dialects/read-request.ts';
@@ -25,8 +25,6 @@ import type { ServerConfig } from '../server-config.ts';
 
 /** Failed queries logged per request; they usually have the same cause. */
 const LOGGED_FAILURES = 3;
-/** Status in the metrics for a client that disconnected before its response was sent, as in nginx. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -165,6 +163,7 @@ async function answer(
     };
     const { truncated, failures = [] } = result;
     metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
+    request.answered = { dialect: dialect.name, index: info.index, queries: plan.queries, timings };
     logFailedReranking(request, result);
     log(request, info.index, dialect, plan, result, timings);
     return send(reply, chunks, timings);

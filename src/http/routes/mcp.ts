@@ -46,12 +46,14 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
       { headers, signal }: { readonly headers: Headers; readonly signal: AbortSignal },
     ): Promise<Response> => {
       const lease = holder.lease(chosenIndex(request));
+      let queries = 0;
       try {
         const retriever = retrieverFor(request, lease.retriever, config);
         const post = new Request(`http://server${MCP_ROUTE}`, { method: 'POST', headers });
         const answered = await answerMcp(post, body, signal, {
           retriever: () => retriever,
           onSearch(search) {
+            queries += search.outcomes.length;
             request.perturbation?.note(perturbedOf(search.outcomes));
             recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes);
           },
@@ -68,6 +70,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
           },
         });
         const { index } = lease.retriever.info;
+        request.answered = { dialect: 'mcp', index, queries, timings: null };
         const totalMs = Number(elapsedMs(request).toFixed(3));
         request.log.info({ mcp: methodOf(body), index, ...viewFact(request.usedViews), totalMs }, 'answered');
         return answered;
