@@ -160,10 +160,15 @@ async function begin(
       `${shown}: ${collection} is an alias of ${facts.name}. Publish into a collection of another name, with --alias ${collection} to move the alias to it.`,
     );
   }
-  const hasFiles = (await client.describe(filesCollection(collection))) !== undefined;
+  let hasFiles = (await client.describe(filesCollection(collection))) !== undefined;
+  if (facts === undefined && hasFiles) {
+    // Left of a collection that was dropped, or of a run killed before it made the collection.
+    await client.drop(filesCollection(collection));
+    hasFiles = false;
+  }
   if (facts !== undefined && !hasFiles) throw occupied(shown, 'was not made by `trawl publish`');
   if (hasFiles) await loadFiles(client, collection);
-  const complete = facts === undefined ? undefined : await readPublication(client, collection);
+  const complete = hasFiles ? await readPublication(client, collection) : undefined;
   const progress = hasFiles && complete === undefined ? await readProgress(client, collection) : undefined;
   const earlier = complete ?? progress;
   // The pieces of an earlier run are enough for the same index.
@@ -181,9 +186,8 @@ async function begin(
       shards: options.channels,
     });
   }
-  // Written before the first row, so that a collection with rows always says of which index they are. Without a collection, rows that
-  // the record counts are gone.
-  if (earlier === undefined || facts === undefined) {
+  // Written before the first row, so that a collection with rows always says of which index they are.
+  if (earlier === undefined) {
     await writeProgress(client, collection, { ...plan, nextRow: 0, largestNorm: 0, contentSum: new ContentSum().hex });
   }
   return { plan, complete, resumed: (progress?.nextRow ?? 0) > 0 };

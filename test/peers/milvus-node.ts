@@ -15,8 +15,8 @@ import { peerCache } from '../helpers/peers.ts';
 /** The last version with a server on PyPI. setuptools: it imports pkg_resources. */
 export const MILVUS_PACKAGES = ['milvus==2.3.5', 'setuptools<80'];
 const SUPERVISOR = fileURLToPath(new URL('./milvus-supervisor.js', import.meta.url));
-/** A network of its own, and processes that end with the supervisor, however it ends. */
-const NAMESPACES = ['--user', '--map-root-user', '--net', '--pid', '--fork', '--kill-child', '--'];
+/** A network of its own. Not processes of its own, with which Milvus loads no segments. */
+const NAMESPACES = ['--user', '--map-root-user', '--net', '--'];
 const START_MS = 120_000;
 
 export function milvusFolder(): string {

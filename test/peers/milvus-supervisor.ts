@@ -46,10 +46,15 @@ createServer((client) => {
     from.on('close', () => to.destroy());
   }
 }).listen(socket, () => process.stdout.write('ready\n'));
+
+function end(): void {
+  isKilled = true;
+  milvus?.kill('SIGKILL');
+  process.exit(0);
+}
+
 createInterface(process.stdin)
   .on('line', (line) => commands[line]?.())
-  .on('close', () => {
-    isKilled = true;
-    milvus?.kill('SIGKILL');
-    process.exit(0);
-  });
+  .on('close', end);
+// Sent to all processes of an interrupted test.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
