@@ -10,6 +10,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   import: async () => (await import('./commands/import.ts')).importCommand,
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,
   remove: async () => (await import('./commands/remove.ts')).removeCommand,
+  publish: async () => (await import('./commands/publish.ts')).publishCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   mcp: async () => (await import('./commands/mcp.ts')).mcpCommand,
   search: async () => (await import('./commands/search.ts')).searchCommand,

@@ -49,6 +49,10 @@ export const ERROR_CODES = {
   RERANK_FAILED:
     'The server of the reranker did not answer, failed, or gave an unusable answer. The query can be sent again.',
   RERANK_REFUSED: 'The server of the reranker refuses the query or its passages, and would refuse them again.',
+  // Vector stores
+  STORE_FAILED: 'The vector store did not answer, failed, or gave an incomplete answer. The request can be sent again.',
+  STORE_REFUSED: 'The vector store rejects user or password, or the user may not do that.',
+  STORE_DIFFERS: 'What the vector store holds differs from the index that was published into it.',
   // Vectors
   DIMENSION_MISMATCH: 'The dimension of a vector differs from that of the index.',
   NON_FINITE_VECTOR: 'A stored vector has NaN or infinity; the message has row and column.',

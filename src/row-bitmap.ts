@@ -27,6 +27,18 @@ export class RowBitmap {
     return rows % 8 === 0 ? count : count + BITS[bytes[whole]! & ((1 << (rows % 8)) - 1)]!;
   }
 
+  /** Number of rows of [first, end) in the set. */
+  countIn(first: number, end: number): number {
+    let count = 0;
+    for (let at = Math.floor(first / 8); at * 8 < end; at++) {
+      let byte = this.bytes[at]!;
+      if (at * 8 < first) byte &= 0xff << (first % 8);
+      if (at * 8 + 8 > end) byte &= (1 << (end % 8)) - 1;
+      count += BITS[byte]!;
+    }
+    return count;
+  }
+
   add(row: number): void {
     if (!(row >= 0 && row < this.rows)) throw new RangeError(`Row ${row} is not in [0, ${this.rows}).`);
     const index = Math.floor(row / 8);

@@ -149,6 +149,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/',
     'evaluation/read-text-lines.ts',
   ],
+  // Indexes in Milvus; milvus-client.ts is the door.
+  'src/milvus/': [
+    'src/errors.ts',
+    'src/system/optional-package.ts',
+    'src/abort.ts',
+    'src/metric.ts',
+    'src/row-bitmap.ts',
+    'src/top-k.ts',
+    'src/running-calls.ts',
+    'src/filter/column.ts',
+    'src/manifest/',
+    'src/vector-index/',
+    'src/passages/',
+  ],
   'src/rerank/': ['src/errors.ts', 'src/abort.ts', 'src/model-server/', 'src/embedding/'],
   'src/retrieval/': [
     'src/model-server/server-url.ts',
@@ -169,6 +183,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/filter/',
     'src/columns/',
     'src/views/',
+    'src/milvus/',
     'src/rerank/',
   ],
   // A running Trawl server as a source of searches.
@@ -310,6 +325,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'corpus/',
     'prepare/pack.ts',
     'src/system/',
+  ],
+  // Loads an index into Milvus.
+  'publish/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/metric.ts',
+    'src/manifest/',
+    'src/milvus/',
+    'src/passages/',
+    'src/vector-index/',
+    'src/retrieval/index-directory.ts',
   ],
   // Ids of questions keep integers of any size.
   'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
@@ -466,6 +492,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'vector-files/',
     'indexer/',
     'export/',
+    'publish/',
     'evaluation/',
     'bulk-search/',
     'records/',
@@ -500,6 +527,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
     'mining/work-file.ts',
   ],
   '@huggingface/hub': ['hub/repository.ts'],
+  '@zilliz/milvus2-sdk-node': ['src/milvus/milvus-client.ts'],
   fastify: ['src/http/'],
   typebox: ['src/', 'replay/bundle-manifest.ts', 'iteration/records.ts'],
   '@orama/stemmers': ['src/lexical-index/analysis/snowball.ts'],

@@ -10,6 +10,7 @@ import { availableCores } from '../../src/system/cores.ts';
 import { availableMemory, memoryLimit } from '../../src/system/memory.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatNumberOf } from '../format.ts';
+import { milvusFacts, milvusLines } from '../milvus/doctor-milvus.ts';
 
 /** Instruction sets used for dense retrieval, as /proc/cpuinfo names them (x86 `flags`, Arm `Features`). */
 const NOTABLE_FLAGS = [
@@ -27,14 +28,22 @@ const NOTABLE_FLAGS = [
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
+  takesMilvus: true,
   summary: 'show what this machine supports and what is missing',
   description:
     'Reports the versions of Trawl, Node.js, onnxruntime and SQLite; the processor with its relevant instruction sets; the ' +
-    'cores and memory available to this process, which a container may limit; the search engine; CUDA; and the models.',
-  positionals: { usage: '', help: {}, min: 0, max: 0 },
+    'cores and memory available to this process, which a container may limit; the search engine; CUDA; and the models. With an address in Milvus, ' +
+    'also what Milvus has of the index, what is missing, and how long a search takes; the exit code is 3 if something is missing.',
+  positionals: {
+    usage: '[address]',
+    help: { address: 'An index in Milvus: milvus://HOST:PORT/DATABASE/COLLECTION.' },
+    min: 0,
+    max: 1,
+  },
   options: {},
-  examples: ['trawl doctor', 'trawl doctor --json'],
-  async run({ options, out }) {
+  examples: ['trawl doctor', 'trawl doctor --json', 'trawl doctor milvus://localhost:19530/default/wiki18'],
+  async run({ options, positionals, out }) {
+    const milvus = positionals[0] === undefined ? undefined : await milvusFacts(positionals[0]);
     const onnxruntime = onnxruntimeFacts();
     const facts = {
       trawl: packageVersion,
@@ -53,8 +62,9 @@ export const doctorCommand = defineCommand({
       bfloat16: bfloat16Sets(),
       models: listModels(),
     };
-    out(options.json ? JSON.stringify(facts) : report(facts));
-    return EXIT.ok;
+    if (options.json) out(JSON.stringify(milvus === undefined ? facts : { ...facts, milvus }));
+    else out([report(facts), ...(milvus === undefined ? [] : milvusLines(milvus))].join('\n'));
+    return milvus === undefined || milvus.problems.length === 0 ? EXIT.ok : EXIT.problems;
   },
 });
 

@@ -27,6 +27,7 @@ import { openRecords } from '../trajectories/open-trajectories.ts';
 
 export const evalCommand = defineCommand({
   name: 'eval',
+  takesMilvus: true,
   summary: 'measure recall, nDCG, MAP, MRR and answer hits of an index',
   description:
     'Searches for every question and compares the passages with the judgements. recall@k, nDCG@k, MAP@k, MRR@k, hit@k (success) ' +
@@ -46,7 +47,10 @@ export const evalCommand = defineCommand({
     'or with --compare {"source", "seed", "systems", "comparisons"} (docs/evaluation.md).',
   positionals: {
     usage: '[index]',
-    help: { index: 'The index directory; or a TREC run, whose results are measured. Omitted with --url.' },
+    help: {
+      index:
+        'The index directory, or its address in Milvus (milvus://…); or a TREC run, whose results are measured. Omitted with --url.',
+    },
     min: 0,
     max: 1,
   },

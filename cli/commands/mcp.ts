@@ -1,4 +1,5 @@
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
+import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -16,13 +17,19 @@ import { VIEW_OPTIONS, viewOption } from '../view-options.ts';
 
 export const mcpCommand = defineCommand({
   name: 'mcp',
+  takesMilvus: true,
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
     'The tools are search (query, optional question, k, mode and filter) and fetch (id), or those of --mcp-tools. docs/agents.md has the configuration for ' +
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
-  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  positionals: {
+    usage: '<index>',
+    help: { index: 'The index directory, or its address in Milvus (milvus://…).' },
+    min: 1,
+    max: 1,
+  },
   options: {
     index: FURTHER_INDEX_OPTION,
     ...MCP_OPTIONS,
@@ -48,6 +55,7 @@ export const mcpCommand = defineCommand({
     const filter = filterOption(options.filter);
     const further = parseServedIndexes(options.index).map(({ folder }) => folder);
     for (const each of [positionals[0]!, ...further]) {
+      if (isMilvusAddress(each)) continue;
       const { columns, folder } = openIndexDirectory(each);
       checkFilter(filter, { columns, index: folder });
     }

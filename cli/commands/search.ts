@@ -50,6 +50,7 @@ const options = {
 
 export const searchCommand = defineCommand({
   name: 'search',
+  takesMilvus: true,
   summary: 'search an index from the terminal, with one query or a file of queries',
   description:
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
@@ -59,7 +60,10 @@ export const searchCommand = defineCommand({
     'With --queries, a killed or stopped command resumes: the same command continues where it was. docs/bulk-search.md has the formats.',
   positionals: {
     usage: '[index] [query]',
-    help: { index: 'The index directory. Not with --url.', query: 'The query, in quotes.' },
+    help: {
+      index: 'The index directory, or its address in Milvus (milvus://…). Not with --url.',
+      query: 'The query, in quotes.',
+    },
     min: 0,
     max: 2,
   },

@@ -13,6 +13,7 @@ import { printServePlan } from '../speed/serve-plan.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',
+  takesMilvus: true,
   summary: 'serve indexes over HTTP to search agents',
   description:
     'Answers the retrieval requests of Search-R1, SkyRL, rLLM, R1-Searcher, ReSearch and others at /retrieve and the other ' +
@@ -27,7 +28,10 @@ export const serveCommand = defineCommand({
     'imported yet are imported first (docs/agents.md).',
   positionals: {
     usage: '<index> …',
-    help: { index: 'Index directories. The first is the default index, which answers requests that do not name one.' },
+    help: {
+      index:
+        'Index directories, or addresses of published indexes in Milvus (milvus://…, docs/cluster.md). The first is the default index, which answers requests that do not name one.',
+    },
     min: 0,
     max: 1_000,
   },

@@ -1,27 +1,36 @@
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
+import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import type { OptionTable } from '../../src/options/option-spec.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
-import { defineCommand, EXIT } from '../command.ts';
+import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatNumberOf } from '../format.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS } from '../model/endpoint-options.ts';
 import { numberFrom } from '../number-from.ts';
-import { stepProgress } from '../progress/step-progress.ts';
+import { type ShownSteps, stepProgress } from '../progress/step-progress.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 const { model, precision, device, 'share-weights': weights, 'encoder-threads': threads } = RETRIEVER_OPTIONS;
 
 export const verifyCommand = defineCommand({
   name: 'verify',
+  takesMilvus: true,
   summary: 'check every byte of an index',
   description:
     'Checks the sha256 of every file, every page of the passage files with their look-ups and content hash, that all vectors ' +
     'are finite, every bound of codes and prefilters, every posting of inverted indexes, deleted rows and counts. It also ' +
     'embeds a sample of passages again and compares them with their vectors, and analyses them again and compares them with ' +
     'their inverted indexes; if the model is missing, it reports that and checks everything else.\n\n' +
+    'Of an address in Milvus, it checks that the collection is loaded, indexed and complete, and the checksum of all its rows.\n\n' +
     'The exit code is 3 if a check found a problem. Each line has the file, what was found, what was expected and what to do.\n\n' +
     'With --json: {"folder", "quick", "rows", "shards", "problems": [{"file", "message"}, …], "notChecked", "sample": ' +
     '{"passages", "equal", "largestDistance"} or null, "analysed": passages analysed again, or null}.',
-  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  positionals: {
+    usage: '<index>',
+    help: { index: 'The index directory, or its address in Milvus (milvus://…).' },
+    min: 1,
+    max: 1,
+  },
   options: {
     quick: {
       type: 'flag',
@@ -59,6 +68,15 @@ export const verifyCommand = defineCommand({
     checkEndpointOptions(options.model, given);
     const distance = options['sample-distance'];
     const progress = stepProgress({ silent: options.quiet || options.json });
+    if (isMilvusAddress(positionals[0]!)) {
+      return await verifyInMilvus(positionals[0]!, progress, {
+        quick: options.quick,
+        json: options.json,
+        signal,
+        out,
+        note,
+      });
+    }
     try {
       const encoderOptions = retrieverOptions({ ...options, 'search-threads': undefined });
       const report = await verifyIndex(positionals[0]!, {
@@ -85,6 +103,38 @@ export const verifyCommand = defineCommand({
     }
   },
 });
+
+/** The collection of a published index. Its passages are not embedded again; that is checked in the folder. */
+async function verifyInMilvus(
+  place: string,
+  progress: ShownSteps,
+  {
+    quick,
+    json,
+    signal,
+    out,
+    note,
+  }: Pick<CommandContext<OptionTable>, 'signal' | 'out' | 'note'> & { quick: boolean; json: boolean },
+): Promise<number> {
+  const onProgress = (done: number, rows: number): void =>
+    progress.update({ step: 'reading the rows', share: rows === 0 ? 1 : done / rows, facts: '' });
+  const { verifyCollection } = await import('../../publish/verify-collection.ts');
+  try {
+    const { address, rows, problems } = await verifyCollection(place, { quick, signal, onProgress });
+    progress.stop();
+    if (json)
+      out(JSON.stringify({ address, quick, rows, problems: problems.map((message) => ({ file: address, message })) }));
+    else for (const problem of problems) out(problem);
+    if (problems.length > 0) return EXIT.problems;
+    if (!json) {
+      out(quick ? `${address}: loaded, indexed and complete; rows were not read (--quick)` : `${address}: intact`);
+      note(formatNumberOf(rows, 'row'));
+    }
+    return EXIT.ok;
+  } finally {
+    progress.stop();
+  }
+}
 
 function show(
   folder: string,

@@ -1,4 +1,5 @@
 import { TrawlError } from '../../src/errors.ts';
+import { shownPlace } from '../../src/milvus/milvus-address.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open-reranked.ts';
@@ -54,7 +55,7 @@ export async function searchIndex(
     return {
       name,
       what: [
-        `index ${place}`,
+        `index ${shownPlace(place)}`,
         ...[...own].map((option) => `${option}=${String(options[option as keyof typeof options])}`),
       ].join(', '),
       run,
@@ -64,7 +65,7 @@ export async function searchIndex(
       failed,
       notes: [
         ...failures(name, failed, questions.length),
-        ...unknownGold(place, gold, await absentIds(retriever, gold, signal)),
+        ...unknownGold(shownPlace(place), gold, await absentIds(retriever, gold, signal)),
       ],
     };
   } finally {

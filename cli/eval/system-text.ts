@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { TrawlError } from '../../src/errors.ts';
+import { shownPlace } from '../../src/milvus/milvus-address.ts';
 import { optionOf } from '../../src/options/option-spec.ts';
 import { optionValue } from '../../src/options/option-value.ts';
 import { suggestOption } from '../../src/options/suggest-option.ts';
@@ -44,7 +45,7 @@ export function parseSystem(
   if (place === undefined || place === '')
     throw new TrawlError(
       'USAGE',
-      `The system ${JSON.stringify(text)} names no index, run file or URL, and there is no first one.`,
+      `The system ${JSON.stringify(shownPlace(text))} names no index, run file or URL, and there is no first one.`,
     );
   const own = new Map(parseOptions(text, query ?? ''));
   const kind = kindOf(place);
@@ -52,10 +53,10 @@ export function parseSystem(
   if (useless !== undefined)
     throw new TrawlError(
       'USAGE',
-      `${useless} of ${JSON.stringify(text)} has no effect: ${place} is ${WHY_UNUSED[kind]}.`,
+      `${useless} of ${JSON.stringify(shownPlace(text))} has no effect: ${shownPlace(place)} is ${WHY_UNUSED[kind]}.`,
     );
   return {
-    name: given ?? text,
+    name: given ?? shownPlace(text),
     kind,
     place,
     options: { ...base.options, ...(Object.fromEntries(own) as Partial<SystemOptions>) },
@@ -73,7 +74,7 @@ function* parseOptions(text: string, query: string): Generator<[string, unknown]
       const near = suggestOption(name, Object.keys(SYSTEM_OPTIONS));
       throw new TrawlError(
         'USAGE',
-        `The system ${JSON.stringify(text)} has the unknown option ${JSON.stringify(name)}${near === undefined ? '' : `; did you mean ${near}?`} ` +
+        `The system ${JSON.stringify(shownPlace(text))} has the unknown option ${JSON.stringify(name)}${near === undefined ? '' : `; did you mean ${near}?`} ` +
           'Expected PLACE?option=value&option=value with options that trawl eval has for a search, such as mode=bm25.',
       );
     }
@@ -93,7 +94,10 @@ function decoded(text: string, value: string): string {
   try {
     return decodeURIComponent(value);
   } catch {
-    throw new TrawlError('USAGE', `The system ${JSON.stringify(text)} has ${JSON.stringify(value)}; write % as %25.`);
+    throw new TrawlError(
+      'USAGE',
+      `The system ${JSON.stringify(shownPlace(text))} has ${JSON.stringify(value)}; write % as %25.`,
+    );
   }
 }
 

@@ -3,6 +3,7 @@ import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { Filter } from '../../src/filter/filter.ts';
 import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
+import { isMilvusAddress, parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
@@ -14,7 +15,7 @@ import type { SharedReranker } from './shared-reranker.ts';
 
 export interface ServedIndex {
   readonly name: string;
-  /** Absolute path with unresolved symbolic links, so that a reload follows a link to its new target. */
+  /** Address in Milvus, or absolute path with unresolved symbolic links, so that a reload follows a link to its new target. */
   readonly folder: string;
 }
 
@@ -29,8 +30,9 @@ const NAME = /^[\w.-]{1,64}$/;
 export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
   return texts.map((text) => {
     const [, given, folder] = /^([^=/\\]+)=(.+)$/.exec(text) ?? [];
-    const path = resolve(folder ?? text);
-    const name = given ?? basename(path);
+    const place = folder ?? text;
+    const path = isMilvusAddress(place) ? place : resolve(place);
+    const name = given ?? (isMilvusAddress(place) ? parseMilvusAddress(place).collection : basename(path));
     if (NAME.test(name)) return { name, folder: path };
     throw new TrawlError(
       'USAGE',
@@ -100,11 +102,12 @@ export function indexOpener(
         'A reload cannot name an endpoint, which would get the key of the other. Start the server with --model URL.',
       );
     }
-    if (filters.length > 0) {
+    const isFolder = !isMilvusAddress(folder);
+    if (filters.length > 0 && isFolder) {
       const { columns } = openIndexDirectory(folder);
       for (const filter of filters) checkFilter(filter, { columns, index: name });
     }
-    if (warm) {
+    if (warm && isFolder) {
       await readAhead(openIndexDirectory(folder), {
         signal,
         onProgress: (done, total) =>
@@ -115,7 +118,7 @@ export function indexOpener(
     const answersSince = opened.has(name) ? undefined : start;
     opened.add(name);
     if (reranker !== undefined) report({ stage: 'loading', doing: 'loading the reranker' });
-    return openRetriever(folder, {
+    const retriever = await openRetriever(folder, {
       ...options,
       views: views?.definitions ?? [],
       reranker: await reranker?.get(),
@@ -126,6 +129,14 @@ export function indexOpener(
       name,
       onProgress: (doing, stage) => report({ stage, doing }),
     });
+    if (isFolder) return retriever;
+    try {
+      for (const filter of filters) checkFilter(filter, { columns: retriever.info.columns, index: name });
+      return retriever;
+    } catch (error) {
+      await retriever.close();
+      throw error;
+    }
   };
 }
 

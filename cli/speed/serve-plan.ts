@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { TrawlError } from '../../src/errors.ts';
 import type { SearchedRows } from '../../src/expected-speed/expected-search.ts';
+import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
@@ -40,6 +41,12 @@ export async function printServePlan(
 ): Promise<number> {
   if (options.replay !== undefined || indexes.length === 0) {
     throw new TrawlError('USAGE', '--plan needs an index. Omit --plan, or name an index directory without --replay.');
+  }
+  if (indexes.some(({ folder }) => isMilvusAddress(folder))) {
+    throw new TrawlError(
+      'USAGE',
+      '--plan measures this machine, which does not search an index in Milvus (docs/cluster.md has sizes).',
+    );
   }
   const loaded = loadKernel();
   const kernel = loaded.ok ? loaded.kernel : undefined;

@@ -79,6 +79,15 @@ export function checkPassageFile(path: string): void {
 /** An id as stored in the table. */
 export type StoredId = string | bigint;
 
+/** A row with the values that look-ups compare, as SQLite has them. */
+export interface KeyedRow {
+  readonly row: number;
+  readonly document: string;
+  /** As text; null for a row without one. */
+  readonly id: string | null;
+  readonly keys: Readonly<Record<Lookup, StoredId | number | null>>;
+}
+
 /** A complete passage file, opened for reading. Calls block, so use it only in worker threads and commands. */
 export class PassageFile {
   readonly #path: string;
@@ -87,6 +96,7 @@ export class PassageFile {
   readonly #range: Database.Statement;
   #idOfRow: Database.Statement | undefined;
   #idsOfRange: Database.Statement | undefined;
+  #keyedRange: Database.Statement | undefined;
   readonly #finders = new Map<Lookup, Database.Statement>();
   /** Content hash recorded by the writer, in hex. */
   readonly sha256: string | undefined;
@@ -158,8 +168,7 @@ export class PassageFile {
     const known = this.#finders.get(by);
     if (known !== undefined) return known;
     const index = lookupIndex(by);
-    const has = this.#database.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?").pluck();
-    if (this.#reading(() => has.get(index)) === 0) {
+    if (!this.has(by)) {
       throw new TrawlError(
         'NOT_SUPPORTED',
         `This index cannot look up passages by ${by}. Build it again with this version.`,
@@ -199,6 +208,39 @@ export class PassageFile {
     >) {
       yield { row: Number(row), id, line: Number(line), document };
     }
+  }
+
+  /** The existing rows among [first, first + count), with the values that look-ups compare. */
+  keyedRange(first: number, count: number): KeyedRow[] {
+    const keys = LOOKUPS.map((by) => `${LOOKUP_KEYS[by]} AS key_${by}`).join(', ');
+    this.#keyedRange ??= this.#database
+      .prepare(
+        `SELECT row, document, CAST(id AS TEXT) AS idText, ${keys} FROM passages WHERE row >= ? AND row < ? ORDER BY row`,
+      )
+      .safeIntegers();
+    const statement = this.#keyedRange;
+    return this.#reading(() =>
+      (statement.all(first, first + count) as Record<string, StoredId | number | null>[]).map((found) => ({
+        row: Number(found.row),
+        document: found.document as string,
+        id: found.idText as string | null,
+        keys: Object.fromEntries(LOOKUPS.map((by) => [by, found[`key_${by}`]!])) as KeyedRow['keys'],
+      })),
+    );
+  }
+
+  /** Bytes of the longest document, as UTF-8; 0 without rows. Reads the whole file. */
+  longestDocument(): number {
+    const longest = this.#database
+      .prepare('SELECT coalesce(max(length(CAST(document AS BLOB))), 0) FROM passages')
+      .pluck();
+    return this.#reading(() => longest.get() as number);
+  }
+
+  /** Whether the file was built with that look-up. */
+  has(by: Lookup): boolean {
+    const has = this.#database.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?").pluck();
+    return this.#reading(() => has.get(lookupIndex(by))) !== 0;
   }
 
   /** The documents of the existing rows among [first, first + count). */
@@ -284,7 +326,7 @@ export class PassageFile {
 }
 
 /** The 64-bit integer that an id's text stands for, or null. */
-function integerKey(by: Lookup, key: string): bigint | null {
+export function integerKey(by: Lookup, key: string): bigint | null {
   if ((by !== 'id' && by !== 'document') || !/^-?\d{1,19}$/.test(key)) return null;
   const integer = BigInt(key);
   return BigInt.asIntN(64, integer) === integer ? integer : null;

@@ -6,7 +6,6 @@ import {
   type EncoderInput,
   type TextEncoder,
 } from '../embedding/text-encoder.ts';
-import { bug } from '../errors.ts';
 import type { ModelIdentity, QueryTemplate } from '../manifest/model-identity.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
@@ -87,17 +86,15 @@ export class DenseSearch {
     return this.nearest(vectors, count, wanted);
   }
 
-  /** The k nearest rows of each of `count` vectors, with the proof that they are. */
-  async nearest(queries: Float32Array, count: number, { k, filter, signal }: NearestRows): Promise<SearchResult> {
-    const found = await this.#index.search({
+  /** The k nearest rows of each of `count` vectors, with the proof that they are, unless the index is an approximate one of Milvus. */
+  nearest(queries: Float32Array, count: number, { k, filter, signal }: NearestRows): Promise<SearchResult> {
+    return this.#index.search({
       queries,
       count,
       k,
       ...(filter === undefined ? {} : { filter }),
       ...(signal === undefined ? {} : { signal }),
     });
-    if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
-    return found;
   }
 
   #encode(inputs: readonly EncoderInput[], options: EncodeOptions, watch: Stopwatch): Promise<EncodeResult> {

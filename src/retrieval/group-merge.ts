@@ -56,6 +56,7 @@ export function mergeOutcomes(
     vector,
     certificate: {
       ...certificate,
+      exact: answers.every(({ answer }) => answer.certificate.exact),
       rescored: rescored.includes(null) ? null : rescored.reduce((sum: number, rows) => sum + rows!, 0),
     },
     ...(ranges.length === 0 ? {} : { ranges }),

@@ -97,7 +97,7 @@ export function hybridOutcomes(
     const rescored = near.certificate?.rescored[usable++] ?? null;
     const { tokens, truncated, text, cut } = outcome;
     const vector = rowOf(embedded.vectors, q, dimension);
-    const certificate = { exact: true, rescored, depth } as const;
+    const certificate = { exact: near.exact, rescored, depth };
     return { ok: true, hits, tokens, truncated, text, cut, vector, certificate, ranges: [ranges] };
   });
 }

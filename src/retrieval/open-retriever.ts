@@ -2,15 +2,22 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { FilterCache } from '../columns/filter-cache.ts';
 import { openRowFilters } from '../columns/open-row-filters.ts';
+import type { ColumnSource } from '../columns/row-filters.ts';
 import { TokenCutter, tokenizerFile } from '../embedding/cutting/token-cutter.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
+import { TrawlError } from '../errors.ts';
 import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import { type LexicalEngineOptions, openLexicalFields } from '../lexical-index/open-lexical-index.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
+import { isMilvusAddress, parseMilvusAddress, shownPlace } from '../milvus/milvus-address.ts';
+import { openPublishedIndex } from '../milvus/open-published-index.ts';
 import { isServerUrl } from '../model-server/server-url.ts';
+import type { PassageStore } from '../passages/passage-store.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
+import type { VectorIndex } from '../vector-index/vector-index.ts';
 import { openViews } from '../views/open-views.ts';
 import type { ViewDefinition } from '../views/view-definition.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
@@ -47,44 +54,36 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
 }
 
 /**
- * Opens an index directory and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder
+ * Opens an index, in a directory or in Milvus (`milvus://…`), and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder
  * must have the weights that the index was built with.
  *
- * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
+ * @throws TrawlError INDEX_…, STORE_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
  */
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index', 'verifying');
-  const engine = {
-    ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
-    ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
-  };
-  // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
-  const real = realFolder(folder);
-  const { directory, modes, lexical } = openUnchanged(real, () => openWords(real, options, engine));
-  const { manifest } = directory;
+  const parts = isMilvusAddress(folder) ? await publishedParts(folder, options) : folderParts(folder, options);
+  const { manifest, modes, lexical, columns, liveRows, modelFolders } = parts;
   const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
   try {
     let dense: RetrieverParts['dense'];
     if (modes.includes('dense')) {
       if (options.encoder === undefined) onProgress(`loading the encoder ${manifest.model?.name}`, 'loading');
-      const encoder = options.encoder ?? (await openIndexEncoder([folder, directory.folder], manifest, options));
+      const encoder = options.encoder ?? (await openIndexEncoder(modelFolders, manifest, options));
       opened.push(encoder);
       onProgress('mapping the vectors', 'mapping');
-      const index = await openEngine(directory.source!, engine);
+      const index = await parts.openVectors();
       opened.push(index);
       dense = { encoder, index };
     }
-    const { columns } = directory;
     const filters = columns.length === 0 ? undefined : new FilterCache(openRowFilters(columns, manifest.rows));
     if (filters !== undefined) opened.push(filters);
     onProgress('opening the passages', 'mapping');
-    const passages = await SqlitePassageStore.open(directory.passages);
+    const passages = await parts.openPassages();
     opened.push(passages);
-    const cutter = await openCutter([folder, directory.folder], manifest, options);
+    const cutter = await openCutter(modelFolders, manifest, options);
     if (cutter !== undefined) opened.push(cutter);
-    const index = options.name ?? basename(resolve(folder));
-    const { liveRows } = directory;
+    const index = options.name ?? parts.name;
     const { rows, generation } = manifest;
     const views = await openViews(
       options.views ?? [],
@@ -119,7 +118,79 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
+  } finally {
+    // What was opened keeps what it needs.
+    await parts.close();
   }
+}
+
+/** What a retriever is made of, from a folder or from Milvus. */
+interface IndexParts {
+  /** The name of an index without one of its own. */
+  readonly name: string;
+  readonly manifest: IndexManifest;
+  readonly modes: readonly SearchMode[];
+  /** Open already; undefined if no words are searched. */
+  readonly lexical: LexicalFields | undefined;
+  readonly columns: readonly ColumnSource[];
+  readonly liveRows: RowBitmap | undefined;
+  /** Folders at which the path of the model may start. */
+  readonly modelFolders: readonly string[];
+  openVectors(): Promise<VectorIndex>;
+  openPassages(): Promise<PassageStore>;
+  /** Ends what only the opening needed. */
+  close(): Promise<void>;
+}
+
+function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts {
+  const engine = {
+    ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
+    ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
+  };
+  // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
+  const real = realFolder(folder);
+  const { directory, modes, lexical } = openUnchanged(real, () => openWords(real, options, engine));
+  const { manifest, columns, liveRows } = directory;
+  return {
+    name: basename(resolve(folder)),
+    manifest,
+    modes,
+    lexical,
+    columns,
+    liveRows,
+    modelFolders: [folder, directory.folder],
+    openVectors: () => openEngine(directory.source!, engine),
+    openPassages: () => SqlitePassageStore.open(directory.passages),
+    close: async () => undefined,
+  };
+}
+
+async function publishedParts(address: string, { modes: wanted }: OpenRetrieverOptions): Promise<IndexParts> {
+  if (wanted?.some((mode) => mode !== 'dense') === true) {
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `${shownPlace(address)}: an index in Milvus has vectors only, no inverted indexes for BM25. Search it with --mode dense, or serve the folder of the index.`,
+    );
+  }
+  const published = await openPublishedIndex(address);
+  const { manifest, columns, liveRows } = published;
+  return {
+    name: parseMilvusAddress(address).collection,
+    // Its inverted indexes were not published.
+    manifest: withoutWords(manifest),
+    modes: ['dense'],
+    lexical: undefined,
+    columns,
+    liveRows,
+    modelFolders: [shownPlace(address)],
+    openVectors: async () => published.openVectors(),
+    openPassages: async () => published.openPassages(),
+    close: () => published.close(),
+  };
+}
+
+function withoutWords({ bm25: _, ...manifest }: IndexManifest): IndexManifest {
+  return manifest;
 }
 
 /** The tokenizer that is named, which must exist, or that of the index's model, which is looked for when it is first needed. */

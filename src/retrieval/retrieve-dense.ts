@@ -42,7 +42,7 @@ function outcomesOf({ embedded, dimension, found, k }: DenseResults, documents: 
       const score = Math.fround(found.scores[at]!) + 0;
       hits.push({ row: found.rows[at]!, score, document: documents[nextDocument++]! });
     }
-    const certificate = { exact: true, rescored: found.certificate?.rescored[q] ?? null } as const;
+    const certificate = { exact: found.exact, rescored: found.certificate?.rescored[q] ?? null };
     q++;
     const { tokens, truncated, text, cut } = outcome;
     const vector = rowOf(embedded.vectors, i, dimension);

@@ -26,7 +26,7 @@ export interface SearchResult {
    * by the lower row. Responses round scores once, to float32.
    */
   readonly scores: Float64Array;
-  /** Whether the engine proved that no other row belongs in the top-k. True for both engines. */
+  /** Whether the engine proved that no other row belongs in the top-k. False only for an approximate index in Milvus. */
   readonly exact: boolean;
   /** Cost of the proof; null if the engine scores every row. */
   readonly certificate: CertificateCost | null;

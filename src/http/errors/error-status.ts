@@ -26,6 +26,8 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   NOT_RECORDED: 404,
   METHOD_NOT_ALLOWED: 405,
   RELOAD_FAILED: 409,
+  // Milvus may answer again in a moment.
+  STORE_FAILED: 503,
   // A restarted encoder thread answers the next attempt.
   ENCODER_FAILED: 503,
   ENDPOINT_FAILED: 503,
@@ -68,6 +70,8 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   DEVICE_UNAVAILABLE: 500,
   ENCODING_FAILED: 500,
   RERANK_FAILED: 500,
+  STORE_REFUSED: 500,
+  STORE_DIFFERS: 500,
   DIMENSION_MISMATCH: 500,
   NON_FINITE_VECTOR: 500,
   NON_FINITE_QUERY: 500,

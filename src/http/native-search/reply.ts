@@ -46,7 +46,7 @@ const QueryResult = Type.Object({
   certificate: Type.Object({
     exact: Type.Boolean({
       description:
-        'True if the hits are proved to be the best passages; false if the server changed them on purpose (perturbed).',
+        'True if the hits are proved to be the best passages; false if the server changed them on purpose (perturbed), or the index is an approximate one in Milvus.',
     }),
     rescored: Type.Union([Type.Integer(), Type.Null()], {
       description:

@@ -75,8 +75,8 @@ export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: T
  */
 export interface QueryCertificate {
   /**
-   * False only for hits that the server changed on purpose (docs/perturbation.md), and for the empty list in place of an answer that was
-   * not recorded (docs/replay.md).
+   * False only for hits that the server changed on purpose (docs/perturbation.md), for the empty list in place of an answer that was
+   * not recorded (docs/replay.md), and for hits of an approximate index in Milvus (docs/cluster.md).
    */
   readonly exact: boolean;
   /**

@@ -1,0 +1,128 @@
+import { INDEX_TYPES, type PublishProgress, publishIndex } from '../../publish/publish-index.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { formatCount, formatNumberOf } from '../format.ts';
+import { stepProgress } from '../progress/step-progress.ts';
+
+/** The part of the work that each step begins at; storing rows takes nearly all of it. */
+const STEP_SHARES: Readonly<Record<PublishProgress['step'], readonly [number, number]>> = {
+  'reading the passages': [0, 0.02],
+  'storing rows': [0.02, 0.85],
+  'storing files': [0.85, 0.88],
+  indexing: [0.88, 0.95],
+  loading: [0.95, 0.98],
+  comparing: [0.98, 1],
+};
+
+export const publishCommand = defineCommand({
+  name: 'publish',
+  takesMilvus: true,
+  summary: 'load an index into Milvus, to be searched past one machine',
+  description:
+    'Loads the vectors, passages, columns for filters and the manifest of an index into a collection of Milvus, compares a sample ' +
+    'of them bit for bit, and the first hits of questions with those of the folder. Then every command that ' +
+    'reads an index takes the address: `trawl serve milvus://…` (docs/cluster.md). With FLAT, the default, the answers have the same ' +
+    'bits as from the folder.\n\n' +
+    'A killed or stopped command resumes: the same command continues where it was. A collection of another index is not changed. ' +
+    'To replace the index of a running server, publish into a new collection with --alias, and reload the server.\n\n' +
+    'Needs the package @zilliz/milvus2-sdk-node (npm install @zilliz/milvus2-sdk-node). Inverted indexes for BM25 are not loaded.\n\n' +
+    'With --json: {"address", "collection", "rows", "resumed", "wasComplete", "alias", "verified": {"rows", "questions", "same"}}.',
+  positionals: {
+    usage: '<index> <address>',
+    help: {
+      index: 'The index directory.',
+      address: 'milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls://… for TLS.',
+    },
+    min: 2,
+    max: 2,
+  },
+  options: {
+    alias: {
+      type: 'string',
+      value: 'NAME',
+      help: 'Make this name stand for the collection once it is complete and compared, in one step. Servers of milvus://…/NAME use it after a reload.',
+    },
+    'index-type': {
+      type: 'choice',
+      choices: INDEX_TYPES,
+      default: 'FLAT',
+      help: "Milvus's index over the vectors: FLAT is exact and has the bits of the folder; HNSW is approximate, and replies say exact: false.",
+    },
+    replicas: {
+      type: 'integer',
+      min: 1,
+      max: 64,
+      default: 1,
+      help: 'Copies of the collection in the memory of query nodes; each needs nodes of its own.',
+    },
+    channels: {
+      type: 'integer',
+      min: 1,
+      max: 16,
+      default: 1,
+      help: 'Channels over which Milvus receives the rows (its "shards"); more only speed up loading.',
+    },
+    sample: {
+      type: 'integer',
+      min: 0,
+      max: 10_000,
+      default: 64,
+      help: 'Number of rows, and of questions made of them, that are compared at the end.',
+    },
+  },
+  resumable: true,
+  examples: [
+    'trawl publish indexes/wiki18 milvus://localhost:19530/default/wiki18',
+    'trawl publish indexes/wiki18 milvus://localhost:19530/default/wiki18_b --alias wiki18',
+  ],
+  async run({ options, positionals, signal, out, note }) {
+    const [folder, address] = positionals as [string, string];
+    if (isMilvusAddress(folder) || !isMilvusAddress(address)) {
+      throw new TrawlError(
+        'USAGE',
+        'Expected an index directory, then an address: trawl publish INDEX milvus://HOST/DATABASE/COLLECTION.',
+      );
+    }
+    const progress = stepProgress({ silent: options.quiet || options.json });
+    try {
+      const report = await publishIndex(folder, address, {
+        indexType: options['index-type'],
+        replicas: options.replicas,
+        channels: options.channels,
+        alias: options.alias,
+        sample: options.sample,
+        signal,
+        onProgress: ({ step, done, total }) => {
+          const [from, to] = STEP_SHARES[step];
+          const share = total === 0 ? 1 : done / total;
+          progress.update({
+            step,
+            share: from + (to - from) * share,
+            facts: step === 'storing rows' ? `${formatCount(done)} of ${formatCount(total)}` : '',
+          });
+        },
+      });
+      progress.stop();
+      if (options.json) {
+        out(JSON.stringify(report));
+        return EXIT.ok;
+      }
+      const { rows, questions, same } = report.verified;
+      note(
+        `${formatNumberOf(rows, 'row')} and ${formatNumberOf(questions, 'question')} compared with the folder: ${
+          same === questions
+            ? 'all the same'
+            : `${same} questions with the same hits (${options['index-type']} is approximate)`
+        }`,
+      );
+      if (report.alias !== null) note(`the alias ${report.alias} now names ${report.collection}`);
+      out(
+        `${report.address}: ${formatNumberOf(report.rows, 'passage')}${report.wasComplete ? ', published before' : ''}`,
+      );
+      return EXIT.ok;
+    } finally {
+      progress.stop();
+    }
+  },
+});

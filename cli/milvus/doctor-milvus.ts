@@ -1,0 +1,94 @@
+import { asTrawlError } from '../../src/errors.ts';
+import { collectionProblems, findCollection } from '../../src/milvus/check-collection.ts';
+import { parseMilvusAddress, shownAddress } from '../../src/milvus/milvus-address.ts';
+import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+
+export interface MilvusFacts {
+  /** Without user and password. */
+  readonly address: string;
+  /** Null if Milvus cannot be reached. */
+  readonly version: string | null;
+  /** The collection's own name; null if there is no published index. */
+  readonly collection: string | null;
+  readonly indexType: string | null;
+  readonly rows: number | null;
+  readonly segments: number | null;
+  /** Median time of a search for 10 rows, in milliseconds; null if it cannot be searched. */
+  readonly searchMs: number | null;
+  /** What is missing, in sentences. */
+  readonly problems: readonly string[];
+}
+
+const TRIALS = 5;
+
+/** Says what a Milvus has of an index, and what is missing. Fails only for an address that cannot be parsed. */
+export async function milvusFacts(place: string): Promise<MilvusFacts> {
+  const address = parseMilvusAddress(place);
+  const facts = {
+    address: shownAddress(address),
+    version: null as string | null,
+    collection: null as string | null,
+    indexType: null as string | null,
+    rows: null as number | null,
+    segments: null as number | null,
+    searchMs: null as number | null,
+  };
+  let client: MilvusClient | undefined;
+  try {
+    client = await MilvusClient.connect(address);
+    facts.version = await client.version();
+    const found = await findCollection(client, address);
+    facts.collection = found.name;
+    facts.indexType = found.publication.indexType;
+    const problems = (await collectionProblems(client, found)).map(({ message }) => message);
+    facts.rows = await client.count(found.name).catch(() => null);
+    facts.segments = (await client.segments(found.name).catch(() => [])).length;
+    if (problems.length === 0) facts.searchMs = await trial(place);
+    return { ...facts, problems };
+  } catch (error) {
+    return { ...facts, problems: [asTrawlError(error).message] };
+  } finally {
+    await client?.close();
+  }
+}
+
+async function trial(place: string): Promise<number> {
+  const { openPublishedIndex } = await import('../../src/milvus/open-published-index.ts');
+  const published = await openPublishedIndex(place);
+  const index = published.openVectors();
+  try {
+    const times: number[] = [];
+    const queries = Float32Array.from({ length: index.dimension }, (_, j) => (j === 0 ? 1 : 0));
+    for (let i = 0; i < TRIALS; i++) {
+      const start = performance.now();
+      await index.search({ queries, count: 1, k: 10 });
+      times.push(performance.now() - start);
+    }
+    return times.sort((a, b) => a - b)[Math.floor(TRIALS / 2)]!;
+  } finally {
+    await index.close();
+    await published.close();
+  }
+}
+
+export function milvusLines({
+  address,
+  version,
+  collection,
+  indexType,
+  rows,
+  segments,
+  searchMs,
+  problems,
+}: MilvusFacts): string[] {
+  return [
+    `Milvus          ${address}: ${version === null ? 'no answer' : `version ${version}`}`,
+    ...(collection === null
+      ? []
+      : [`  collection    ${collection}, ${indexType}, ${rows ?? '?'} rows in ${segments} loaded segments`]),
+    ...(searchMs === null ? [] : [`  search        ${searchMs.toFixed(1)} ms for 10 rows, one query at a time`]),
+    ...(problems.length === 0
+      ? ['  state         complete and ready']
+      : problems.map((problem) => `  problem       ${problem}`)),
+  ];
+}

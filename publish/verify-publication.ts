@@ -1,0 +1,109 @@
+import { TrawlError } from '../src/errors.ts';
+import type { PublishedIndex } from '../src/milvus/open-published-index.ts';
+import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import { openEngine } from '../src/vector-index/open-engine.ts';
+import type { VectorIndex } from '../src/vector-index/vector-index.ts';
+import type { LocalRows } from './local-rows.ts';
+
+/** Hits that are compared for each question. */
+const K = 10;
+
+export interface VerifiedPublication {
+  /** Rows whose vector, document and id were compared bit for bit. */
+  readonly rows: number;
+  /** Questions whose first hits were compared. */
+  readonly questions: number;
+  /** Of these, those with the same rows and scores; all of them if the index is FLAT. */
+  readonly same: number;
+}
+
+/**
+ * Compares a published index with its folder: sampled rows, and the hits of questions, which are sums of the vectors of two sampled
+ * rows, so that they lie between passages as questions do.
+ *
+ * @throws TrawlError STORE_DIFFERS with the first difference.
+ */
+export async function verifyPublication(
+  published: PublishedIndex,
+  { directory, local, sample }: { directory: IndexDirectory; local: LocalRows; sample: number },
+): Promise<VerifiedPublication> {
+  const rows = sampledRows(directory, sample);
+  if (rows.length === 0) return { rows: 0, questions: 0, same: 0 };
+  const passages = published.openPassages();
+  const vectors = published.openVectors();
+  const here = await openEngine(directory.source!);
+  try {
+    const expected = rows.map((row) => local.range(row, row + 1)[0]!);
+    const documents = await passages.getMany(rows);
+    const ids = await passages.idsOf(rows);
+    for (const [i, { row, document, id }] of expected.entries()) {
+      if (documents[i] !== document || ids[i] !== (id ?? `row:${row}`))
+        throw differs(published, `the passage of row ${row} differs`);
+    }
+    const questions = questionsOf(expected.map(({ vector }) => vector));
+    const [local10, stored10] = await Promise.all([here, vectors].map((index) => hitsOf(index, questions)));
+    const same = local10!.filter((hits, q) => hits === stored10![q]).length;
+    if (stored10!.length !== same && published.indexType === 'FLAT') {
+      throw differs(
+        published,
+        `${stored10!.length - same} of ${stored10!.length} questions have other hits than in the folder`,
+      );
+    }
+    // A vector that differs in one bit has another score with itself.
+    await compareVectors(published, here, vectors, expected);
+    return { rows: rows.length, questions: stored10!.length, same };
+  } finally {
+    await Promise.all([passages.close(), vectors.close(), here.close()]);
+  }
+}
+
+async function compareVectors(
+  published: PublishedIndex,
+  here: VectorIndex,
+  vectors: VectorIndex,
+  expected: readonly { readonly row: number; readonly vector: Float32Array }[],
+): Promise<void> {
+  const stored = await published.vectorsOf(expected.map(({ row }) => row));
+  for (const [i, { row, vector }] of expected.entries()) {
+    const own = stored.subarray(i * vectors.dimension, (i + 1) * here.dimension);
+    if (!vector.every((value, j) => Object.is(value, own[j]) || value === own[j]))
+      throw differs(published, `the vector of row ${row} differs`);
+  }
+}
+
+async function hitsOf(index: VectorIndex, questions: Float32Array): Promise<string[]> {
+  const count = questions.length / index.dimension;
+  const { rows, scores } = await index.search({ queries: questions, count, k: K });
+  return Array.from({ length: count }, (_, q) =>
+    JSON.stringify([...rows.subarray(q * K, (q + 1) * K), ...scores.subarray(q * K, (q + 1) * K)]),
+  );
+}
+
+/** The sum of each vector and the next. */
+function questionsOf(vectors: readonly Float32Array[]): Float32Array {
+  const dimension = vectors[0]!.length;
+  const questions = new Float32Array(vectors.length * dimension);
+  for (const [i, vector] of vectors.entries()) {
+    const next = vectors[(i + 1) % vectors.length]!;
+    for (let j = 0; j < dimension; j++) questions[i * dimension + j] = vector[j]! + next[j]!;
+  }
+  return questions;
+}
+
+/** Evenly spaced live rows, the first and the last among them. */
+function sampledRows({ manifest, liveRows }: IndexDirectory, sample: number): number[] {
+  const rows = new Set<number>();
+  for (let i = 0; i < sample; i++) {
+    const at = Math.floor(((manifest.rows - 1) * i) / Math.max(1, sample - 1));
+    const row = liveRows === undefined ? at : (liveRows.next(at) ?? liveRows.next(0));
+    if (row !== undefined && row >= 0) rows.add(row);
+  }
+  return [...rows];
+}
+
+function differs({ collection }: PublishedIndex, difference: string): TrawlError {
+  return new TrawlError(
+    'STORE_DIFFERS',
+    `The collection ${collection} differs from the index: ${difference}. Publish the index again, into another collection.`,
+  );
+}

@@ -1,0 +1,83 @@
+import { TrawlError } from '../errors.ts';
+
+/** Where a collection is. */
+export interface MilvusAddress {
+  /** HOST:PORT. */
+  readonly server: string;
+  readonly tls: boolean;
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly database: string;
+  /** Name of a collection, or an alias of one. */
+  readonly collection: string;
+}
+
+const DEFAULT_PORT = 19_530;
+/** Milvus's own rule for names. */
+const NAME = /^[A-Za-z_]\w{0,254}$/;
+const EXPECTED = 'expected milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls:// for TLS';
+
+/** Whether a text names an index in Milvus, not a folder. */
+export function isMilvusAddress(text: string): boolean {
+  return /^milvus(\+tls)?:/i.test(text);
+}
+
+/**
+ * Parses `milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION`; the database may be left out. A user or password with `@`, `:` or `/`
+ * is percent-encoded.
+ *
+ * @throws TrawlError CONFIG_INVALID. The message does not repeat the address, which may have a password.
+ */
+export function parseMilvusAddress(text: string): MilvusAddress {
+  if (!isMilvusAddress(text) || !URL.canParse(text)) throw invalid('cannot be parsed');
+  const url = new URL(text);
+  if (url.hostname === '') throw invalid('has no host');
+  if (url.search !== '' || url.hash !== '') throw invalid('has a query or a fragment');
+  if ((url.username === '') !== (url.password === '')) {
+    throw invalid(url.password === '' ? 'has a user without a password' : 'has a password without a user');
+  }
+  const names = url.pathname.replace(/^\//, '').split('/');
+  const [database, collection] = names.length === 1 ? ['default', names[0]!] : (names as [string, string]);
+  if (names.length > 2) throw invalid(`has ${names.length} names after the host`);
+  for (const [what, name] of [
+    ['database', database],
+    ['collection', collection],
+  ] as const) {
+    if (NAME.test(name)) continue;
+    throw invalid(
+      name === ''
+        ? `has no ${what}`
+        : `names the ${what} ${JSON.stringify(name)}, but names have letters, digits and underscores`,
+    );
+  }
+  return {
+    server: `${url.hostname}:${url.port === '' ? DEFAULT_PORT : url.port}`,
+    tls: /^milvus\+tls:$/i.test(url.protocol),
+    user: url.username === '' ? undefined : decoded(url.username),
+    password: url.password === '' ? undefined : decoded(url.password),
+    database,
+    collection,
+  };
+}
+
+/** The address for messages, logs and replies: without user and password. */
+export function shownAddress({ server, tls, database, collection }: MilvusAddress): string {
+  return `milvus${tls ? '+tls' : ''}://${server}/${database}/${collection}`;
+}
+
+/** A text, such as a path or an option, without the users and passwords of addresses in it. */
+export function shownPlace(text: string): string {
+  return text.replaceAll(/(milvus(?:\+tls)?:\/\/)[^/\s]*@/gi, '$1');
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw invalid('has a user or password that is not percent-encoded correctly');
+  }
+}
+
+function invalid(reason: string): TrawlError {
+  return new TrawlError('CONFIG_INVALID', `The address of Milvus ${reason}; ${EXPECTED}.`);
+}

@@ -1,0 +1,374 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { throwIfCancelled, untilAborted } from '../abort.ts';
+import { TrawlError } from '../errors.ts';
+import { importOptional } from '../system/optional-package.ts';
+import type { MilvusAddress } from './milvus-address.ts';
+import { MilvusFailure, storeError } from './milvus-failure.ts';
+
+const PACKAGE = '@zilliz/milvus2-sdk-node';
+
+/** Time limit of a read, in milliseconds. */
+const READ_MS = 15_000;
+/** Time limit of a write or a change of a collection, in milliseconds. */
+const WRITE_MS = 120_000;
+/** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
+const PAUSES_MS = [100, 400, 1_000];
+
+/** `strong`: all that was written before. `bounded`: what was written until a few seconds ago. `eventually`: what is loaded. */
+export type Consistency = 'Strong' | 'Bounded' | 'Eventually';
+
+export interface FieldSpec {
+  readonly name: string;
+  readonly type: 'int64' | 'text' | 'vector';
+  readonly isKey?: boolean;
+  /** Of vectors. */
+  readonly dimension?: number;
+}
+
+export interface CollectionFacts {
+  /** The collection's own name, if it was asked for by an alias. */
+  readonly name: string;
+  readonly fields: readonly string[];
+  readonly aliases: readonly string[];
+}
+
+export interface IndexFacts {
+  readonly type: string;
+  readonly metric: string | undefined;
+  readonly rows: number;
+  readonly pendingRows: number;
+  readonly failure: string;
+}
+
+export interface SegmentFacts {
+  readonly rows: number;
+  readonly isSealed: boolean;
+}
+
+export type Entity = Readonly<Record<string, unknown>>;
+
+export interface VectorSearch {
+  readonly collection: string;
+  readonly field: string;
+  /** Row-major. */
+  readonly queries: Float32Array;
+  readonly dimension: number;
+  readonly limit: number;
+  readonly metric: string;
+  readonly filter: string;
+  readonly params: Readonly<Record<string, number>>;
+  readonly consistency: Consistency;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface FoundEntity {
+  readonly key: number;
+  readonly score: number;
+}
+
+/** The functions of the package that are used. */
+interface Sdk {
+  readonly MilvusClient: new (config: object) => SdkClient;
+  readonly DataType: Readonly<Record<string, number>>;
+}
+
+type SdkCall = (request: object) => Promise<SdkReply>;
+
+interface SdkStatus {
+  readonly error_code?: string;
+  readonly code?: number;
+  readonly reason?: string;
+  readonly retriable?: boolean;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
+type SdkReply = any;
+
+interface SdkClient extends Readonly<Record<string, SdkCall>> {
+  closeConnection: () => Promise<unknown>;
+  getVersion: () => Promise<SdkReply>;
+}
+
+/**
+ * The only door to Milvus's Node client, an optional package. Every call has a time limit and a bounded number of attempts, reads
+ * its status (the package does not throw on errors of Milvus) and fails with STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND. Writes
+ * are upserts by key, so that an attempt whose reply was lost can be repeated.
+ */
+export class MilvusClient {
+  /** For messages: without user and password. */
+  readonly server: string;
+  readonly #sdk: Sdk;
+  readonly #client: SdkClient;
+
+  private constructor(server: string, sdk: Sdk, client: SdkClient) {
+    this.server = server;
+    this.#sdk = sdk;
+    this.#client = client;
+  }
+
+  /** @throws TrawlError PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND (no such database). */
+  static async connect(address: MilvusAddress): Promise<MilvusClient> {
+    const sdk = await loadSdk();
+    const { server, tls, user, password, database } = address;
+    const connection = new sdk.MilvusClient({
+      address: server,
+      ssl: tls,
+      ...(user === undefined ? {} : { username: user, password }),
+      database,
+      timeout: READ_MS,
+      // Attempts are counted here: the package would also repeat calls after errors of which it knows nothing.
+      maxRetries: 0,
+      logLevel: 'error',
+      // The package would connect at once, and report a failure where nobody waits for it.
+      __SKIP_CONNECT__: true,
+    });
+    const client = new MilvusClient(server, sdk, connection);
+    try {
+      await client.version();
+      return client;
+    } catch (error) {
+      await client.close();
+      throw error;
+    }
+  }
+
+  async version(): Promise<string> {
+    const reply = await this.#call('report its version', () => this.#client.getVersion());
+    return String(reply.version);
+  }
+
+  /** Undefined if there is no such collection. */
+  async describe(collection: string): Promise<CollectionFacts | undefined> {
+    try {
+      const reply = await this.#request('describe the collection', 'describeCollection', {
+        collection_name: collection,
+      });
+      return {
+        name: String(reply.schema.name || reply.collection_name || collection),
+        fields: (reply.schema.fields as { name: string }[]).map(({ name }) => name),
+        aliases: reply.aliases ?? [],
+      };
+    } catch (error) {
+      if (error instanceof TrawlError && error.code === 'INDEX_NOT_FOUND') return undefined;
+      throw error;
+    }
+  }
+
+  async create(
+    collection: string,
+    { description, fields, shards = 1 }: { description: string; fields: readonly FieldSpec[]; shards?: number },
+  ): Promise<void> {
+    const { DataType } = this.#sdk;
+    await this.#write('create the collection', 'createCollection', {
+      collection_name: collection,
+      description,
+      shards_num: shards,
+      enable_dynamic_field: false,
+      fields: fields.map(({ name, type, isKey, dimension }) => ({
+        name,
+        ...(isKey === true ? { is_primary_key: true, autoID: false } : {}),
+        ...(type === 'int64' ? { data_type: DataType.Int64 } : {}),
+        ...(type === 'text' ? { data_type: DataType.VarChar, max_length: MAX_TEXT_BYTES } : {}),
+        ...(type === 'vector' ? { data_type: DataType.FloatVector, dim: dimension } : {}),
+      })),
+    });
+  }
+
+  async createIndex(
+    collection: string,
+    field: string,
+    index: { readonly type: string; readonly metric?: string; readonly params?: Readonly<Record<string, number>> },
+  ): Promise<void> {
+    await this.#write('create an index', 'createIndex', {
+      collection_name: collection,
+      field_name: field,
+      index_name: field,
+      index_type: index.type,
+      ...(index.metric === undefined ? {} : { metric_type: index.metric, params: index.params ?? {} }),
+    });
+  }
+
+  /** The index of each field that has one. */
+  async indexes(collection: string): Promise<ReadonlyMap<string, IndexFacts>> {
+    const reply = await this.#request('describe the indexes', 'describeIndex', { collection_name: collection });
+    const found = new Map<string, IndexFacts>();
+    for (const each of reply.index_descriptions) {
+      const params = new Map<string, string>(
+        (each.params as { key: string; value: string }[]).map(({ key, value }) => [key, value]),
+      );
+      found.set(each.field_name, {
+        type: params.get('index_type') ?? '',
+        metric: params.get('metric_type'),
+        rows: Number(each.indexed_rows),
+        pendingRows: Number(each.pending_index_rows),
+        failure: String(each.index_state_fail_reason ?? ''),
+      });
+    }
+    return found;
+  }
+
+  async load(collection: string, replicas: number): Promise<void> {
+    await this.#write('load the collection', 'loadCollectionSync', {
+      collection_name: collection,
+      replica_number: replicas,
+    });
+  }
+
+  async isLoaded(collection: string): Promise<boolean> {
+    const reply = await this.#request('report the state of the collection', 'getLoadState', {
+      collection_name: collection,
+    });
+    return reply.state === 'LoadStateLoaded';
+  }
+
+  async segments(collection: string): Promise<readonly SegmentFacts[]> {
+    const reply = await this.#request('report the segments', 'getQuerySegmentInfo', { collectionName: collection });
+    return (reply.infos as { num_rows: string; state: string }[]).map(({ num_rows, state }) => ({
+      rows: Number(num_rows),
+      isSealed: state === 'Sealed',
+    }));
+  }
+
+  async upsert(collection: string, entities: readonly Entity[]): Promise<void> {
+    const reply = await this.#write('store rows', 'upsert', { collection_name: collection, fields_data: entities });
+    if (Number(reply.upsert_cnt) === entities.length) return;
+    const failure = MilvusFailure.ofThrown(new Error(`it stored ${reply.upsert_cnt} of ${entities.length} rows`));
+    throw storeError(this.server, 'store rows', failure);
+  }
+
+  async flush(collection: string): Promise<void> {
+    await this.#write('flush the collection', 'flushSync', { collection_names: [collection] });
+  }
+
+  /** Rows, with everything that was written before. */
+  async count(collection: string): Promise<number> {
+    const [found] = await this.query(collection, { filter: '', fields: ['count(*)'], consistency: 'Strong' });
+    return Number(found?.['count(*)']);
+  }
+
+  /** All entities that pass the filter, in no order. */
+  async query(
+    collection: string,
+    {
+      filter,
+      fields,
+      consistency,
+      signal,
+    }: {
+      readonly filter: string;
+      readonly fields: readonly string[];
+      readonly consistency: Consistency;
+      readonly signal?: AbortSignal | undefined;
+    },
+  ): Promise<readonly Entity[]> {
+    const request = { collection_name: collection, filter, output_fields: fields, consistency_level: consistency };
+    return (await this.#request('read rows', 'query', request, signal)).data;
+  }
+
+  /** The nearest entities of each query, by their keys. */
+  async search(search: VectorSearch): Promise<readonly (readonly FoundEntity[])[]> {
+    const { queries, dimension, filter, signal } = search;
+    const data: number[][] = [];
+    for (let at = 0; at < queries.length; at += dimension) data.push(Array.from(queries.subarray(at, at + dimension)));
+    const reply = await this.#request(
+      'search',
+      'search',
+      {
+        collection_name: search.collection,
+        data,
+        anns_field: search.field,
+        limit: search.limit,
+        metric_type: search.metric,
+        params: search.params,
+        output_fields: ['row'],
+        consistency_level: search.consistency,
+        ...(filter === '' ? {} : { filter }),
+      },
+      signal,
+    );
+    // For one query, some versions of the package return its hits without the list around them.
+    const lists = data.length === 1 && !Array.isArray(reply.results[0]) ? [reply.results] : reply.results;
+    return (lists as { row: string; score: number }[][]).map((hits) =>
+      hits.map(({ row, score }) => ({ key: Number(row), score })),
+    );
+  }
+
+  /** Makes the alias name the collection; from one collection to another in one step. */
+  async setAlias(alias: string, collection: string): Promise<void> {
+    const facts = await this.describe(alias);
+    if (facts !== undefined && facts.name === alias) {
+      throw new TrawlError(
+        'INDEX_EXISTS',
+        `${alias} is a collection of Milvus at ${this.server}, so that it cannot be an alias. Choose another name.`,
+      );
+    }
+    const call = facts === undefined ? 'createAlias' : 'alterAlias';
+    await this.#write('set the alias', call, { collection_name: collection, alias });
+  }
+
+  async drop(collection: string): Promise<void> {
+    await this.#write('drop the collection', 'dropCollection', { collection_name: collection });
+  }
+
+  async close(): Promise<void> {
+    await this.#client.closeConnection().catch(() => undefined);
+  }
+
+  #request(doing: string, name: string, request: object, signal?: AbortSignal): Promise<SdkReply> {
+    const readsRows = name === 'query' || name === 'search';
+    return this.#call(doing, () => this.#client[name]!({ ...request, timeout: READ_MS }), { signal, readsRows });
+  }
+
+  #write(doing: string, name: string, request: object): Promise<SdkReply> {
+    return this.#call(doing, () => this.#client[name]!({ ...request, timeout: WRITE_MS }));
+  }
+
+  /** Calls, reads the status, and calls again while that may help. */
+  async #call(
+    doing: string,
+    call: () => Promise<SdkReply>,
+    { signal, readsRows = false }: { readonly signal?: AbortSignal | undefined; readonly readsRows?: boolean } = {},
+  ): Promise<SdkReply> {
+    for (let attempt = 0; ; attempt++) {
+      throwIfCancelled(signal);
+      try {
+        const reply = await untilAborted(call(), signal);
+        checkStatus(reply);
+        return reply;
+      } catch (error) {
+        if (error instanceof TrawlError) throw error;
+        const failure = MilvusFailure.ofThrown(error);
+        // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
+        if (failure.isMissing && !readsRows) throw missing(this.server, failure);
+        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this.server, doing, failure);
+        await pause(PAUSES_MS[attempt]);
+      }
+    }
+  }
+}
+
+/** Milvus's limit of a text, in bytes of UTF-8. */
+export const MAX_TEXT_BYTES = 65_535;
+
+/** @throws MilvusFailure. */
+function checkStatus(reply: SdkReply): void {
+  // Some replies are the status, others have one.
+  const status: SdkStatus = reply?.status ?? reply ?? {};
+  const { error_code: errorCode = 'Success', code = 0, reason = '', retriable = false } = status;
+  if ((errorCode === 'Success' || errorCode === '0') && code === 0) return;
+  throw MilvusFailure.ofStatus({ errorCode, code, reason, retriable });
+}
+
+function missing(server: string, failure: MilvusFailure): TrawlError {
+  return new TrawlError(
+    'INDEX_NOT_FOUND',
+    `Milvus at ${server} has no such collection or database (${failure.message}). Publish an index with \`trawl publish\`, or correct the address.`,
+  );
+}
+
+async function loadSdk(): Promise<Sdk> {
+  const [loaded] = (await importOptional([PACKAGE], `An index in Milvus needs the package ${PACKAGE}`)) as [
+    { readonly default?: Sdk } & Sdk,
+  ];
+  return loaded.MilvusClient === undefined ? loaded.default! : loaded;
+}

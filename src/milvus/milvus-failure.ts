@@ -1,0 +1,89 @@
+import { TrawlError } from '../errors.ts';
+
+/** What the client reports: Milvus's own codes, or those of gRPC. */
+export interface MilvusStatus {
+  readonly errorCode: string;
+  readonly code: number;
+  readonly reason: string;
+  readonly retriable: boolean;
+}
+
+/** gRPC: PERMISSION_DENIED and UNAUTHENTICATED. */
+const REFUSED_BY_GRPC: readonly number[] = [7, 16];
+/** gRPC: UNAVAILABLE. */
+const UNAVAILABLE = 14;
+/** gRPC: DEADLINE_EXCEEDED. */
+const LATE = 4;
+const MILVUS_COLLECTION_NOT_FOUND = 100;
+const MILVUS_DATABASE_NOT_FOUND = 800;
+/** Milvus: authentication failed, and privilege missing. */
+const REFUSED_BY_MILVUS: readonly number[] = [1400, 1401, 1402, 1403];
+
+/** A failed call, as the retries see it. */
+export class MilvusFailure extends Error {
+  readonly isMissing: boolean;
+  readonly isRefused: boolean;
+  readonly isLate: boolean;
+  /** Whether another attempt may succeed at once. Not after a time-out, which would only double the wait. */
+  readonly isWorthRetrying: boolean;
+
+  private constructor(
+    reason: string,
+    flags: { missing?: boolean; refused?: boolean; late?: boolean; retry?: boolean },
+  ) {
+    super(reason);
+    this.isMissing = flags.missing === true;
+    this.isRefused = flags.refused === true;
+    this.isLate = flags.late === true;
+    this.isWorthRetrying = flags.retry === true;
+  }
+
+  static ofStatus({ errorCode, code, reason, retriable }: MilvusStatus): MilvusFailure {
+    return new MilvusFailure(reason === '' ? errorCode : reason, {
+      missing: code === MILVUS_COLLECTION_NOT_FOUND || code === MILVUS_DATABASE_NOT_FOUND || isAboutMissing(reason),
+      refused: REFUSED_BY_MILVUS.includes(code),
+      retry: retriable || code === 0 || RETRIABLE.includes(code),
+    });
+  }
+
+  static ofThrown(thrown: unknown): MilvusFailure {
+    if (thrown instanceof MilvusFailure) return thrown;
+    const { code, details, message } = thrown as { code?: unknown; details?: unknown; message?: unknown };
+    const reason = typeof details === 'string' && details !== '' ? details : String(message ?? thrown);
+    return new MilvusFailure(reason, {
+      missing: isAboutMissing(reason),
+      refused: typeof code === 'number' && REFUSED_BY_GRPC.includes(code),
+      late: code === LATE,
+      retry: code === UNAVAILABLE,
+    });
+  }
+}
+
+/** Milvus: service not ready, unavailable, rate limited, collection not loaded, node or channel lost. */
+const RETRIABLE: readonly number[] = [1, 2, 4, 8, 12, 101, 103, 106, 501, 502, 503, 901];
+
+function isAboutMissing(reason: string): boolean {
+  return /can't find collection|collection not found|collection not exist|database not found|database:\w+ not exist/i.test(
+    reason,
+  );
+}
+
+/** Seconds after which a request that Milvus did not answer may be sent again. */
+const RETRY_AFTER_S = 5;
+
+/** @param server shown in the message; never with a password. */
+export function storeError(server: string, doing: string, failure: MilvusFailure): TrawlError {
+  const reason = failure.message.replaceAll(/\s+/g, ' ').slice(0, 300);
+  if (failure.isRefused) {
+    return new TrawlError(
+      'STORE_REFUSED',
+      `Milvus at ${server} refuses ${doing}: ${reason} Check user and password in the address (milvus://USER:PASSWORD@…) and the user's privileges.`,
+    );
+  }
+  const late = failure.isLate ? 'it did not answer in time' : reason;
+  return new TrawlError(
+    'STORE_FAILED',
+    `Milvus at ${server} could not ${doing}: ${late}. Check that it runs and is reachable; the request can be sent again.`,
+    { details: { retryAfterS: RETRY_AFTER_S } },
+  );
+}

@@ -1,0 +1,365 @@
+import { throwIfCancelled } from '../abort.ts';
+import { TrawlError } from '../errors.ts';
+import type { Metric } from '../metric.ts';
+import { RowBitmap } from '../row-bitmap.ts';
+import { RunningCalls } from '../running-calls.ts';
+import { type Score, scoreFunction } from '../vector-index/score.ts';
+import { checkFilter, checkScoresFit, checkSearchRequest } from '../vector-index/search-checks.ts';
+import {
+  NO_SEARCH_LOAD,
+  type SearchRequest,
+  type SearchResult,
+  type VectorIndex,
+} from '../vector-index/vector-index.ts';
+import { type CandidateSource, MAX_CANDIDATES, MAX_NAMED_ROWS, type RowCondition } from './candidate-source.ts';
+import { QueryProof } from './query-proof.ts';
+import { LARGEST_NORM, scoreError, upperNorm } from './score-bound.ts';
+
+/** Candidates beyond k of the first search: of neighbouring scores, few differ by less than the bound. */
+const MARGIN = 32;
+/** Each further search of the same rows asks for this many times as many. */
+const WIDENING = 8;
+/** Values of vectors that are fetched at a time: 8 MiB of a reply, whose limit is 64 MiB. */
+const FETCHED_VALUES = 2 ** 21;
+/** Hits of all queries of one search, which bounds its reply. */
+const HITS_A_SEARCH = 2 ** 18;
+/** The most searches for one query; more are needed only among hundreds of thousands of rows with nearly equal scores. */
+const MAX_SEARCHES = 1_000;
+
+export interface MilvusIndexFacts {
+  readonly dimension: number;
+  readonly rows: number;
+  readonly metric: Metric;
+  /** The rows that are in the collection; undefined for all. */
+  readonly liveRows: RowBitmap | undefined;
+  /** The largest norm of a row, rounded up. */
+  readonly largestNorm: number;
+  /** Whether the first pass scores every row (a FLAT index). If not, nothing is proved, and replies say so. */
+  readonly scoresEveryRow: boolean;
+}
+
+/** Rows among which a query is searched: [first, end), with their numbers of live and of allowed rows. */
+interface Part {
+  readonly first: number;
+  readonly end: number;
+  readonly live: number;
+  readonly allowed: number;
+}
+
+/**
+ * Search of the vectors in Milvus. Milvus ranks candidates in float32; their vectors are scored here as every engine does, and the list is
+ * proved by the distance of the k-th score to the last candidate (docs/cluster.md). Where that does not prove it, more candidates
+ * are asked for, then the rows are divided until it does.
+ */
+export class MilvusIndex implements VectorIndex {
+  readonly dimension: number;
+  readonly rows: number;
+  readonly metric: Metric;
+  readonly residentBytes = 0;
+  readonly touchedBytes = 0;
+  readonly mappedBytes = 0;
+  readonly load = NO_SEARCH_LOAD;
+  readonly #source: CandidateSource;
+  readonly #facts: MilvusIndexFacts;
+  readonly #live: RowBitmap;
+  readonly #liveCount: number;
+  readonly #counts = new WeakMap<RowBitmap, number>();
+  readonly #score: Score;
+  readonly #end: () => Promise<void>;
+  readonly #calls = new RunningCalls('The index is closed.');
+
+  /** @param end closes what the source needs. */
+  constructor(source: CandidateSource, facts: MilvusIndexFacts, end: () => Promise<void> = async () => undefined) {
+    this.dimension = facts.dimension;
+    this.rows = facts.rows;
+    this.metric = facts.metric;
+    this.#source = source;
+    this.#facts = facts;
+    this.#live = facts.liveRows ?? new RowBitmap(facts.rows).complement();
+    this.#liveCount = this.#live.count();
+    this.#score = scoreFunction(facts.metric, facts.dimension);
+    this.#end = end;
+  }
+
+  search(request: SearchRequest): Promise<SearchResult> {
+    return this.#calls.run(() => this.#search(request));
+  }
+
+  close(): Promise<void> {
+    return this.#calls.close(this.#end);
+  }
+
+  async #search(request: SearchRequest): Promise<SearchResult> {
+    checkSearchRequest(request, this.dimension);
+    checkFilter(request, this.rows);
+    const { count, k, signal } = request;
+    throwIfCancelled(signal);
+    const allowed = this.#allowed(request.filter);
+    const whole: Part = { first: 0, end: this.rows, live: this.#liveCount, allowed: this.#countOf(allowed) };
+    const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, allowed));
+    if (whole.allowed > 0) {
+      const proofs = searches.filter((search) => !this.#answerZero(search, whole.allowed));
+      await this.#searchWhole(proofs, whole, signal);
+    }
+    const counts = new Uint32Array(count);
+    const rows = new Float64Array(count * k).fill(-1);
+    const scores = new Float64Array(count * k);
+    for (const [q, { proof }] of searches.entries()) {
+      const best = proof.sorted();
+      counts[q] = best.rows.length;
+      rows.set(best.rows, q * k);
+      scores.set(best.scores, q * k);
+    }
+    const result: SearchResult = {
+      counts,
+      rows,
+      scores,
+      exact: this.#facts.scoresEveryRow,
+      certificate: {
+        rescored: Float64Array.from(searches, ({ proof }) => proof.rescored),
+        fullScans: 0,
+      },
+      waitedMs: 0,
+    };
+    checkScoresFit(result, k);
+    return result;
+  }
+
+  #allowed(filter: RowBitmap | undefined): RowBitmap {
+    if (filter === undefined) return this.#live;
+    return this.#facts.liveRows === undefined ? filter : filter.intersection(this.#live);
+  }
+
+  /** Filters are kept for many searches, so that their counts are worth keeping. */
+  #countOf(rows: RowBitmap): number {
+    const known = this.#counts.get(rows);
+    if (known !== undefined) return known;
+    const count = rows.count();
+    this.#counts.set(rows, count);
+    return count;
+  }
+
+  #query({ queries, k }: SearchRequest, q: number, allowed: RowBitmap): QuerySearch {
+    const { dimension, metric } = this;
+    const query = queries.slice(q * dimension, (q + 1) * dimension);
+    const scale = metric === 'l2' ? 1 : powerOfTwoAbove(query);
+    const sent = scale === 1 ? query : query.map((value) => value / scale);
+    // A cosine does not change with the length of the query.
+    const valueScale = metric === 'inner-product' ? scale : 1;
+    const queryNorm = upperNorm(sent, 0, dimension);
+    if (queryNorm > LARGEST_NORM) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `Query ${q} has a norm of ${queryNorm}; in Milvus, l2 works up to ${LARGEST_NORM}. Scale the vectors down.`,
+      );
+    }
+    const error = scoreError(metric, { dimension, queryNorm, rowNorm: this.#facts.largestNorm }) * valueScale;
+    return { query, sent, valueScale, isZero: queryNorm === 0, allowed, proof: new QueryProof(k, error), searches: 0 };
+  }
+
+  /** A zero query has the score 0 with every row except by L2: the lowest rows are the answer. */
+  #answerZero({ isZero, proof, allowed }: QuerySearch, count: number): boolean {
+    if (!isZero || this.metric === 'l2') return false;
+    const rows: number[] = [];
+    for (let row = allowed.next(0); row !== undefined && rows.length < Math.min(proof.k, count); ) {
+      rows.push(row);
+      row = allowed.next(row + 1);
+    }
+    proof.add({ rows: Float64Array.from(rows), values: new Float64Array(rows.length) }, () => true);
+    proof.accept(rows.map(() => 0));
+    return true;
+  }
+
+  /** Searches all rows for all queries at once, then widens each query that this does not prove. */
+  async #searchWhole(searches: readonly QuerySearch[], whole: Part, signal: AbortSignal | undefined): Promise<void> {
+    if (searches.length === 0) return;
+    const { allowed, proof } = searches[0]!;
+    const named = this.#named(whole, allowed);
+    if (this.#isTooSparse(whole, proof.k, named)) {
+      for (const search of searches) await this.#searchHalves(search, whole, signal);
+      return;
+    }
+    const limit = this.#firstLimit(whole, proof.k, named);
+    const perSearch = Math.max(1, Math.floor(HITS_A_SEARCH / limit));
+    for (let first = 0; first < searches.length; first += perSearch) {
+      const some = searches.slice(first, first + perSearch);
+      const last = await this.#ask(some, whole, { limit, named, signal });
+      await this.#rescore(some, signal);
+      for (const [i, search] of some.entries()) {
+        if (!this.#isDone(search, whole, last[i]!)) await this.#widen(search, whole, limit, signal);
+      }
+    }
+  }
+
+  /** Searches a part with more and more candidates, then its halves. */
+  async #widen(search: QuerySearch, part: Part, asked: number, signal: AbortSignal | undefined): Promise<void> {
+    const named = this.#named(part, search.allowed);
+    const most = Math.min(MAX_CANDIDATES, named?.among ?? part.live);
+    for (let limit = asked; limit < most; ) {
+      limit = Math.min(most, limit * WIDENING);
+      const [last] = await this.#ask([search], part, { limit, named, signal });
+      await this.#rescore([search], signal);
+      if (this.#isDone(search, part, last!)) return;
+    }
+    await this.#searchHalves(search, part, signal);
+  }
+
+  async #searchHalves(search: QuerySearch, { first, end }: Part, signal: AbortSignal | undefined): Promise<void> {
+    const middle = Math.floor((first + end) / 2);
+    for (const [from, to] of [
+      [first, middle],
+      [middle, end],
+    ] as const) {
+      const live = this.#live.countIn(from, to);
+      await this.#searchPart(search, { first: from, end: to, live, allowed: search.allowed.countIn(from, to) }, signal);
+    }
+  }
+
+  async #searchPart(search: QuerySearch, part: Part, signal: AbortSignal | undefined): Promise<void> {
+    if (part.allowed === 0) return;
+    const named = this.#named(part, search.allowed);
+    if (this.#isTooSparse(part, search.proof.k, named)) return this.#searchHalves(search, part, signal);
+    const limit = this.#firstLimit(part, search.proof.k, named);
+    const [last] = await this.#ask([search], part, { limit, named, signal });
+    await this.#rescore([search], signal);
+    if (!this.#isDone(search, part, last!)) await this.#widen(search, part, limit, signal);
+  }
+
+  /** Whether the k best of a part are among its candidates, whose last has the value `last`; −∞ if there are no others. */
+  #isDone({ proof }: QuerySearch, part: Part, last: number): boolean {
+    if (last === Number.NEGATIVE_INFINITY || proof.excludes(last)) return true;
+    return !this.#facts.scoresEveryRow && proof.found >= Math.min(proof.k, part.allowed);
+  }
+
+  /** Asks Milvus and adds the candidates. Returns the value of each query's last one; −∞ if all rows of the part were returned. */
+  async #ask(
+    searches: readonly QuerySearch[],
+    part: Part,
+    { limit, named, signal }: { limit: number; named: Named | undefined; signal: AbortSignal | undefined },
+  ): Promise<number[]> {
+    const { dimension } = this;
+    const queries = new Float32Array(searches.length * dimension);
+    for (const [i, search] of searches.entries()) {
+      queries.set(search.sent, i * dimension);
+      if (++search.searches > MAX_SEARCHES) throw tooManySearches();
+    }
+    const among = named?.among ?? part.live;
+    const found = await this.#source.search(queries, {
+      count: searches.length,
+      limit,
+      condition: named?.condition ?? rangeOf(part, this.rows),
+      signal,
+    });
+    return searches.map(({ proof, allowed, valueScale }, i) => {
+      const candidates = found[i]!;
+      const expected = Math.min(limit, among);
+      const got = new Set(candidates.rows).size;
+      if (this.#facts.scoresEveryRow && got !== expected) throw incomplete(got, expected);
+      const values = valueScale === 1 ? candidates.values : candidates.values.map((value) => value * valueScale);
+      proof.add({ rows: candidates.rows, values }, (row) => allowed.has(row));
+      // An approximate index may return fewer, however many are asked for.
+      return got >= among || got < expected ? Number.NEGATIVE_INFINITY : least(values);
+    });
+  }
+
+  /** Fetches and scores the candidates that decide, for all queries together. */
+  async #rescore(searches: readonly QuerySearch[], signal: AbortSignal | undefined): Promise<void> {
+    const { dimension } = this;
+    const rowsAtOnce = Math.max(1, Math.floor(FETCHED_VALUES / dimension));
+    for (;;) {
+      const perQuery = Math.max(1, Math.floor(rowsAtOnce / searches.length));
+      const wanted = searches.map(({ proof }) => proof.wanted(perQuery));
+      const rows = [...new Set(wanted.flat())];
+      if (rows.length === 0) return;
+      throwIfCancelled(signal);
+      const places = new Map(rows.map((row, i) => [row, i]));
+      const vectors = await this.#source.vectors(rows, signal);
+      for (const [i, { query, proof }] of searches.entries()) {
+        proof.accept(wanted[i]!.map((row) => this.#score(query, 0, vectors, places.get(row)! * dimension)));
+      }
+    }
+  }
+
+  /** The rows of a part by name, where few of them are allowed or few are not; undefined where Milvus searches them all. */
+  #named(part: Part, allowed: RowBitmap): Named | undefined {
+    if (part.allowed === part.live) return undefined;
+    if (part.allowed <= MAX_NAMED_ROWS) {
+      return { condition: { type: 'in', rows: rowsOf(part, allowed) }, among: part.allowed };
+    }
+    const isWhole = part.first === 0 && part.end === this.rows;
+    if (!isWhole || part.live - part.allowed > MAX_NAMED_ROWS) return undefined;
+    const excluded = rowsOf(part, this.#live).filter((row) => !allowed.has(row));
+    return { condition: { type: 'not-in', rows: excluded }, among: part.allowed };
+  }
+
+  /** Whether too few of the candidates of a part would be allowed, so that its halves are searched instead. */
+  #isTooSparse(part: Part, k: number, named: Named | undefined): boolean {
+    if (named !== undefined || part.live <= MAX_CANDIDATES) return false;
+    return (2 * k * part.live) / part.allowed > MAX_CANDIDATES;
+  }
+
+  #firstLimit(part: Part, k: number, named: Named | undefined): number {
+    const among = named?.among ?? part.live;
+    // Of all candidates only a share is allowed; half as many more, because it varies.
+    const factor = named !== undefined || part.allowed === part.live ? 1 : (1.5 * part.live) / part.allowed;
+    return Math.min(among, MAX_CANDIDATES, Math.ceil((k + MARGIN) * factor));
+  }
+}
+
+interface QuerySearch {
+  readonly query: Float32Array;
+  /** The query as Milvus gets it: divided by a power of two, so that no product leaves the range of float32. */
+  readonly sent: Float32Array;
+  /** Makes approximate scores of `query` of those of `sent`. */
+  readonly valueScale: number;
+  readonly isZero: boolean;
+  readonly allowed: RowBitmap;
+  readonly proof: QueryProof;
+  searches: number;
+}
+
+interface Named {
+  readonly condition: RowCondition;
+  /** Rows that fulfil the condition. */
+  readonly among: number;
+}
+
+function rangeOf({ first, end }: Part, rows: number): RowCondition {
+  return first === 0 && end === rows ? { type: 'all' } : { type: 'range', first, end };
+}
+
+function rowsOf({ first, end }: Part, rows: RowBitmap): number[] {
+  const found: number[] = [];
+  for (let row = rows.next(first); row !== undefined && row < end; row = rows.next(row + 1)) found.push(row);
+  return found;
+}
+
+/** The power of two above the largest value of a vector, so that all its values are below 1 if divided by it; 1 for a zero vector. */
+function powerOfTwoAbove(vector: Float32Array): number {
+  let largest = 0;
+  for (const value of vector) largest = Math.max(largest, Math.abs(value));
+  return largest === 0 ? 1 : 2 ** (Math.floor(Math.log2(largest)) + 1);
+}
+
+function least(values: Float64Array): number {
+  let found = Number.POSITIVE_INFINITY;
+  for (const value of values) found = Math.min(found, value);
+  return found;
+}
+
+function incomplete(got: number, expected: number): TrawlError {
+  return new TrawlError(
+    'STORE_FAILED',
+    `Milvus returned ${got} candidates of ${expected}: the answer would be incomplete. Some of the collection's data may not be ` +
+      'loaded at the moment; `trawl doctor` with the address says more.',
+    { details: { got, expected } },
+  );
+}
+
+function tooManySearches(): TrawlError {
+  return new TrawlError(
+    'NOT_SUPPORTED',
+    `A query needs more than ${MAX_SEARCHES} searches in Milvus: too many rows have nearly equal scores, or the filter passes millions ` +
+      'of rows far from the query. Narrow the filter, or serve the index from a folder.',
+  );
+}

@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import Type from 'typebox';
+import { Check } from 'typebox/schema';
+import { TrawlError } from '../errors.ts';
+import { IndexManifest } from '../manifest/index-manifest.ts';
+import { ColumnRecord, Count, Sha256 } from '../manifest/schemas.ts';
+import { LOOKUPS } from '../passages/schema.ts';
+import { filesCollection, PROGRESS_PART, PUBLICATION_PART, readRecord, writeRecord } from './collection-files.ts';
+import type { MilvusClient } from './milvus-client.ts';
+
+/** Version of the record and of the fields of the collection. */
+const VERSION = 1;
+
+const StoredFile = Type.Object({ firstPart: Count, parts: Count, bytes: Count, sha256: Sha256 });
+
+/** What a publication is made of: the same for the first and each resumed run. */
+const PublicationPlan = Type.Object({
+  format: Type.Literal('trawl-publication'),
+  version: Type.Literal(VERSION),
+  /** Of the published index; another index has another. */
+  fingerprint: Sha256,
+  /** Milvus's name of the index over the vectors. */
+  indexType: Type.String({ minLength: 1 }),
+  /** Fields that a document is divided into. */
+  pieces: Type.Integer({ minimum: 1 }),
+});
+export type PublicationPlan = Type.Static<typeof PublicationPlan>;
+
+/** How far an unfinished publication got. */
+const Progress = Type.Intersect([
+  PublicationPlan,
+  Type.Object({
+    /** Rows below this one are stored. */
+    nextRow: Count,
+    /** The largest norm of a row below it. */
+    largestNorm: Type.Number({ minimum: 0 }),
+    /** The `ContentSum` of the rows below it. */
+    contentSum: Sha256,
+  }),
+]);
+export type Progress = Type.Static<typeof Progress>;
+
+/** Written last: a collection with it is a complete index. */
+const Publication = Type.Intersect([
+  PublicationPlan,
+  Type.Object({
+    manifest: IndexManifest,
+    largestNorm: Type.Number({ minimum: 0 }),
+    contentSum: Sha256,
+    lookups: Type.Array(Type.Enum([...LOOKUPS])),
+    /** One file for each shard of the index, in row order. */
+    columns: Type.Array(Type.Intersect([ColumnRecord, Type.Object({ files: Type.Array(StoredFile) })])),
+    /** The bitmap of deleted rows, which are not in the collection. */
+    deletedRows: Type.Union([StoredFile, Type.Null()]),
+  }),
+]);
+export type Publication = Type.Static<typeof Publication>;
+
+/** Changes with everything that a published index has of its folder. */
+function fingerprintOf({ generation, rows, dimension, metric, tombstones, columns, shards }: IndexManifest): string {
+  const facts = {
+    generation,
+    rows,
+    dimension,
+    metric,
+    deleted: tombstones?.sha256 ?? null,
+    columns: columns ?? [],
+    shards: shards.map((shard) => shard.generation),
+  };
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
+}
+
+export function planOf(
+  manifest: IndexManifest,
+  { indexType, pieces }: { readonly indexType: string; readonly pieces: number },
+): PublicationPlan {
+  return { format: 'trawl-publication', version: VERSION, fingerprint: fingerprintOf(manifest), indexType, pieces };
+}
+
+/** Undefined if the publication is unfinished. @throws TrawlError INDEX_VERSION_UNSUPPORTED or INDEX_MANIFEST_INVALID. */
+export async function readPublication(client: MilvusClient, collection: string): Promise<Publication | undefined> {
+  const record = await readRecord(client, collection, PUBLICATION_PART);
+  return record === undefined ? undefined : checked(client, collection, Publication, record);
+}
+
+export async function readProgress(client: MilvusClient, collection: string): Promise<Progress | undefined> {
+  const record = await readRecord(client, collection, PROGRESS_PART);
+  return record === undefined ? undefined : checked(client, collection, Progress, record);
+}
+
+export function writePublication(client: MilvusClient, collection: string, publication: Publication): Promise<void> {
+  return writeRecord(client, collection, PUBLICATION_PART, publication);
+}
+
+export function writeProgress(client: MilvusClient, collection: string, progress: Progress): Promise<void> {
+  return writeRecord(client, collection, PROGRESS_PART, progress);
+}
+
+function checked<Schema extends Type.TSchema>(
+  client: MilvusClient,
+  collection: string,
+  schema: Schema,
+  record: unknown,
+): Type.Static<Schema> {
+  const place = `The record in ${filesCollection(collection)} of Milvus at ${client.server}`;
+  const { version } = record as { version?: unknown };
+  if (typeof version === 'number' && version > VERSION) {
+    throw new TrawlError(
+      'INDEX_VERSION_UNSUPPORTED',
+      `${place} has version ${version}; this program reads version ${VERSION}. Use the program that published the index.`,
+    );
+  }
+  if (Check(schema, record)) return record as Type.Static<Schema>;
+  throw new TrawlError(
+    'INDEX_MANIFEST_INVALID',
+    `${place} is damaged. Publish the index again, into another collection.`,
+  );
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isMilvusAddress, parseMilvusAddress, shownAddress, shownPlace } from '../../src/milvus/milvus-address.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+test('an address has server, database, collection, TLS, user and password', () => {
+  assert.deepEqual(parseMilvusAddress('milvus://h/c'), {
+    server: 'h:19530',
+    tls: false,
+    user: undefined,
+    password: undefined,
+    database: 'default',
+    collection: 'c',
+  });
+  assert.deepEqual(parseMilvusAddress('MILVUS+tls://root:p%40ss%3Aw@milvus.example:443/wiki/wiki_18'), {
+    server: 'milvus.example:443',
+    tls: true,
+    user: 'root',
+    password: 'p@ss:w',
+    database: 'wiki',
+    collection: 'wiki_18',
+  });
+  assert.equal(parseMilvusAddress('milvus://[::1]:1/c').server, '[::1]:1');
+});
+
+test('an address is not confused with a folder or a URL', () => {
+  for (const text of ['milvus://h/c', 'milvus+tls://h/c', 'Milvus:c']) assert.ok(isMilvusAddress(text), text);
+  for (const text of ['indexes/milvus', './milvus:', 'http://milvus/', 'milvusx://h/c'])
+    assert.ok(!isMilvusAddress(text), text);
+});
+
+test('a wrong address is refused with the form that is expected, without repeating a password', () => {
+  const wrong: readonly [string, RegExp][] = [
+    ['milvus://h', /has no collection/],
+    ['milvus://h/', /has no collection/],
+    ['milvus:///c', /has no host|cannot be parsed/],
+    ['milvus://h/d/', /has no collection/],
+    ['milvus://h//c', /has no database/],
+    ['milvus://h/d/c/e', /3 names/],
+    ['milvus://h/d/my-index', /names the collection "my-index", but names have letters, digits and underscores/],
+    ['milvus://h/9d/c', /names the database "9d"/],
+    ['milvus://h/c?x=1', /has a query/],
+    ['milvus://root@h/c', /a user without a password/],
+    ['milvus://:secret@h/c', /a password without a user/],
+    ['milvus://root:%zz@h/c', /not percent-encoded/],
+    ['milvus://h:port/c', /cannot be parsed/],
+  ];
+  for (const [text, reason] of wrong) {
+    assert.throws(() => parseMilvusAddress(text), trawlError('CONFIG_INVALID', reason), text);
+    assert.throws(
+      () => parseMilvusAddress(text),
+      trawlError('CONFIG_INVALID', /expected milvus:\/\/\[USER:PASSWORD@\]HOST/),
+    );
+    const withPassword = text.includes('@') ? text : text.replace('://', '://root:secret@');
+    assert.throws(
+      () => parseMilvusAddress(withPassword),
+      (error: Error) => !error.message.includes('secret'),
+    );
+  }
+});
+
+test('no message shows user and password', () => {
+  const address = 'milvus+tls://root:secret@h:1/d/c';
+  assert.equal(shownAddress(parseMilvusAddress(address)), 'milvus+tls://h:1/d/c');
+  assert.equal(shownPlace(`NAME=${address}?k=3`), 'NAME=milvus+tls://h:1/d/c?k=3');
+  assert.equal(shownPlace('milvus://root:se@cret@h/c'), 'milvus://h/c');
+  assert.equal(shownPlace('indexes/a@b'), 'indexes/a@b');
+});

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+/** Nothing listens on port 1. */
+const NOBODY = 'milvus://root:secret@127.0.0.1:1/wiki/passages';
+
+function assertFails({ code, stderr, stdout }: Ended, exitCode: number, reason: RegExp): void {
+  assert.equal(code, exitCode, stderr);
+  assert.match(stderr, reason);
+  assert.doesNotMatch(stderr + stdout, /secret/);
+}
+
+test('without the optional package, the error has the command that installs it', async (t) => {
+  const folder = await tempFolder(t);
+  const hook = join(folder, 'hook.mjs');
+  writeFileSync(
+    hook,
+    `import { registerHooks } from 'node:module';
+     registerHooks({ resolve(name, context, next) {
+       if (name !== '@zilliz/milvus2-sdk-node') return next(name, context);
+       throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
+     } });`,
+  );
+  const env = { NODE_OPTIONS: `--import=${pathToFileURL(hook)}` };
+  const ended = await endOf(spawnTrawl(['search', NOBODY, 'x'], { env }));
+  assertFails(ended, 1, /npm install @zilliz\/milvus2-sdk-node[\s\S]*\[PACKAGE_MISSING\]/);
+});
+
+test('a Milvus that cannot be reached ends the command after a few attempts', async () => {
+  assertFails(await runTrawl(['search', NOBODY, 'x']), 1, /Milvus at 127\.0\.0\.1:1 could not .*\[STORE_FAILED\]/);
+});
+
+test('something other than Milvus ends the command', async (t) => {
+  const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  const ended = await runTrawl(['inspect', `milvus://root:secret@127.0.0.1:${port}/wiki/passages`]);
+  assertFails(ended, 1, /could not .*\[STORE_FAILED\]/);
+});
+
+test('doctor says that Milvus does not answer', async () => {
+  const ended = await runTrawl(['doctor', NOBODY]);
+  assert.equal(ended.code, 3);
+  assert.match(ended.stdout, /milvus:\/\/127\.0\.0\.1:1\/wiki\/passages: no answer/);
+  assert.doesNotMatch(ended.stdout, /secret/);
+});
+
+test('BM25 and hybrid search are refused before Milvus is asked', async () => {
+  for (const mode of ['bm25', 'hybrid']) {
+    const ended = await runTrawl(['search', NOBODY, 'x', '--mode', mode]);
+    assertFails(ended, 1, /vectors only, no inverted indexes for BM25.*\[NOT_SUPPORTED\]/);
+  }
+});
+
+test('commands that read folders refuse an address, and publish takes a folder and an address', async () => {
+  for (const args of [
+    ['optimize', NOBODY],
+    ['export', NOBODY],
+    ['remove', NOBODY],
+    ['publish', NOBODY, 'indexes/sample'],
+    ['publish', 'indexes/sample', 'indexes/other'],
+    ['search', NOBODY, '--queries', 'q.jsonl', '--out', 'hits.jsonl'],
+    ['serve', NOBODY, '--plan'],
+  ]) {
+    assertFails(await runTrawl(args), 2, /\[USAGE\]/);
+  }
+});
+
+test('a wrong address is refused before anything is read', async () => {
+  for (const address of ['milvus://root:secret@h', 'milvus://root:secret@h/d/my-index', 'milvus://root:secret@h/c?x']) {
+    assertFails(await runTrawl(['search', address, 'x']), 1, /\[CONFIG_INVALID\]/);
+    assertFails(await runTrawl(['serve', address]), 1, /\[CONFIG_INVALID\]/);
+  }
+});

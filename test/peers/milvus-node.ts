@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { peerCache } from '../helpers/peers.ts';
+
+/** The last version with a server on PyPI. setuptools: it imports pkg_resources. */
+export const MILVUS_PACKAGES = ['milvus==2.3.5', 'setuptools<80'];
+const SUPERVISOR = fileURLToPath(new URL('./milvus-supervisor.js', import.meta.url));
+/** A network of its own. Not processes of its own, with which Milvus loads no segments. */
+const NAMESPACES = ['--user', '--map-root-user', '--net', '--'];
+const START_MS = 120_000;
+
+export function milvusFolder(): string {
+  return join(peerCache(), 'milvus-2.3.5');
+}
+
+/** For the `skip` option of a test: false if Milvus can be run, else the reason. */
+export function withoutMilvus(): string | false {
+  if (!existsSync(join(milvusFolder(), '.complete'))) return 'Milvus is not installed: run npm run test:peers';
+  const namespace = spawnSync('unshare', [...NAMESPACES, 'ip', 'link', 'set', 'lo', 'up']);
+  if (namespace.status === 0) return false;
+  return 'Milvus listens on all addresses and is run in a network namespace, which this machine does not allow (unshare, ip)';
+}
+
+/** A standalone Milvus, reached through a port on the loopback address. */
+export class MilvusNode {
+  readonly port: number;
+  readonly #folder: string;
+  readonly #supervisor: ChildProcess;
+  readonly #relay: Server;
+  readonly #sockets: Set<Socket>;
+
+  private constructor(folder: string, supervisor: ChildProcess, relay: Server, sockets: Set<Socket>) {
+    this.port = (relay.address() as AddressInfo).port;
+    this.#folder = folder;
+    this.#supervisor = supervisor;
+    this.#relay = relay;
+    this.#sockets = sockets;
+  }
+
+  static async start(): Promise<MilvusNode> {
+    const folder = await mkdtemp(join(tmpdir(), 'trawl-milvus-'));
+    const socket = join(folder, 's');
+    const python = join(milvusFolder(), 'bin', 'python');
+    const script = join(packageRoot, 'test', 'peers', 'milvus_start.py');
+    const args = [SUPERVISOR, python, script, join(folder, 'data'), socket, join(folder, 'log')];
+    const supervisor = spawn('unshare', [...NAMESPACES, process.execPath, ...args], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    await once(supervisor.stdout!, 'data');
+    const sockets = new Set<Socket>();
+    const relay = createServer((client) => {
+      const server = connect(socket);
+      for (const [from, to] of [
+        [client, server],
+        [server, client],
+      ] as const) {
+        sockets.add(from);
+        from.pipe(to);
+        from.on('error', () => to.destroy());
+        from.on('close', () => {
+          sockets.delete(from);
+          to.destroy();
+        });
+      }
+    }).listen(0, '127.0.0.1');
+    await once(relay, 'listening');
+    const node = new MilvusNode(folder, supervisor, relay, sockets);
+    node.tell('start');
+    try {
+      await node.untilReady();
+      return node;
+    } catch (error) {
+      await node.stop();
+      throw error;
+    }
+  }
+
+  /** `kill` ends Milvus at once, `start` starts it again with its data, `freeze` stops it without ending it, `thaw` lets it go on. */
+  tell(command: 'start' | 'kill' | 'freeze' | 'thaw'): void {
+    this.#supervisor.stdin!.write(`${command}\n`);
+  }
+
+  address(collection: string): string {
+    return `milvus://127.0.0.1:${this.port}/default/${collection}`;
+  }
+
+  client(): Promise<MilvusClient> {
+    return MilvusClient.connect(parseMilvusAddress(this.address('any')));
+  }
+
+  /** Waits until Milvus answers calls. */
+  async untilReady(): Promise<void> {
+    const end = performance.now() + START_MS;
+    for (;;) {
+      try {
+        const client = await this.client();
+        try {
+          await client.describe('any');
+          return;
+        } finally {
+          await client.close();
+        }
+      } catch (error) {
+        if (performance.now() > end) {
+          const log = readFileSync(join(this.#folder, 'log'), 'utf8').slice(-2_000);
+          throw new Error(`Milvus did not start: ${log}`, { cause: error });
+        }
+        await pause(500);
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#supervisor.stdin!.end();
+    if (this.#supervisor.exitCode === null) await once(this.#supervisor, 'exit');
+    this.#relay.close();
+    for (const socket of this.#sockets) socket.destroy();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { METRICS } from '../../src/metric.ts';
+import { MILVUS_METRIC, MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
+import { MilvusIndex } from '../../src/milvus/milvus-index.ts';
+import { rowFields } from '../../src/milvus/published-rows.ts';
+import { upperNorm } from '../../src/milvus/score-bound.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
+import { TopK } from '../../src/top-k.ts';
+import { referenceSearch } from '../../src/vector-index/reference-search.ts';
+import { endOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from '../cli/run-trawl.ts';
+import { seededRandom } from '../helpers/seeded-random.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { normalRows, ternaryRows } from '../vector-index/index-files.ts';
+import { MilvusNode, withoutMilvus } from './milvus-node.ts';
+
+const skip = withoutMilvus();
+const HOTPOT = 'hotpot_val500_pooled/corpus.jsonl';
+const skipHotpot = skip === false ? withoutSharedData(HOTPOT) : skip;
+let node: MilvusNode;
+let folder: string;
+
+before(async () => {
+  if (skip !== false) return;
+  folder = await mkdtemp(join(tmpdir(), 'trawl-test-'));
+  node = await MilvusNode.start();
+  await trawl('index', SAMPLE_PASSAGES, '--out', join(folder, 'other'), '--model', 'token-average-256');
+  await trawl('publish', join(folder, 'other'), node.address('steady'));
+});
+after(async () => {
+  await node?.stop();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+/** Runs a command that has to succeed. */
+async function trawl(...args: string[]): Promise<string> {
+  const ended = await runTrawl(args);
+  assert.equal(ended.code, 0, `trawl ${args.join(' ')}: ${ended.stderr}`);
+  return ended.stdout;
+}
+
+const QUESTIONS = ['Which river flows through Vienna?', 'a mountain', 'who wrote it?', ''];
+
+/** Starts `trawl serve` and returns its URL; `started` gets the process. */
+async function serve(
+  t: { after(end: () => Promise<void>): void },
+  place: string,
+  args: readonly string[] = [],
+  started: (child: ChildProcess) => void = () => undefined,
+): Promise<string> {
+  const child = spawnTrawl(['serve', place, '--port', '0', '--json', '--quiet', ...args]);
+  t.after(async () => {
+    child.kill('SIGTERM');
+    if (child.exitCode === null) await once(child, 'exit');
+  });
+  started(child);
+  let stderr = '';
+  child.stderr!.on('data', (text) => (stderr += text));
+  const failed = once(child, 'exit').then(() => assert.fail(`trawl serve ended: ${stderr}`));
+  failed.catch(() => undefined);
+  const [line] = (await Promise.race([once(child.stdout!, 'data'), failed])) as [Buffer];
+  return (JSON.parse(String(line)) as { url: string }).url;
+}
+
+async function post(url: string, body: unknown): Promise<{ status: number; retryAfter: string | null; text: string }> {
+  const reply = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { status: reply.status, retryAfter: reply.headers.get('retry-after'), text: await reply.text() };
+}
+
+/** Corpus rows with columns, long documents, odd ids and repeated texts. */
+function corpus(): string {
+  const path = join(folder, 'corpus.jsonl');
+  const lines = Array.from({ length: 300 }, (_, i) =>
+    JSON.stringify({
+      ...(i % 11 === 0 ? {} : { id: i % 2 === 0 ? i : `p-${i}` }),
+      title: `Title ${i % 40}`,
+      // Each text three times, so that scores tie.
+      text: `River number ${i % 100} flows "through" the town of Vienna ${'ü😀\\'.repeat(i === 7 ? 30_000 : 1)}`,
+      url: `https://example.org/${i}`,
+      year: 1900 + (i % 100),
+      source: ['wiki', 'news'][i % 2],
+    }),
+  );
+  writeFileSync(path, `${lines.join('\n')}\n`);
+  return path;
+}
+
+for (const metric of METRICS) {
+  test(`real FLAT candidates with ${metric} are proved: the bits of a scan, with ties, filters and deleted rows`, {
+    skip,
+  }, async () => {
+    const dimension = 24;
+    const count = 9_000;
+    const { values } = normalRows(count, dimension, 3);
+    // Milvus's own float32 scores decide among equal and nearly equal rows.
+    for (let row = 0; row < count; row++) {
+      const target = values.subarray(row * dimension, (row + 1) * dimension);
+      if (row % 3 === 1)
+        target.set(
+          values.subarray(0, dimension).map((value, j) => (j === row % dimension ? value * (1 + 2 ** -22) : value)),
+        );
+      if (row % 3 === 2)
+        target.set(ternaryRows(1, dimension, row % 50).values.map((value, j) => (j === 0 ? value || 1 : value)));
+    }
+    const random = seededRandom(2);
+    const liveRows = new RowBitmap(count);
+    for (let row = 0; row < count; row++) if (random() < 0.9) liveRows.add(row);
+    const client = await node.client();
+    const collection = `proof_${MILVUS_METRIC[metric]}`;
+    try {
+      await client.create(collection, { description: '', fields: rowFields(dimension, 1).slice(0, 2) });
+      const live = [...liveRows];
+      for (let at = 0; at < live.length; at += 1_000) {
+        const entities = live
+          .slice(at, at + 1_000)
+          .map((row) => ({ row, vector: Array.from(values.subarray(row * dimension, (row + 1) * dimension)) }));
+        await client.upsert(collection, entities);
+      }
+      await client.flush(collection);
+      await client.createIndex(collection, 'vector', { type: 'FLAT', metric: MILVUS_METRIC[metric] });
+      while ((await client.indexes(collection)).get('vector')!.pendingRows > 0) await pause(200);
+      await client.load(collection, 1);
+      const source = new MilvusCandidates(client, { collection, dimension, metric, indexType: 'FLAT' });
+      let largestNorm = 0;
+      for (let row = 0; row < count; row++)
+        largestNorm = Math.max(largestNorm, upperNorm(values, row * dimension, dimension));
+      const index = new MilvusIndex(source, {
+        dimension,
+        rows: count,
+        metric,
+        liveRows,
+        largestNorm,
+        scoresEveryRow: true,
+      });
+      const queries = Float32Array.from([...normalRows(6, dimension, 8).values, ...values.subarray(0, 3 * dimension)]);
+      const filters = [0.002, 0.4, 0.6, 0.999].map((share) => {
+        const filter = new RowBitmap(count);
+        for (const row of live) if (random() < share) filter.add(row);
+        return filter;
+      });
+      for (const filter of [undefined, ...filters]) {
+        for (const k of [1, 20, 400]) {
+          const heaps = Array.from({ length: 9 }, () => new TopK(k));
+          referenceSearch(
+            { rows: values, rowCount: count, dimension, metric, queries, queryCount: 9, filter: filter ?? liveRows },
+            heaps,
+          );
+          const found = await index.search({ queries, count: 9, k, ...(filter === undefined ? {} : { filter }) });
+          for (const [q, heap] of heaps.entries()) {
+            const { rows, scores } = heap.sorted();
+            assert.deepEqual([...found.rows.subarray(q * k, q * k + found.counts[q]!)], rows);
+            assert.deepEqual([...found.scores.subarray(q * k, q * k + found.counts[q]!)], scores);
+          }
+          assert.equal(found.exact, true);
+        }
+      }
+    } finally {
+      await client.close();
+    }
+  });
+}
+
+test('a published index answers as its folder, with filters, deleted rows, look-ups and long documents', {
+  skip,
+}, async (t) => {
+  const local = join(folder, 'local');
+  await trawl(
+    'index',
+    corpus(),
+    '--out',
+    local,
+    '--model',
+    'token-average-256',
+    '--passage-template',
+    '{text}',
+    '--column',
+    'year:number',
+    '--column',
+    'source:string',
+  );
+  await trawl('remove', local, 'p-1', '4', 'p-299');
+  const address = node.address('answers');
+  const report = JSON.parse(await trawl('publish', local, address, '--json'));
+  const { verified, address: shown, ...facts } = report;
+  assert.deepEqual(facts, { collection: 'answers', rows: 297, resumed: false, wasComplete: false, alias: null });
+  assert.equal(shown, address);
+  // Two samples may be the row after the same deleted one.
+  assert.ok(verified.rows > 60 && verified.questions === verified.rows && verified.same === verified.rows);
+  assert.equal(JSON.parse(await trawl('publish', local, address, '--json')).wasComplete, true);
+  assert.match(await trawl('verify', address), /intact/);
+  assert.match(
+    await trawl('inspect', address),
+    /300 × 256, inner-product; 297 in Milvus.*\n.*\n.*FLAT, exact.*\n.*year \(number\), source \(string\)/,
+  );
+  assert.match(
+    await trawl('doctor', address),
+    /answers, FLAT, 297 rows in .*\n.*ms for 10 rows.*\n.*complete and ready/,
+  );
+
+  const [here, there] = await Promise.all([serve(t, local), serve(t, `local=${address}`)]);
+  const bodies: [string, unknown][] = [
+    ['/retrieve', { queries: QUESTIONS.slice(0, 3), topk: 7, return_scores: true }],
+    ['/v1/search', { queries: QUESTIONS.slice(0, 3), k: 300 }],
+    ...["source = 'wiki'", 'year >= 1990', "year = 1933 and source = 'news'", 'year != 1900', 'year > 3000'].map(
+      (filter): [string, unknown] => ['/v1/search', { queries: QUESTIONS.slice(0, 3), k: 12, filter }],
+    ),
+  ];
+  const comparable = (text: string): unknown =>
+    JSON.parse(text, (key, value) => (key === 'timings' || key === 'rescored' || key === 'took' ? undefined : value));
+  for (const [path, body] of bodies) {
+    const [a, b] = await Promise.all([post(here + path, body), post(there + path, body)]);
+    assert.equal(a.status, 200, a.text);
+    assert.deepEqual(comparable(b.text), comparable(a.text), JSON.stringify(body));
+  }
+  for (const path of ['/v1/passages/p-3', '/v1/passages/6', '/v1/passages/p-6', '/v1/passages/p-1', '/v1/passages/7']) {
+    const [a, b] = await Promise.all([here, there].map(async (url) => (await fetch(url + path)).text()));
+    assert.deepEqual(comparable(b!), comparable(a!), path);
+  }
+
+  const refused = await runTrawl(['publish', join(folder, 'other'), address]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /is of another index.*\[INDEX_EXISTS\]/);
+
+  const client = await node.client();
+  t.after(() => client.close());
+  const [row] = await client.query('answers', { filter: 'row == 10', fields: ['*'], consistency: 'Strong' });
+  await client.upsert('answers', [{ ...row, document: '{"text":"changed"}' }]);
+  await client.flush('answers');
+  await pause(6_000);
+  const damaged = await runTrawl(['verify', address]);
+  assert.equal(damaged.code, 3, damaged.stdout + damaged.stderr);
+});
+
+test('an approximate index says exact: false in every reply', { skip }, async (t) => {
+  const local = join(folder, 'other');
+  await trawl('publish', local, node.address('approximate'), '--index-type', 'HNSW');
+  const url = await serve(t, node.address('approximate'));
+  const { status, text } = await post(`${url}/v1/search`, { queries: QUESTIONS.slice(0, 2), k: 5 });
+  assert.equal(status, 200, text);
+  const { results } = JSON.parse(text) as { results: { certificate: { exact: boolean }; hits: unknown[] }[] };
+  assert.deepEqual(
+    results.map(({ certificate, hits }) => [certificate.exact, hits.length]),
+    [
+      [false, 5],
+      [false, 5],
+    ],
+  );
+});
+
+test('a killed publication is resumed, and the collection is an index only after its end', {
+  skip: skipHotpot,
+}, async () => {
+  const local = join(folder, 'hotpot');
+  await trawl('index', sharedData(HOTPOT), '--out', local, '--model', 'token-average-256');
+  const address = node.address('resumed');
+  const publishing = spawnTrawl(['publish', local, address, '--quiet']);
+  const client = await node.client();
+  try {
+    // Killed after the first record of progress, before the last.
+    for (;;) {
+      const found = await client
+        .query('resumed_trawl', { filter: 'part == 100000', fields: ['bytes'], consistency: 'Strong' })
+        .catch(() => []);
+      if (found.length > 0 && !Buffer.from(String(found[0]!.bytes), 'base64').toString().includes('"nextRow":0')) break;
+      assert.equal(publishing.exitCode, null, 'the publication ended before it was killed');
+      await pause(20);
+    }
+    publishing.kill('SIGKILL');
+    await endOf(publishing);
+    const unfinished = await runTrawl(['search', address, 'x']);
+    assert.match(unfinished.stderr, /the publication into resumed is unfinished.*\[INDEX_NOT_FOUND\]/);
+    const report = JSON.parse(await trawl('publish', local, address, '--json'));
+    assert.equal(report.resumed, true);
+    assert.equal(report.rows, 4_937);
+    assert.match(await trawl('verify', address), /intact/);
+  } finally {
+    await client.close();
+  }
+});
+
+test('an alias is moved to the next index, and a reload takes it', { skip }, async (t) => {
+  const first = join(folder, 'other');
+  const second = join(folder, 'next');
+  await trawl('index', corpus(), '--out', second, '--model', 'token-average-256', '--passage-template', '{text}');
+  await trawl('publish', first, node.address('swap_1'), '--alias', 'live');
+  let server: ChildProcess | undefined;
+  const url = await serve(t, node.address('live'), [], (child) => (server = child));
+  const ask = async (): Promise<string> => {
+    const { status, text } = await post(`${url}/retrieve`, { queries: ['Which river flows through Vienna?'], topk: 3 });
+    assert.equal(status, 200, text);
+    return text;
+  };
+  const before = await ask();
+  await trawl('publish', second, node.address('swap_2'), '--alias', 'live');
+  assert.equal(await ask(), before, 'a running server stays with the collection that it opened');
+  server!.kill('SIGHUP');
+  const answers = new Set<string>();
+  for (let i = 0; i < 200; i++) {
+    const answer = await ask();
+    answers.add(answer);
+    if (answer !== before) break;
+    await pause(100);
+  }
+  const after = await ask();
+  assert.notEqual(after, before);
+  for (const answer of answers) assert.ok(answer === before || answer === after);
+  const same = await runTrawl(['publish', first, node.address('live')]);
+  assert.match(same.stderr, /live is an alias of swap_2.*\[INDEX_EXISTS\]/);
+});
+
+test('a server whose Milvus is frozen or killed answers 503 with Retry-After within its time limit, never a partial list', {
+  skip,
+}, async (t) => {
+  const url = await serve(t, node.address('steady'), ['--cache-bytes', '0']);
+  let number = 0;
+  // A new query each time, so that no earlier answer is repeated.
+  const ask = (text = `question ${number++}`) => post(`${url}/retrieve`, { queries: [text], topk: 3 });
+  const before = await ask('Vienna');
+  assert.equal(before.status, 200);
+  for (const harm of ['freeze', 'kill'] as const) {
+    node.tell(harm);
+    await pause(500);
+    const start = performance.now();
+    const failed = await ask();
+    assert.equal(failed.status, 503, failed.text);
+    assert.ok(Number(failed.retryAfter) >= 1);
+    assert.ok(performance.now() - start < 40_000);
+  }
+});
