@@ -5,6 +5,7 @@ import type { OpenRetrieverOptions } from '../src/retrieval/open-retriever.ts';
 import type { SearchMode } from '../src/retrieval/search-mode.ts';
 import type { SearchSource } from '../src/retrieval/search-source.ts';
 import { type ServerFacts, ServerRetriever } from '../src/trawl-server/server-retriever.ts';
+import { trawlServerUrl } from '../src/trawl-server/trawl-server-url.ts';
 import { openReranked } from './open-reranked.ts';
 import { readKey } from './read-key.ts';
 import { RERANK_OPTIONS, type RerankOptions } from './rerank-options.ts';
@@ -67,7 +68,7 @@ export interface SourceOptions {
 /**
  * The arguments with the index directory first; undefined in its place with --url.
  *
- * @throws TrawlError USAGE if both or none are given, or an option has no effect.
+ * @throws TrawlError USAGE if both or none are given, or an option has no effect; CONFIG_INVALID for a URL with a user or query.
  */
 export function withFolder(
   positionals: readonly string[],
@@ -81,8 +82,13 @@ export function withFolder(
     return positionals;
   }
   if (!isServerUrl(url)) {
-    throw new TrawlError('USAGE', `--url is ${JSON.stringify(url)}; expected a URL such as http://127.0.0.1:8000.`);
+    // Not repeated: it may have a password.
+    throw new TrawlError(
+      'USAGE',
+      '--url has no http: or https: at its start; expected a URL such as http://127.0.0.1:8000.',
+    );
   }
+  trawlServerUrl(url);
   if (positionals.length >= most) {
     throw new TrawlError('USAGE', `Expected either an index directory or --url URL, got ${positionals[0]} and --url.`);
   }

@@ -42,6 +42,21 @@ export function systemsExpectations({ rows }: SystemsResult): Expectation[] {
   );
 }
 
+/** Figures of scripts/replicas-test.mjs that are never more than 0. */
+export interface ReplicasResult {
+  readonly failed: number;
+  readonly mixed: number;
+  readonly oldAfterSwap: number;
+}
+
+export function replicasExpectations({ failed, mixed, oldAfterSwap }: ReplicasResult): Expectation[] {
+  return Object.entries({ failed, mixed, oldAfterSwap }).map(([name, value]) => ({
+    name: `replicas: ${name}`,
+    value,
+    tolerance: { difference: 0 },
+  }));
+}
+
 /** Ratios, recall and memory. Times are left out: they are those of a machine. */
 export function allExpectations(all: AllResult): Expectation[] {
   const flat = (resultOf(all, 'flat')?.records ?? []).flatMap((record): Expectation[] => {

@@ -3,7 +3,15 @@ import type { AllResult } from '../all/all-result.ts';
 import { runTrawl } from '../serve/serve-index.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
-import { allExpectations, type Expectation, evalExpectations, systemsExpectations } from './expectations.ts';
+import {
+  allExpectations,
+  type Expectation,
+  evalExpectations,
+  type ReplicasResult,
+  replicasExpectations,
+  systemsExpectations,
+} from './expectations.ts';
+import { testReplicas } from './replicas.ts';
 import { evaluateSample } from './sample-quality.ts';
 import { evaluateSystems } from './systems-quality.ts';
 
@@ -60,5 +68,14 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     about: 'exact search, graphs, servers and questions at the size small',
     time: '5 to 10 minutes',
     ...benchAll('small'),
+  },
+  {
+    name: 'replicas',
+    file: 'bench/results/replicas.json',
+    about:
+      'failed, mixed and outdated answers of three servers under load; one is killed, and the index of all is swapped',
+    time: 'a minute',
+    run: async ({ file, signal }) => testReplicas(file, signal),
+    expectations: (result) => replicasExpectations(result as ReplicasResult),
   },
 ];

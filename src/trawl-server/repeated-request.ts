@@ -1,4 +1,5 @@
 import { pause, waitMs } from '../client/retry.ts';
+import { TrawlError } from '../errors.ts';
 
 export interface RepeatedRequestOptions {
   /** Sent as `Authorization: Bearer …`. */
@@ -36,7 +37,7 @@ export class NoReply extends Error {
 /**
  * Sends JSON, or a GET request without a body, and waits while the server answers 429 or 503 or not at all. Any other answer is returned.
  *
- * @throws NoReply after the last try; the signal's reason if it aborts.
+ * @throws NoReply after the last try; TrawlError CONFIG_INVALID for a request that cannot be sent; the signal's reason if it aborts.
  */
 export async function repeatedRequest(
   url: string,
@@ -74,6 +75,10 @@ export async function repeatedRequest(
     } catch (error) {
       signal?.throwIfAborted();
       const { name, message, cause } = error as Error;
+      // `fetch` refuses the URL or a header, and its message repeats it: another try is in vain, and it may be a secret.
+      if (error instanceof TypeError && cause === undefined) {
+        throw new TrawlError('CONFIG_INVALID', 'The request cannot be sent: its URL or API key is not valid in HTTP.');
+      }
       if (name === 'TimeoutError') reason = `no answer within ${timeoutMs} ms`;
       else if (!(cause instanceof Error)) reason = message;
       // The AggregateError of a host name with several addresses has a code but no message.

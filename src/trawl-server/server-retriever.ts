@@ -17,6 +17,7 @@ import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api
 import { RequestSlots } from './request-slots.ts';
 import { bm25Fields } from './search-fields.ts';
 import { asSearchReply, idText, type ReplyHit, type ReplyIndex, type SearchResult } from './search-reply.ts';
+import { trawlServerUrl } from './trawl-server-url.ts';
 
 export interface ServerRetrieverOptions extends NativeApiOptions {
   /** Name of the served index. Default: that of the URL, or the server's default. */
@@ -93,7 +94,7 @@ export class ServerRetriever implements SearchSource {
   ): Promise<ServerRetriever> {
     const part = (name: string, value: string | undefined): string =>
       value === undefined ? '' : `/${name}/${encodeURIComponent(value)}`;
-    const base = `${url.replace(/\/+$/, '')}${part('indexes', index)}${part('views', view)}`;
+    const base = `${trawlServerUrl(url)}${part('indexes', index)}${part('views', view)}`;
     const api = new NativeApi(base, options);
     const named = accepted(api, await api.send('/v1/passages', {}, signal)) as {
       readonly index?: ReplyIndex;
