@@ -22,7 +22,14 @@ export type SearchResult =
       readonly perturbed?: Perturbed;
       readonly hits: readonly ReplyHit[];
     }
-  | { readonly ok: false; readonly error: { readonly code: string; readonly message: string } };
+  | { readonly ok: false; readonly error: ReplyError };
+
+export interface ReplyError {
+  readonly code: string;
+  readonly message: string;
+  /** The limit of Pyserini's order, if the query exceeds it. */
+  readonly maxTied?: number;
+}
 
 export interface ReplyHit {
   /** With several indexes: that of the hit. */

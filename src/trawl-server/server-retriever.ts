@@ -16,7 +16,14 @@ import { NO_TIMINGS } from '../retrieval/timings.ts';
 import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api.ts';
 import { RequestSlots } from './request-slots.ts';
 import { bm25Fields } from './search-fields.ts';
-import { asSearchReply, idText, type ReplyHit, type ReplyIndex, type SearchResult } from './search-reply.ts';
+import {
+  asSearchReply,
+  idText,
+  type ReplyError,
+  type ReplyHit,
+  type ReplyIndex,
+  type SearchResult,
+} from './search-reply.ts';
 import { trawlServerUrl } from './trawl-server-url.ts';
 
 export interface ServerRetrieverOptions extends NativeApiOptions {
@@ -125,7 +132,7 @@ export class ServerRetriever implements SearchSource {
     const { queries, documents = true, signal } = call;
     // Whole texts, which nobody reads: excerpts would be shorter, but cost the server ten times as long.
     const fields = { ...this.#searchFields(call), ...(documents ? { documents } : {}) };
-    const outcomes = await this.#inParts(queries.map(queryField), async (part): Promise<Answered<QueryOutcome>> => {
+    const outcomes = await this.#ofQueries(queries.map(queryField), async (part): Promise<Answered<QueryOutcome>> => {
       const reply = await this.#send('/v1/search', { queries: part, ...fields }, signal);
       if (!reply.ok) return reply;
       const known = asSearchReply(reply.json);
@@ -139,7 +146,7 @@ export class ServerRetriever implements SearchSource {
   async score({ queries, mode, maxRank, bm25, truncate = 'tail', signal }: ScoreCall): Promise<ScoreResult> {
     const ranking = mode === 'bm25' ? bm25Fields(this.#bm25Of({ ...(bm25 === undefined ? {} : { bm25 }) })) : {};
     const asked = queries.map(({ query, rows }) => ({ ...scoreField(query), rows }));
-    const outcomes = await this.#inParts(asked, async (part): Promise<Answered<ScoreOutcome>> => {
+    const outcomes = await this.#ofQueries(asked, async (part): Promise<Answered<ScoreOutcome>> => {
       const reply = await this.#send(
         '/v1/score',
         { queries: part, modes: [mode], maxRank, truncate, ...ranking },
@@ -186,17 +193,19 @@ export class ServerRetriever implements SearchSource {
     if (raw) throw bug('a server is asked for scores after the activation');
     const outcomes = await Promise.all(
       lists.map(async ({ query, passages }): Promise<RerankOutcome> => {
-        const scores = new Float32Array(passages.length);
-        for (let from = 0; from < passages.length; from += TEXTS_PER_RERANK) {
-          const documents = passages.slice(from, from + TEXTS_PER_RERANK);
+        const ask = async (documents: readonly string[]): Promise<Answered<number>> => {
           const body = { query, documents, top_n: documents.length, return_documents: false };
           const reply = await this.#send('/v1/rerank', body, signal);
-          if (!reply.ok) {
-            const error = refusal(this.#api, reply);
-            if (isOfQuery(error)) return { ok: false, error };
-            throw error;
-          }
-          scores.set(rerankScores('cohere', reply.json, documents.length), from);
+          if (!reply.ok) return reply;
+          return { ok: true, each: [...rerankScores('cohere', reply.json, documents.length)] };
+        };
+        let scores: Float32Array;
+        try {
+          scores = Float32Array.from(await this.#inParts(passages, TEXTS_PER_RERANK, ask));
+        } catch (error) {
+          // A list fails as a whole.
+          if (error instanceof TrawlError && isOfQuery(error)) return { ok: false, error };
+          throw error;
         }
         return { ok: true, scores, tokens: null, truncated: 0 };
       }),
@@ -204,49 +213,58 @@ export class ServerRetriever implements SearchSource {
     return { outcomes, timings: NO_TIMINGS };
   }
 
-  /**
-   * The answers to all queries in their order, from requests of a few of them. A request that is refused for its size or for one of its
-   * queries is sent again in halves.
-   */
-  async #inParts<Query, Result extends QueryOutcome | ScoreOutcome>(
+  /** The answers to all queries, as of `#inParts`. A query that a request is refused for fails alone. */
+  #ofQueries<Query, Result extends QueryOutcome | ScoreOutcome>(
     queries: readonly Query[],
     ask: (part: readonly Query[]) => Promise<Answered<Result>>,
   ): Promise<readonly Result[]> {
-    const answer = async (part: readonly Query[]): Promise<readonly Result[]> => {
+    return this.#inParts(queries, QUERIES_PER_REQUEST, ask, (error) => ({ ok: false, error }) as Result);
+  }
+
+  /**
+   * The answers to all items in their order, from requests of a few of them. A request that is refused for its size is sent again in
+   * halves; with `failed`, also one that is refused for one of its queries.
+   */
+  async #inParts<Item, Result>(
+    items: readonly Item[],
+    length: number,
+    ask: (part: readonly Item[]) => Promise<Answered<Result>>,
+    failed?: (error: TrawlError) => Result,
+  ): Promise<readonly Result[]> {
+    const answer = async (part: readonly Item[]): Promise<readonly Result[]> => {
       const reply = await ask(part);
       if (reply.ok) return reply.each;
       const error = refusal(this.#api, reply);
-      const isOfOne = isOfQuery(error);
+      const isOfOne = failed !== undefined && isOfQuery(error);
       if (part.length > 1 && (isOfOne || TOO_MUCH.has(error.code))) {
         const half = part.length >> 1;
         return [...(await answer(part.slice(0, half))), ...(await answer(part.slice(half)))];
       }
-      if (isOfOne) return [{ ok: false, error } as Result];
+      if (isOfOne) return [failed(error)];
       throw error;
     };
-    return (await Promise.all(parts(queries, QUERIES_PER_REQUEST).map(answer))).flat();
+    return (await Promise.all(parts(items, length).map(answer))).flat();
   }
 
   async #passages(
     named: { readonly ids?: readonly string[]; readonly rows?: readonly number[] },
     signal: AbortSignal | undefined,
   ): Promise<readonly (ReplyPassage | null)[]> {
-    const bodies = [
-      ...parts(named.ids ?? [], PASSAGES_PER_REQUEST).map((ids) => ({ ids })),
-      ...parts(named.rows ?? [], PASSAGES_PER_REQUEST).map((rows) => ({ rows })),
-    ];
-    const lists = await Promise.all(
-      bodies.map(async (body) => {
-        const json = accepted(this.#api, await this.#send('/v1/passages', body, signal));
-        const { passages, ...origin } = json as {
-          readonly index: ReplyIndex;
-          readonly passages: readonly (ReplyPassage | null)[];
-        };
-        this.#checkOrigin(origin);
-        return passages;
-      }),
-    );
-    return lists.flat();
+    const ask = async (body: object): Promise<Answered<ReplyPassage | null>> => {
+      const reply = await this.#send('/v1/passages', body, signal);
+      if (!reply.ok) return reply;
+      const { passages, ...origin } = reply.json as {
+        readonly index: ReplyIndex;
+        readonly passages: readonly (ReplyPassage | null)[];
+      };
+      this.#checkOrigin(origin);
+      return { ok: true, each: passages };
+    };
+    const ofLists = await Promise.all([
+      this.#inParts(named.ids ?? [], PASSAGES_PER_REQUEST, (ids) => ask({ ids })),
+      this.#inParts(named.rows ?? [], PASSAGES_PER_REQUEST, (rows) => ask({ rows })),
+    ]);
+    return ofLists.flat();
   }
 
   #send(path: string, body: object, signal: AbortSignal | undefined): Promise<NativeReply> {
@@ -359,9 +377,10 @@ function refusal(api: NativeApi, { status, code, message }: Extract<NativeReply,
 }
 
 /** An error that the server names. */
-function errorOf({ code, message }: { readonly code: string; readonly message: string }): TrawlError {
+function errorOf({ code, message, maxTied }: ReplyError): TrawlError {
   const known = Object.hasOwn(ERROR_CODES, code) ? (code as ErrorCode) : 'INTERNAL';
-  return new TrawlError(known, known === code ? message : `${code}: ${message}`);
+  const details = maxTied === undefined ? {} : { maxTied };
+  return new TrawlError(known, known === code ? message : `${code}: ${message}`, { details });
 }
 
 function changed(url: string, before: string, now: ReplyIndex | undefined): TrawlError {

@@ -21,7 +21,16 @@ const Cut = Type.String({
 /** Why a query has no result. */
 export const Failed = Type.Object({
   ok: Type.Literal(false),
-  error: Type.Object({ code: Type.String(), message: Type.String() }),
+  error: Type.Object({
+    code: Type.String(),
+    message: Type.String(),
+    maxTied: Type.Optional(
+      Type.Integer({
+        description:
+          'With NOT_SUPPORTED in the order pyserini: the number of passages with equal scores that it compares, of which the query has more. Every further search for the query fails too.',
+      }),
+    ),
+  }),
 });
 
 const Reranked = Type.Object({
@@ -206,9 +215,17 @@ export function timingsJson(timings: StageTimings): string {
 
 /** The error as the client sees it, without the details of a server error. */
 export function failed(error: TrawlError): Static<typeof Failed> {
-  const { code, message } = clientError(error);
+  const { code, message, details } = clientError(error);
   const isOfServer = ERROR_STATUS[code] === 500;
-  return { ok: false, error: { code, message: isOfServer ? 'The server failed. Its log has the details.' : message } };
+  const maxTied = details['maxTied'];
+  return {
+    ok: false,
+    error: {
+      code,
+      message: isOfServer ? 'The server failed. Its log has the details.' : message,
+      ...(typeof maxTied === 'number' ? { maxTied } : {}),
+    },
+  };
 }
 
 function rounded(ms: number): number {
