@@ -191,6 +191,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/client/retry.ts',
+    'src/model-server/server-url.ts',
     'src/filter/column.ts',
     'src/passages/exact-numbers.ts',
     'src/rerank/rerank-api.ts',

@@ -125,7 +125,9 @@ export const candidatesAction = defineAction({
         ranking,
         view: given.view ?? null,
         reranker: info.reranker?.name ?? null,
-        ...(server === undefined ? {} : { serverView: server.view, serverVersion: server.version }),
+        ...(server === undefined
+          ? {}
+          : { serverView: server.view, serverVersion: server.version, serverViewSha256: server.viewSha256 }),
       };
       const output = await ResumableOutput.open<CandidateCounts>([out], {
         settings,

@@ -273,7 +273,9 @@ async function settingsOf(
     ...source.hashes,
     index: info.generation,
     view: server === undefined ? await viewHash(options) : server.view,
-    ...(server === undefined ? {} : { 'the version of the server': server.version }),
+    ...(server === undefined
+      ? {}
+      : { 'the version of the server': server.version, 'the passages of the view': server.viewSha256 }),
     'the version of trawl': packageVersion,
     ...Object.fromEntries(DECISIVE.map((name) => [`--${name}`, options[name] ?? null])),
     '--out-format': format,

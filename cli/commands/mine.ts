@@ -163,7 +163,7 @@ export const mineCommand = defineCommand({
           search: ranking,
           also_bm25: options['also-bm25'],
           view: options.view ?? null,
-          view_sha256: server === undefined ? await viewHash(options) : null,
+          view_sha256: server === undefined ? await viewHash(options) : server.viewSha256,
           ...(server === undefined ? {} : { server_view: server.view, server_trawl: server.version }),
           precision: options.precision ?? null,
           device: options.device,

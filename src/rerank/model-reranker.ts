@@ -13,7 +13,8 @@ export class ModelReranker implements Reranker {
 
   constructor(model: CrossEncoder) {
     this.#model = model;
-    this.info = { name: model.identity.name, maxTokens: model.identity.maxTokens.passage };
+    const { name, maxTokens, sha256 } = model.identity;
+    this.info = { name, maxTokens: maxTokens.passage, sha256 };
   }
 
   /** Errors: those of `openCrossEncoder`. */

@@ -38,6 +38,8 @@ export interface RerankerInfo {
   readonly name: string;
   /** Token limit of a pair, special tokens included; null if it is not known. */
   readonly maxTokens: number | null;
+  /** Hash of the model's files; absent if it is not known, as of a server. */
+  readonly sha256?: string;
 }
 
 /** Scores how relevant passages are to a query, by reading query and passage together. */

@@ -10,6 +10,8 @@ export interface ViewInfo {
   readonly name: string;
   /** Its passages, without deleted ones. */
   readonly passages: number;
+  /** Hash of its rows; absent for a group of indexes. */
+  readonly sha256?: string;
 }
 
 export interface RetrieverInfo {

@@ -7,7 +7,7 @@ export type NativeApiOptions = Omit<RepeatedRequestOptions, 'signal'>;
 
 /** A reply, or the error that the server answered. */
 export type NativeReply =
-  | { readonly ok: true; readonly json: object }
+  | { readonly ok: true; readonly json: object; readonly state: string | null }
   | { readonly ok: false; readonly status: number; readonly code: string | undefined; readonly message: string };
 
 /** The requests of Trawl's own API, to a running server. Waits and asks again while it answers 429 or 503, or not at all. */
@@ -37,7 +37,7 @@ export class NativeApi {
       if (!(error instanceof NoReply)) throw error;
       throw this.failed(`${error.message}, also after ${error.tries} tries`);
     }
-    if (reply.status === 200) return { ok: true, json: this.#parsed(reply.text) };
+    if (reply.status === 200) return { ok: true, json: this.#parsed(reply.text), state: reply.state };
     let error: { code?: unknown; message?: unknown } | undefined;
     try {
       error = (JSON.parse(reply.text) as { error?: typeof error } | null)?.error;

@@ -19,6 +19,8 @@ export interface RepeatedRequestOptions {
 export interface Reply {
   readonly status: number;
   readonly text: string;
+  /** The header x-trawl-state; null without one. */
+  readonly state: string | null;
   /** Time of the last try, in milliseconds, without the waits between tries. */
   readonly ms: number;
   readonly tries: number;
@@ -69,7 +71,10 @@ export async function repeatedRequest(
       });
       const text = await response.text();
       const { status } = response;
-      if (status !== 429 && status !== 503) return { status, text, ms: performance.now() - started, tries: round + 1 };
+      if (status !== 429 && status !== 503) {
+        const state = response.headers.get('x-trawl-state');
+        return { status, text, state, ms: performance.now() - started, tries: round + 1 };
+      }
       retryAfter = response.headers.get('retry-after');
       reason = `it answered ${status}`;
     } catch (error) {

@@ -43,6 +43,10 @@ export interface ServerFacts {
   readonly version: string;
   /** The views that limit every request; null without one. */
   readonly view: string | null;
+  /** Hashes of the rows of these views, with commas in between; null without views or from an earlier version. */
+  readonly viewSha256: string | null;
+  /** The header x-trawl-state of the replies: a hash of version, index, models, views and filter; null from an earlier version. */
+  readonly state: string | null;
 }
 
 /** Sizes of a request: small enough for a server's default limits, and many enough to fill its batches. */
@@ -103,7 +107,8 @@ export class ServerRetriever implements SearchSource {
       value === undefined ? '' : `/${name}/${encodeURIComponent(value)}`;
     const base = `${trawlServerUrl(url)}${part('indexes', index)}${part('views', view)}`;
     const api = new NativeApi(base, options);
-    const named = accepted(api, await api.send('/v1/passages', {}, signal)) as {
+    const first = await api.send('/v1/passages', {}, signal);
+    const named = accepted(api, first) as {
       readonly index?: ReplyIndex;
       readonly view?: string;
     };
@@ -125,6 +130,8 @@ export class ServerRetriever implements SearchSource {
       url: base,
       version,
       view: named.view ?? null,
+      viewSha256: viewHash(facts, named.view),
+      state: first.ok ? first.state : null,
     });
   }
 
@@ -137,7 +144,7 @@ export class ServerRetriever implements SearchSource {
       if (!reply.ok) return reply;
       const known = asSearchReply(reply.json);
       if (known?.results.length !== part.length) throw this.#api.failed('its reply is not that of /v1/search');
-      this.#checkOrigin(known);
+      this.#checkOrigin(known, reply.state);
       return { ok: true, each: known.results.map((result) => this.#outcomeOf(result)) };
     });
     return { outcomes, timings: NO_TIMINGS };
@@ -160,7 +167,7 @@ export class ServerRetriever implements SearchSource {
           | Extract<SearchResult, { ok: false }>
         )[];
       };
-      this.#checkOrigin(origin);
+      this.#checkOrigin(origin, reply.state);
       return {
         ok: true,
         each: results.map((result) =>
@@ -197,6 +204,7 @@ export class ServerRetriever implements SearchSource {
           const body = { query, documents, top_n: documents.length, return_documents: false };
           const reply = await this.#send('/v1/rerank', body, signal);
           if (!reply.ok) return reply;
+          this.#checkState(reply.state);
           return { ok: true, each: [...rerankScores('cohere', reply.json, documents.length)] };
         };
         let scores: Float32Array;
@@ -257,7 +265,7 @@ export class ServerRetriever implements SearchSource {
         readonly index: ReplyIndex;
         readonly passages: readonly (ReplyPassage | null)[];
       };
-      this.#checkOrigin(origin);
+      this.#checkOrigin(origin, reply.state);
       return { ok: true, each: passages };
     };
     const ofLists = await Promise.all([
@@ -272,14 +280,30 @@ export class ServerRetriever implements SearchSource {
   }
 
   /** @throws TrawlError INDEX_CHANGED unless a reply comes from the index, generation and views of the beginning. */
-  #checkOrigin({ index, view = null }: { readonly index?: ReplyIndex; readonly view?: string | null }): void {
+  #checkOrigin(
+    { index, view = null }: { readonly index?: ReplyIndex; readonly view?: string | null },
+    state: string | null,
+  ): void {
     const { url, view: within } = this.server;
     if (index?.generation !== this.info.generation || index.name !== this.info.index)
       throw changed(url, this.info.generation, index);
-    if (view === within) return;
+    if (view === within) {
+      this.#checkState(state);
+      return;
+    }
     throw new TrawlError(
       'INDEX_CHANGED',
       `${url} answers within the view ${view ?? '(none)'}; at the beginning it was ${within ?? '(none)'}. Use the same API key and view, or begin again with --restart.`,
+    );
+  }
+
+  /** @throws TrawlError INDEX_CHANGED if the server has another version, encoder, reranker, filter, or other passages in its views. */
+  #checkState(state: string | null): void {
+    if (state === this.server.state) return;
+    throw new TrawlError(
+      'INDEX_CHANGED',
+      `${this.server.url} now has another version of Trawl, encoder, reranker or filter, or other passages in a view (x-trawl-state: ${state ?? 'none'}; at the beginning ${this.server.state ?? 'none'}). ` +
+        'Start the server as before and repeat the command, or begin again with --restart.',
     );
   }
 
@@ -358,6 +382,13 @@ interface IndexFacts {
   readonly columns: readonly Column[];
   readonly model: SearchSourceInfo['model'];
   readonly reranker: SearchSourceInfo['reranker'];
+  readonly views?: readonly { readonly name: string; readonly sha256?: string }[];
+}
+
+function viewHash({ views = [] }: IndexFacts, within: string | undefined): string | null {
+  if (within === undefined) return null;
+  const hashes = within.split(',').map((view) => views.find(({ name }) => name === view)?.sha256);
+  return hashes.includes(undefined) ? null : hashes.join();
 }
 
 function infoOf({ name, modes, rows, generation, bm25, columns, model, reranker }: IndexFacts): SearchSourceInfo {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readTextLines } from '../../evaluation/read-text-lines.ts';
 import type { FilterCache } from '../columns/filter-cache.ts';
 import { asTrawlError, TrawlError } from '../errors.ts';
@@ -24,7 +25,7 @@ interface ViewedIndex {
 interface OpenedViews {
   /** The rows of each view by its name. */
   readonly rows: ReadonlyMap<string, RowBitmap>;
-  readonly infos: readonly { readonly name: string; readonly passages: number }[];
+  readonly infos: readonly { readonly name: string; readonly passages: number; readonly sha256: string }[];
 }
 
 /** Ids or titles that are looked up at once. */
@@ -49,7 +50,8 @@ export async function openViews(
     const kept = await rowsOfView(view, index, (message) => onWarning(`view ${view.name}: ${message}`));
     const live = index.liveRows === undefined ? kept : kept.intersection(index.liveRows);
     rows.set(view.name, live);
-    infos.push({ name: view.name, passages: live.count() });
+    const sha256 = createHash('sha256').update(live.bytes).digest('hex');
+    infos.push({ name: view.name, passages: live.count(), sha256 });
   }
   return { rows, infos };
 }

@@ -609,11 +609,14 @@ test('records, metrics and /v1/indexes name the view', { skip }, async (t) => {
   const metrics = (await app.inject('/metrics')).payload;
   assert.match(metrics, /trawl_view_requests_total\{view="train"\} 2\n/);
   assert.match(metrics, /trawl_view_requests_total\{view="news-only"\} 1\n/);
-  const { indexes } = (await app.inject('/v1/indexes')).json<{ indexes: { views: object[] }[] }>();
-  assert.deepEqual(indexes[0]!.views, [
-    { name: 'train', passages: 12 },
-    { name: 'news-only', passages: 8 },
-  ]);
+  const { indexes } = (await app.inject('/v1/indexes')).json<{ indexes: { views: { sha256?: string }[] }[] }>();
+  assert.deepEqual(
+    indexes[0]!.views.map(({ sha256: _, ...view }) => view),
+    [
+      { name: 'train', passages: 12 },
+      { name: 'news-only', passages: 8 },
+    ],
+  );
 });
 
 test('the filter of a server holds for passages by id too', { skip }, async (t) => {

@@ -23,7 +23,7 @@ export interface Proxy {
 /** A proxy before a real server, which fails, delays and changes replies by a script. Closed after the test. */
 export async function proxyTo(
   t: { after(work: () => void): void },
-  target: string,
+  target: string | (() => string),
   { fault = () => undefined, reply = (text) => text, delayMs = 0 }: ProxyScript = {},
 ): Promise<Proxy> {
   const requests: { path: string; body: string }[] = [];
@@ -50,13 +50,15 @@ export async function proxyTo(
         return;
       }
       const { authorization } = request.headers;
-      const answer = await fetch(`${target}${path}`, {
+      const answer = await fetch(`${typeof target === 'string' ? target : target()}${path}`, {
         method: request.method!,
         headers: { 'content-type': 'application/json', ...(authorization === undefined ? {} : { authorization }) },
         ...(request.method === 'POST' ? { body } : {}),
       });
       const text = reply(await answer.text(), path, number);
-      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+      const state = answer.headers.get('x-trawl-state');
+      const headers = { 'content-type': 'application/json', ...(state === null ? {} : { 'x-trawl-state': state }) };
+      response.writeHead(answer.status, headers).end(text);
     } catch {
       // The client has gone.
       response.destroy();

@@ -25,6 +25,6 @@ test("more ties than Pyserini's order compares are an error of that query alone,
     const [common, rare] = (await source.retrieve(call)).outcomes;
     assert.ok(common?.ok === false && rare?.ok === true);
     assert.equal(common.error.code, 'NOT_SUPPORTED');
-    assert.ok(isOfQuery(common.error), 'a run goes on with the other queries');
+    assert.ok(isOfQuery(common.error), 'a run searches for the other queries');
   }
 });

@@ -7,6 +7,7 @@ import { shedding } from '../limits/shedding.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { perturbing } from '../perturb-request.ts';
 import type { ServerConfig } from '../server-config.ts';
+import { answerState, STATE_HEADER } from './answer-state.ts';
 import { pathView } from './path-prefix.ts';
 
 /** The header of a reply that names the views of the request. */
@@ -18,14 +19,18 @@ declare module 'fastify' {
     keyViews: readonly string[] | null;
     /** The views that limited the request; null until a retriever was made for it. */
     usedViews: readonly string[] | null;
+    /** `answerState` of the retriever that was made for the request; null until then, and if there were several. */
+    answerState: string | null;
   }
 }
 
-/** Names the views of each reply in its header, and counts its requests. */
+/** Names the views and the state of each reply in its headers, and counts its requests. */
 export function installViews(app: FastifyInstance, metrics: Pick<ServerMetrics, 'viewed'>): void {
   app.decorateRequest('keyViews', null);
   app.decorateRequest('usedViews', null);
-  app.addHook('onSend', async ({ usedViews }, reply) => {
+  app.decorateRequest('answerState', null);
+  app.addHook('onSend', async ({ usedViews, answerState: state }, reply) => {
+    if (state !== null) reply.header(STATE_HEADER, state);
     if (usedViews === null || usedViews.length === 0) return;
     reply.header(VIEW_HEADER, usedViews.join());
     for (const view of usedViews) metrics.viewed(view);
@@ -82,6 +87,8 @@ export function retrieverFor(
       without.views.map(({ name }) => name),
     );
   }
+  // Null again after several indexes, as of _msearch.
+  request.answerState = request.usedViews === null ? answerState(retriever.info, views, config.filter) : null;
   request.usedViews = [...new Set([...(request.usedViews ?? []), ...views])];
   const narrowed = narrowedRetriever(retriever, {
     views,

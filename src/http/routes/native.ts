@@ -4,6 +4,7 @@ import { TrawlError } from '../../errors.ts';
 import { COLUMN_TYPES } from '../../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
 import { withContents } from '../../passages/contents.ts';
+import type { RerankerInfo } from '../../rerank/reranker.ts';
 import type { FindResult } from '../../retrieval/calls/find-call.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import type { Operation } from '../api-docs/openapi.ts';
@@ -54,6 +55,7 @@ const IndexFacts = Type.Object({
     Type.Object({
       name: Type.String(),
       passages: Type.Integer({ description: 'Passages in the view, without deleted ones.' }),
+      sha256: Type.Optional(Type.String({ description: 'Hash of the rows of the passages in the view.' })),
     }),
     { description: 'The views that a prefix /views/NAME of the path can name; empty if there are none.' },
   ),
@@ -83,6 +85,9 @@ const IndexFacts = Type.Object({
         maxTokens: Type.Union([Type.Integer(), Type.Null()], {
           description: 'Token limit of query and passage together; null if it is not known.',
         }),
+        sha256: Type.Optional(
+          Type.String({ description: "Hash of the model's files. Absent if the reranker is a server." }),
+        ),
       }),
       Type.Null(),
     ],
@@ -133,6 +138,10 @@ function modelFacts({
   return { name, sha256, prefixes, maxTokens, queryTemplate };
 }
 
+function rerankerFacts({ name, maxTokens, sha256 }: RerankerInfo): Static<typeof IndexFacts>['reranker'] {
+  return { name, maxTokens, ...(sha256 === undefined ? {} : { sha256 }) };
+}
+
 function bm25Facts({ fields, analyser, k1, b }: NonNullable<RetrieverInfo['bm25']>): Static<typeof IndexFacts>['bm25'] {
   return { fields: [...fields], analyser, k1, b };
 }
@@ -155,9 +164,13 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder, co
         modes: [...modes],
         bm25: bm25 && bm25Facts(bm25),
         columns: columns.map(({ name, type }) => ({ name, type })),
-        views: views.map(({ name, passages }) => ({ name, passages })),
+        views: views.map(({ name, passages, sha256 }) => ({
+          name,
+          passages,
+          ...(sha256 === undefined ? {} : { sha256 }),
+        })),
         model: model && modelFacts(model),
-        reranker: reranker && { name: reranker.name, maxTokens: reranker.maxTokens },
+        reranker: reranker && rerankerFacts(reranker),
       };
       return [{ name, default: i === 0, ...facts }];
     });
