@@ -120,7 +120,6 @@ test('trawl search --queries --url writes the bytes of the index directory, in e
     ];
   await both(url, search());
   await both(url, search('--filter', 'part >= 2', '--query-form', 'query'), { ending: 'parquet' });
-  await both(url, search('--mode', 'bm25', '--filter', 'part in (0, 3)'));
   await both(url, search('--mode', 'bm25', '--bm25-order', 'pyserini', '--k1', '1.1', '--bm25-weights', 'title=2'), {
     ending: 'trec',
   });
@@ -136,7 +135,7 @@ test('trawl search --queries --url writes the bytes of the index directory, in e
   });
 });
 
-test('trawl mine --url writes the rows of the index directory, in every format, with margins, both lists and a reranker', async (t) => {
+test('trawl mine --url writes the rows of the index directory, in every mode, with margins, both lists and a reranker', async (t) => {
   const url = await serveRetriever(t, retriever, OTHER_DEFAULTS);
   const mine =
     (format: string, ...options: string[]) =>
@@ -162,8 +161,6 @@ test('trawl mine --url writes the rows of the index directory, in every format, 
     further: ['.origins.jsonl'],
   });
   await both(url, mine('agentic-r', '--mode', 'hybrid'));
-  await both(url, mine('dpr', '--range-min', '3'));
-  await both(url, mine('n-tuple', '--range-min', '2'), { further: ['.origins.jsonl'] });
   await both(url, mine('labeled-list', '--absolute-margin', '0.001', '--output-scores'), {
     local: ['--rerank', model],
     served: ['--rerank', 'tiny-reranker'],
