@@ -86,6 +86,23 @@ export class HeldIndex {
   }
 }
 
+/**
+ * The bytes of a held file. It reads through the handle: a stream over its number would close it under the handle when it is destroyed,
+ * and later reads would be of whatever file got the number.
+ */
+export async function* bytesOf(
+  { handle }: HeldFile,
+  { first, last, chunkBytes }: { readonly first: number; readonly last: number; readonly chunkBytes: number },
+): AsyncGenerator<Buffer> {
+  for (let position = first; position <= last; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, last + 1 - position));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
+    if (bytesRead === 0) throw new TrawlError('SOURCE_CHANGED', 'The file was cut off while it was read.');
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
 async function readOnce(folder: string, path: string): Promise<Buffer> {
   const file = await hold(folder, path);
   try {
