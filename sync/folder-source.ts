@@ -16,6 +16,7 @@ export function folderSource(folder: string): OpenSource {
     };
     return {
       shown: folder,
+      folder: held.folder,
       async readManifest(path) {
         return held.snapshot.texts.get(path)!;
       },

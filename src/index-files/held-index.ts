@@ -21,9 +21,12 @@ interface HeldFile {
  */
 export class HeldIndex {
   readonly snapshot: IndexSnapshot;
+  /** With links resolved. */
+  readonly folder: string;
   readonly #files: ReadonlyMap<string, HeldFile>;
 
-  private constructor(snapshot: IndexSnapshot, files: ReadonlyMap<string, HeldFile>) {
+  private constructor(folder: string, snapshot: IndexSnapshot, files: ReadonlyMap<string, HeldFile>) {
+    this.folder = folder;
     this.snapshot = snapshot;
     this.#files = files;
   }
@@ -51,7 +54,11 @@ export class HeldIndex {
     }
   }
 
-  static async #open(folder: string): Promise<HeldIndex> {
+  static async #open(path: string): Promise<HeldIndex> {
+    // Once, so that a link that is switched meanwhile does not mix two indexes.
+    const folder = await realpath(path).catch((error: unknown) => {
+      throw missing(path, INDEX_MANIFEST_FILE, error);
+    });
     const files = new Map<string, HeldFile>();
     const closeAll = (): Promise<unknown> => Promise.all(Array.from(files.values(), ({ handle }) => handle.close()));
     try {
@@ -69,7 +76,7 @@ export class HeldIndex {
           `${join(folder, path)}: has ${file.bytes} bytes, but the manifest says ${bytes}.`,
         );
       }
-      return new HeldIndex(snapshot, files);
+      return new HeldIndex(folder, snapshot, files);
     } catch (error) {
       await closeAll();
       throw error;
