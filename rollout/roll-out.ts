@@ -72,18 +72,24 @@ export async function rollOut<Answers>(options: RolloutOptions<Answers>): Promis
   }
   const todo = plans.filter(({ report }) => report.state === 'planned');
   const servers = plans.map(({ report }) => report);
+  if (!options.oneWay) await checkWayBack(todo, options.signal);
   if (options.dryRun) return { state: 'planned', generation, servers };
-  if (todo.length === 0) return { state: 'current', generation, servers };
-  if (!options.oneWay) checkWayBack(todo);
   const { probe, signal, onStep } = options;
+  const before = await firstAnswers(plans, todo[0], options);
+  if (todo.length === 0) return { state: 'current', generation, servers };
   for (const { report } of todo) report.state = 'untouched';
-  const before = probe === undefined ? undefined : await probe.ask(oldest(plans).server);
   const swapped: Planned[] = [];
+  // The server that is asked or swapped, which is the one to blame for a failure.
+  let active: Planned | undefined;
   try {
     for (const plan of todo) {
       throwIfCancelled(signal);
       // The others answer while this one opens its index.
-      for (const { server } of plans) await server.requireReady(signal);
+      for (const each of plans) {
+        active = each;
+        await each.server.requireReady(signal);
+      }
+      active = plan;
       const begun = performance.now();
       onStep(`${plan.server.url}: opening ${plan.folder}`);
       swapped.push(plan);
@@ -103,12 +109,42 @@ export async function rollOut<Answers>(options: RolloutOptions<Answers>): Promis
   } catch (error) {
     const { code, message } = asTrawlError(error);
     if (code === 'CANCELLED' || code === 'INTERNAL') throw error;
-    swapped.at(-1)!.report.problem ??= message;
+    if (swapped.length === 0) throw refused(message);
+    if (active !== undefined) active.report.problem ??= message;
     onStep(`${message} [${code}]`);
     if (options.stay) return { state: 'stopped', generation, servers };
     return { state: await takeBack(swapped, options), generation, servers };
   }
   return { state: 'done', generation, servers };
+}
+
+/**
+ * The answers of a server with the old index, if there is one. Servers that have the new index already must pass, too: an earlier run
+ * may have left them so although it refused the index.
+ */
+async function firstAnswers<Answers>(
+  plans: readonly Planned[],
+  oldest: Planned | undefined,
+  { probe, onStep, signal }: RolloutOptions<Answers>,
+): Promise<Answers | undefined> {
+  if (probe === undefined) return undefined;
+  try {
+    const before = oldest === undefined ? undefined : await probe.ask(oldest.server);
+    if (oldest === undefined) {
+      onStep('No server has the old index, so that its answers cannot be compared with those of the new one.');
+    }
+    for (const { server, report } of plans.filter(({ report }) => report.state === 'current')) {
+      const now = await probe.ask(server);
+      report.figures = before === undefined ? null : probe.figures(before, now);
+      const problems = probe.refusals(before, now);
+      if (problems.length > 0) throw failed(`${server.url} has the new index already: ${problems.join(' ')}`);
+    }
+    return before;
+  } catch (error) {
+    throwIfCancelled(signal);
+    const failure = asTrawlError(error);
+    throw failure.code === 'ROLLOUT_FAILED' ? refused(failure.message) : failure;
+  }
 }
 
 /** Asks all servers, and reports all problems at once. */
@@ -125,7 +161,7 @@ async function planAll<Answers>({ servers, to, back, signal }: RolloutOptions<An
     const folder = generation === undefined ? (to ?? first.folderAtStart ?? first.next.folder) : earlier?.folder;
     if (folder === undefined) {
       throw failed(
-        `${server.url} has not opened generation ${generation} since its start. Name the folder that has it with --to.`,
+        `${server.url} has not opened generation ${generation} since its start. Name the folder that has it with --to, without --back.`,
       );
     }
     const state = generation === undefined ? first : await server.state(folder, signal);
@@ -133,7 +169,7 @@ async function planAll<Answers>({ servers, to, back, signal }: RolloutOptions<An
     if (next.generation === null) throw failed(`${server.url} finds no index in ${folder}: ${next.problem}`);
     if (generation !== undefined && next.generation !== generation) {
       throw failed(
-        `${server.url}: ${folder} has generation ${next.generation} now, not ${generation}. Name the folder that has it with --to.`,
+        `${server.url}: ${folder} has generation ${next.generation} now, not ${generation}. Name the folder that has it with --to, without --back.`,
       );
     }
     const current = opened.at(-1);
@@ -159,14 +195,25 @@ function previousOf(servers: readonly RolloutServer[], states: readonly IndexSta
   );
   const missing = found.indexOf(undefined);
   if (missing >= 0) {
-    throw failed(
-      `${servers[missing]!.url} has opened no other generation since its start. Name the folder that has it with --to.`,
+    throw refused(
+      `${servers[missing]!.url} has opened no other generation since its start. Name the folder that has it with --to, without --back.`,
     );
   }
   const currents = new Set(states.map(({ generation }) => generation));
-  if (currents.size === 1 && new Set(found).size === 1) return found[0]!;
+  if (currents.size === 1 && new Set(found).size === 1) {
+    // After a way back, the generation before the current one is that which was left, perhaps because it was refused.
+    const repeated = states.findIndex(({ opened, generation }) => {
+      const last = opened.findLastIndex((each) => each.generation !== generation);
+      return opened.slice(0, last).some((each) => each.generation === generation);
+    });
+    if (repeated < 0) return found[0]!;
+    throw refused(
+      `${servers[repeated]!.url} went back to its generation ${states[repeated]!.generation} before, from ${found[0]}, which may have ` +
+        'been refused. Name the generation to open with --generation.',
+    );
+  }
   const each = states.map(({ generation }, i) => `${servers[i]!.url} has ${generation}, before ${found[i]}`).join('; ');
-  throw failed(`The servers do not agree on what to go back to: ${each}. Name it with --generation.`);
+  throw refused(`The servers do not agree on what to go back to: ${each}. Name it with --generation.`);
 }
 
 /** The one generation that all servers find. @throws TrawlError ROLLOUT_FAILED. */
@@ -176,21 +223,27 @@ function targetOf(plans: readonly Planned[]): string {
   const each = plans
     .map(({ server, folder, state }) => `${server.url} finds ${state.next.generation} in ${folder}`)
     .join('; ');
-  throw failed(`The servers do not have the same index: ${each}. Copy it to all of them first (trawl sync).`);
+  throw refused(`The servers do not have the same index: ${each}. Copy it to all of them first (trawl sync).`);
 }
 
-function checkWayBack(plans: readonly Planned[]): void {
-  const lost = plans.find(({ state, report }) => report.from === state.next.folder);
-  if (lost === undefined) return;
-  throw failed(
-    `${lost.server.url} has the old index from ${lost.report.from}, where the new one is now, so that it could not go back. Keep both, as ` +
-      '`trawl sync` does, or accept this with --one-way.',
-  );
-}
-
-/** A server with the index before the rollout, if there is one. */
-function oldest(plans: readonly Planned[]): Planned {
-  return plans.find(({ report }) => report.state === 'untouched')!;
+/** The folder of the old index must still have it: `trawl sync` moves a plain folder, and removes old copies. */
+async function checkWayBack(plans: readonly Planned[], signal: AbortSignal): Promise<void> {
+  for (const { server, report, state } of plans) {
+    const open = state.opened.at(-1);
+    if (report.from === null || open === undefined) continue;
+    const has = async (folder: string): Promise<boolean> => {
+      const { next } = await server.state(folder, signal);
+      return next.generation === open.generation && (open.snapshot === null || next.snapshot === open.snapshot);
+    };
+    if (await has(report.from)) continue;
+    const moved = `${report.from}.copies/original`;
+    const place = (await has(moved))
+      ? `It is in ${moved} now: accept this with --one-way, and go back with --to ${moved}.`
+      : 'Keep both, as `trawl sync` does, or accept this with --one-way.';
+    throw refused(
+      `${server.url} has the old index from ${report.from}, where it no longer is, so that it could not go back. ${place}`,
+    );
+  }
 }
 
 async function takeBack<Answers>(
@@ -224,6 +277,11 @@ async function allOf<T>(servers: readonly RolloutServer[], work: (server: Rollou
   if (other !== undefined) throw other;
   if (problems.length > 0) throw failed(`${problems.map(({ message }) => message).join(' ')} No server was changed.`);
   return results.map((result) => (result as PromiseFulfilledResult<T>).value);
+}
+
+/** An error before any change. */
+function refused(message: string): TrawlError {
+  return failed(`${message} No server was changed.`);
 }
 
 function failed(message: string): TrawlError {

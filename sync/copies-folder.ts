@@ -5,6 +5,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  realpathSync,
   type Stats,
   statSync,
 } from 'node:fs';
@@ -23,6 +24,11 @@ const STAGING = '.partial';
 const LOCK_FILE = 'sync.lock';
 /** Of an index that was no copy and was moved among the copies. */
 const ORIGINAL = 'original';
+/** Names that a copy gets. Whatever else a user keeps beside the copies is left alone. */
+const COPY_NAME = /^[0-9a-f]{32}(-\d+)?$/;
+const STAGING_NAME = /^[0-9a-f]{32}\.partial$/;
+const ORIGINAL_NAME = /^original(-\d+)?$/;
+const JOURNAL_NAME = /^([0-9a-f]{32}(?:-\d+|\.partial)?|original(?:-\d+)?)\.jsonl$/;
 
 /**
  * Where a copy is: `DST` is a symbolic link to a folder in `DST.copies`, one for each copied state of the index. A new copy is made
@@ -37,6 +43,7 @@ export class CopiesFolder {
   constructor(destination: string) {
     this.destination = resolve(destination);
     this.root = `${this.destination}.copies`;
+    this.#requireOwnRoot();
     const stats = statsOf(this.destination);
     if (stats === undefined || this.#pointsHere(stats) || this.isIndex() || this.#isEmpty(stats)) return;
     const what = stats.isSymbolicLink()
@@ -47,6 +54,17 @@ export class CopiesFolder {
     throw new TrawlError(
       'INDEX_EXISTS',
       `${this.destination} is ${what}. Expected nothing, an empty folder, an index or an earlier copy.`,
+    );
+  }
+
+  /** @throws TrawlError INDEX_EXISTS: the folder of the copies is somebody else's. */
+  #requireOwnRoot(): void {
+    const stats = statsOf(this.root);
+    const isEmpty = stats?.isDirectory() === true && readdirSync(this.root).length === 0;
+    if (stats === undefined || isEmpty || existsSync(join(this.root, LOCK_FILE))) return;
+    throw new TrawlError(
+      'INDEX_EXISTS',
+      `${this.root} exists, and \`trawl sync\` did not make it (it has no ${LOCK_FILE}). Move it away, or choose another destination.`,
     );
   }
 
@@ -93,13 +111,13 @@ export class CopiesFolder {
   /** Complete copies, the newest first. */
   copies(): string[] {
     return this.#folders()
-      .filter((name) => !name.endsWith(STAGING))
+      .filter((name) => COPY_NAME.test(name) || ORIGINAL_NAME.test(name))
       .sort((a, b) => this.#madeAt(b) - this.#madeAt(a));
   }
 
   /** Unfinished copies. */
   unfinished(): string[] {
-    return this.#folders().filter((name) => name.endsWith(STAGING));
+    return this.#folders().filter((name) => STAGING_NAME.test(name));
   }
 
   staging(id: string): string {
@@ -148,19 +166,27 @@ export class CopiesFolder {
     }
   }
 
-  /** Removes all but the current copy and the newest others. Returns the names of complete copies that it removed. */
-  async prune(keep: number): Promise<string[]> {
+  /**
+   * Removes all but the current copy and the newest others, but never what was not copied here, nor `source`. Returns the names of
+   * complete copies that it removed.
+   */
+  async prune(keep: number, source: string | undefined): Promise<string[]> {
     const current = this.current();
     const old = this.copies()
-      .filter((name) => name !== current)
+      .filter((name) => name !== current && this.mayDiscard(name, source))
       .slice(keep - 1);
     for (const name of [...old, ...this.unfinished()]) await this.discard(name);
     const known = new Set(this.#folders());
     for (const file of readdirSync(this.root)) {
-      if (file.endsWith('.jsonl') && !known.has(file.slice(0, -'.jsonl'.length)))
-        await rm(join(this.root, file), { force: true });
+      const [, name] = JOURNAL_NAME.exec(file) ?? [];
+      if (name !== undefined && !known.has(name)) await rm(join(this.root, file), { force: true });
     }
     return old;
+  }
+
+  /** Whether it was copied here and is not the source of the running copy. */
+  mayDiscard(name: string, source: string | undefined): boolean {
+    return COPY_NAME.test(name) && (source === undefined || realpathSync(this.folderOf(name)) !== source);
   }
 
   async discard(name: string): Promise<void> {

@@ -2,6 +2,8 @@
 export interface CopySource {
   /** For messages; without keys. */
   readonly shown: string;
+  /** Of a folder: its real path. */
+  readonly folder?: string;
   /** The text of a manifest. @throws TrawlError INDEX_NOT_FOUND, INDEX_FILE_MISSING. */
   readManifest(path: string, signal: AbortSignal): Promise<Buffer>;
   /** Size of a file, and a tag that changes with its bytes. */

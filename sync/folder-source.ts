@@ -1,6 +1,6 @@
-import { createReadStream } from 'node:fs';
+import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
-import { HeldIndex } from '../src/index-files/held-index.ts';
+import { bytesOf, HeldIndex } from '../src/index-files/held-index.ts';
 import type { CopySource, OpenSource } from './copy-source.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -16,6 +16,7 @@ export function folderSource(folder: string): OpenSource {
     };
     return {
       shown: folder,
+      folder: held.folder,
       async readManifest(path) {
         return held.snapshot.texts.get(path)!;
       },
@@ -23,22 +24,14 @@ export function folderSource(folder: string): OpenSource {
         const { bytes, tag } = fileOf(path);
         return { bytes, tag };
       },
-      read(path, offset, signal) {
-        const { handle, bytes } = fileOf(path);
-        if (offset >= bytes) return nothing();
-        const options = {
-          fd: handle.fd,
-          start: offset,
-          end: bytes - 1,
-          autoClose: false,
-          highWaterMark: CHUNK_BYTES,
-          signal,
-        };
-        return createReadStream('', options) as AsyncIterable<Uint8Array>;
+      async *read(path, offset, signal) {
+        const file = fileOf(path);
+        for await (const chunk of bytesOf(file, { first: offset, last: file.bytes - 1, chunkBytes: CHUNK_BYTES })) {
+          throwIfCancelled(signal);
+          yield chunk;
+        }
       },
       close: () => held.close(),
     } satisfies CopySource;
   };
 }
-
-async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -66,7 +66,15 @@ export interface SyncReport {
  */
 export async function syncIndex(options: SyncOptions): Promise<SyncReport> {
   const folder = new CopiesFolder(options.destination);
-  if (options.dryRun) return dryRun(folder, options);
+  if (options.dryRun) {
+    // Only where there is a lock, because a dry run makes nothing.
+    const lock = existsSync(folder.root) ? folder.lock() : undefined;
+    try {
+      return await dryRun(folder, options);
+    } finally {
+      lock?.release();
+    }
+  }
   const lock = folder.lock();
   try {
     for (let changes = 0; ; changes++) {
@@ -84,6 +92,7 @@ export async function syncIndex(options: SyncOptions): Promise<SyncReport> {
 
 async function dryRun(folder: CopiesFolder, options: SyncOptions): Promise<SyncReport> {
   return withSource(options, async (source, snapshot) => {
+    checkAdopted(folder, snapshot);
     const plan = await planCopy(folder, snapshot, source, options.signal);
     const current = folder.current();
     const isCurrent = current !== undefined && folder.has(current, snapshot);
@@ -111,7 +120,7 @@ async function copyOnce(folder: CopiesFolder, options: SyncOptions): Promise<Syn
         copy: folder.folderOf(existing),
         previous,
         files: { all: snapshot.files.length, copied: 0, present: snapshot.files.length },
-        removed: await folder.prune(options.keep),
+        removed: await folder.prune(options.keep, source.folder),
       };
     }
     const plan = await planCopy(folder, snapshot, source, options.signal);
@@ -123,7 +132,7 @@ async function copyOnce(folder: CopiesFolder, options: SyncOptions): Promise<Syn
     openIndexDirectory(staging);
     const name = await folder.complete(snapshot.id);
     await folder.pointTo(name);
-    for (const each of damaged) await folder.discard(each);
+    for (const each of damaged) if (folder.mayDiscard(each, source.folder)) await folder.discard(each);
     const report = reportOf(folder, source, snapshot, plan);
     return {
       ...report,
@@ -131,7 +140,7 @@ async function copyOnce(folder: CopiesFolder, options: SyncOptions): Promise<Syn
       copy: folder.folderOf(name),
       previous,
       bytes: { ...report.bytes, transferred },
-      removed: await folder.prune(options.keep),
+      removed: await folder.prune(options.keep, source.folder),
     };
   });
 }
@@ -189,11 +198,14 @@ async function copyProblem(
   { check, signal }: Pick<SyncOptions, 'check' | 'signal'>,
 ): Promise<string | undefined> {
   const journal = folder.journal(name);
-  const changed = snapshot.files.find((file) => !journal.isChecked(file));
-  if (changed !== undefined || !check) return changed?.path;
   for (const file of snapshot.files) {
+    const isChecked = journal.isChecked(file);
+    if (isChecked && !check) continue;
+    if (!existsSync(join(folder.folderOf(name), file.path))) return `${file.path} is missing`;
     const problem = await fileProblem(folder.folderOf(name), file, snapshot, signal);
     if (problem !== undefined) return `${file.path}: ${problem}`;
+    // An index that was moved among the copies has no journal yet.
+    if (!isChecked) journal.checked(file);
   }
   return undefined;
 }
@@ -234,7 +246,8 @@ async function copyFiles(
       journal.checked(file);
     }
     if (!journal.isChecked(file)) {
-      transferred += await copyFile({
+      // Not `transferred += await`, which would add to the sum of before the transfer and lose that of other jobs.
+      const count = await copyFile({
         source,
         snapshot,
         file,
@@ -246,6 +259,7 @@ async function copyFiles(
         note: options.note,
         onBytes,
       });
+      transferred += count;
     }
     onBytes(bytes);
   };

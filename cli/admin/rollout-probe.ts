@@ -7,6 +7,7 @@ import { type Gates, refusals } from '../../iteration/gates.ts';
 import type { Measures } from '../../iteration/records.ts';
 import type { RankedList } from '../../replay/rank-biased-overlap.ts';
 import type { Probe } from '../../rollout/roll-out.ts';
+import type { RolloutServer } from '../../rollout/rollout-server.ts';
 import { asTrawlError, TrawlError } from '../../src/errors.ts';
 import { changesOf, comparedAnswers } from '../iterate/changed-answers.ts';
 import { type QueryForm, queryOf } from '../query-form.ts';
@@ -21,6 +22,8 @@ export interface ProbeOptions {
   readonly recallK: number;
   readonly changedK: number;
   readonly gates: Gates;
+  /** Whether the user gave the limit, which cannot be left out then. */
+  readonly isRecallDropGiven: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -36,10 +39,10 @@ export async function rolloutProbe(options: ProbeOptions): Promise<Probe<Answers
   const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
   const { gates } = options;
   const isJudged = questions.some(({ id }) => judgements.has(id));
-  if (!isJudged && gates.minRecall !== undefined) {
+  if (!isJudged && (gates.minRecall !== undefined || options.isRecallDropGiven)) {
     throw new TrawlError(
       'USAGE',
-      `No question of ${options.questions} is judged, so recall cannot be measured. Pass --qrels, or no --min-recall.`,
+      `No question of ${options.questions} is judged, so recall cannot be measured. Pass --qrels, or no --min-recall and --max-recall-drop.`,
     );
   }
   for (const question of questions) queryOf(question, options.form);
@@ -47,8 +50,22 @@ export async function rolloutProbe(options: ProbeOptions): Promise<Probe<Answers
   // Without judgements only the changes count.
   const applied: Gates = isJudged ? gates : { ...gates, maxRecallDrop: 1 };
   return {
-    ask: (server) => ask(options, questions, judgements, server.client),
-    refusals: (before, now) => refusals(measuresOf(before ?? now, now), applied).map(({ text }) => text),
+    ask: (server) => ask(options, questions, judgements, server),
+    refusals(before, now) {
+      if (before !== undefined) {
+        return [...emptied(before, now), ...refusals(measuresOf(before, now), applied).map(({ text }) => text)];
+      }
+      const alone: Gates = { ...gates, maxRecallDrop: 1, maxChanged: undefined, maxReplaced: undefined };
+      const compared = [
+        ...(options.isRecallDropGiven && gates.maxRecallDrop < 1 ? ['--max-recall-drop'] : []),
+        ...(gates.maxChanged === undefined ? [] : ['--max-changed']),
+        ...(gates.maxReplaced === undefined ? [] : ['--max-replaced']),
+      ];
+      return [
+        ...refusals(measuresOf(now, now), alone).map(({ text }) => text),
+        ...compared.map((name) => `${name} cannot be measured, because no server has the old index. Omit it.`),
+      ];
+    },
     figures(before, now) {
       const { now: means, before: earlier, answers } = measuresOf(before ?? now, now);
       const recall = `recall@${options.recallK}`;
@@ -61,11 +78,21 @@ export async function rolloutProbe(options: ProbeOptions): Promise<Probe<Answers
   };
 }
 
+/** Questions that the old index answered and the new one does not. */
+function emptied(before: Answers, now: Answers): string[] {
+  const lost = [...before.lists].filter(
+    ([id, { passages }]) => passages.length > 0 && now.lists.get(id)?.passages.length === 0,
+  );
+  return lost.length === 0
+    ? []
+    : [`${lost.length} questions get no passage, and got some before; the first is ${lost[0]![0]}.`];
+}
+
 async function ask(
   { form, recallK, changedK, signal }: ProbeOptions,
   questions: readonly Question[],
   judgements: Judgements,
-  client: Parameters<Probe<Answers>['ask']>[0]['client'],
+  { url, client }: RolloutServer,
 ): Promise<Answers> {
   const k = Math.max(recallK, changedK, 10);
   const lists = new Map<string, RankedList>();
@@ -92,7 +119,7 @@ async function ask(
     }
   } catch (error) {
     if (signal.aborted) throw asTrawlError(error);
-    throw new TrawlError('ROLLOUT_FAILED', `The questions cannot be asked: ${(error as Error).message}`, {
+    throw new TrawlError('ROLLOUT_FAILED', `${url}: the questions cannot be asked: ${(error as Error).message}`, {
       cause: error,
     });
   }

@@ -19,7 +19,7 @@ const options = {
   },
   back: {
     type: 'flag',
-    help: 'Go back to the generation that the servers had open before the current one, or to --generation.',
+    help: 'Go back to the generation that the servers had open before the current one, or to --generation, which is required if they went back before.',
   },
   generation: {
     type: 'string',
@@ -29,7 +29,7 @@ const options = {
   eval: {
     type: 'string',
     value: 'PATH',
-    help: 'Questions (as for trawl eval) that a swapped server must answer. With gold_ids or --qrels their recall@k is measured, before and after.',
+    help: 'Questions (as for trawl eval) that a swapped server must answer. With gold_ids or --qrels their recall@k is measured, before and after; without, only --max-changed and --max-replaced limit the answers, and none may become empty.',
   },
   qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
   'query-form': QUERY_FORM_OPTION,
@@ -79,7 +79,7 @@ export const adminCommand = defineCommand({
     'on the questions of --eval, before the next one is swapped. At the first failure all that were swapped are taken back. ' +
     'Stopped or repeated, the same command completes the rest; servers that have the index already are left alone.\n\n' +
     'The new index must be on each machine or on a shared disk, beside the old one, as trawl sync puts it there. --back swaps to ' +
-    'the generation before, in the same way. Exit code 3: a limit or a failure stopped it.\n\n' +
+    'the generation before, in the same way. Exit code 3: a limit or a failure stopped it after a server was changed; 1: it was refused before.\n\n' +
     'With --json: {"state": "done", "current", "planned", "taken back" or "stopped", "generation", "servers": [{"url", "state", ' +
     '"before", "from", "folder", "seconds", "figures", "problem"}]}.',
   positionals: {
@@ -149,8 +149,23 @@ async function probeOf({ options, given, signal }: Context) {
       maxChanged: share('max-changed'),
       maxReplaced: share('max-replaced'),
     },
+    isRecallDropGiven: given.has('max-recall-drop'),
     signal,
   });
+}
+
+/** What leads out of a rollout that was stopped. */
+function wayBack(servers: RolloutReport['servers'], generation: string): string {
+  const changed = servers.filter(({ before }) => before !== null && before !== generation);
+  const generations = [...new Set(changed.map(({ before }) => before))];
+  const back = generations.map((each) => `--back --generation ${each}`).join(' or ');
+  const lost = servers.find(({ state, from }) => state === 'not taken back' && from !== null);
+  return (
+    (back === '' ? 'Repair the cause and run the same command again.' : `Go back with ${back} in place of --to.`) +
+    (lost === undefined
+      ? ''
+      : ` A server that was restarted since has forgotten the old index: name its folder, as --to ${lost.from}, without --back.`)
+  );
 }
 
 function linesOf({ state, generation, servers }: RolloutReport): string[] {
@@ -159,7 +174,7 @@ function linesOf({ state, generation, servers }: RolloutReport): string[] {
     current: `all servers answered with generation ${generation} before; nothing to do`,
     planned: `generation ${generation} would be opened`,
     'taken back': `generation ${generation} was refused; the servers answer as before`,
-    stopped: `stopped: not all servers answer with generation ${generation}. Run the same command again, or with --back --generation`,
+    stopped: `stopped: not all servers answer with generation ${generation}. ${wayBack(servers, generation)}`,
   };
   return [
     ...servers.map(({ url, state, before, from, folder, seconds, figures, problem }) =>

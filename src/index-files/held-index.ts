@@ -21,9 +21,12 @@ interface HeldFile {
  */
 export class HeldIndex {
   readonly snapshot: IndexSnapshot;
+  /** With links resolved. */
+  readonly folder: string;
   readonly #files: ReadonlyMap<string, HeldFile>;
 
-  private constructor(snapshot: IndexSnapshot, files: ReadonlyMap<string, HeldFile>) {
+  private constructor(folder: string, snapshot: IndexSnapshot, files: ReadonlyMap<string, HeldFile>) {
+    this.folder = folder;
     this.snapshot = snapshot;
     this.#files = files;
   }
@@ -51,7 +54,11 @@ export class HeldIndex {
     }
   }
 
-  static async #open(folder: string): Promise<HeldIndex> {
+  static async #open(path: string): Promise<HeldIndex> {
+    // Once, so that a link that is switched meanwhile does not mix two indexes.
+    const folder = await realpath(path).catch((error: unknown) => {
+      throw missing(path, INDEX_MANIFEST_FILE, error);
+    });
     const files = new Map<string, HeldFile>();
     const closeAll = (): Promise<unknown> => Promise.all(Array.from(files.values(), ({ handle }) => handle.close()));
     try {
@@ -69,7 +76,7 @@ export class HeldIndex {
           `${join(folder, path)}: has ${file.bytes} bytes, but the manifest says ${bytes}.`,
         );
       }
-      return new HeldIndex(snapshot, files);
+      return new HeldIndex(folder, snapshot, files);
     } catch (error) {
       await closeAll();
       throw error;
@@ -83,6 +90,23 @@ export class HeldIndex {
 
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#files.values(), ({ handle }) => handle.close()));
+  }
+}
+
+/**
+ * The bytes of a held file. It reads through the handle: a stream over its number would close it under the handle when it is destroyed,
+ * and later reads would be of whatever file got the number.
+ */
+export async function* bytesOf(
+  { handle }: HeldFile,
+  { first, last, chunkBytes }: { readonly first: number; readonly last: number; readonly chunkBytes: number },
+): AsyncGenerator<Buffer> {
+  for (let position = first; position <= last; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, last + 1 - position));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
+    if (bytesRead === 0) throw new TrawlError('SOURCE_CHANGED', 'The file was cut off while it was read.');
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
   }
 }
 

@@ -21,7 +21,7 @@ export async function importOptional(packages: readonly string[], purpose: strin
     throw new TrawlError(
       'PACKAGE_MISSING',
       `${purpose}, which ${packages.length === 1 ? 'is' : 'are'} not installed with Trawl. Install beside it with ` +
-        `\`npm install -g ${list}\`, or in the current folder with \`npm install ${list}\`.`,
+        `\`npm install -g ${list}\` (in Trawl's image as root, with \`--prefix /opt/trawl\`), or in the current folder with \`npm install ${list}\`.`,
       { cause },
     );
   }

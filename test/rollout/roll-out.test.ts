@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs';
+import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
+import { rolloutProbe } from '../../cli/admin/rollout-probe.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { type RolloutOptions, type RolloutReport, rollOut } from '../../rollout/roll-out.ts';
 import { RolloutServer } from '../../rollout/rollout-server.ts';
@@ -33,6 +34,7 @@ interface Replica {
   readonly link: string;
   readonly folder: string;
   point(to: 'old' | 'new'): void;
+  stop(): Promise<unknown>;
 }
 
 /** Servers whose folder is a link, each with its own copies of both indexes. */
@@ -60,14 +62,14 @@ async function startReplicas(t: TestContext, count: number, keys?: AccessKeys): 
         await app.close();
         await holder.close();
       });
-      return { url, link, folder, point };
+      return { url, link, folder, point, stop: async () => app.close() };
     }),
   );
 }
 
 function roll(
   replicas: readonly { readonly url: string }[],
-  options: Partial<RolloutOptions<never>> & { apiKey?: string } = {},
+  options: Partial<RolloutOptions<undefined>> & { apiKey?: string } = {},
 ): Promise<RolloutReport> {
   const { apiKey, ...others } = options;
   return rollOut({
@@ -210,4 +212,119 @@ test('an index that got inverted indexes, without another generation, is opened 
   const report = await roll([replica]);
   assert.deepEqual([report.state, report.generation], ['done', old]);
   assert.deepEqual((await new TrawlClient(replica.url).indexes())[0]!.modes, ['dense', 'bm25', 'hybrid']);
+});
+
+/** A probe that accepts all, and does something when a server is asked. */
+function probeThat(act: (server: RolloutServer) => Promise<unknown>): RolloutOptions<undefined>['probe'] {
+  return {
+    async ask(server) {
+      await act(server);
+      return undefined;
+    },
+    refusals: () => [],
+    figures: () => ({}),
+  };
+}
+
+test('a server that dies before any swap is named, and nothing is changed', async (t) => {
+  const replicas = await startReplicas(t, 2);
+  for (const { point } of replicas) point('new');
+  const [first, second] = replicas as [Replica, Replica];
+  await assert.rejects(
+    roll(replicas, { probe: probeThat(() => second.stop()) }),
+    trawlError('ROLLOUT_FAILED', new RegExp(`${second.url} is not ready.*No server was changed`, 's')),
+  );
+  assert.deepEqual(await answering([first]), [old]);
+});
+
+test('a server that dies while another is swapped is the one that is blamed', async (t) => {
+  const replicas = await startReplicas(t, 3);
+  for (const { point } of replicas) point('new');
+  let asked = 0;
+  const report = await roll(replicas, {
+    probe: probeThat(async () => (++asked === 2 ? replicas[2]!.stop() : undefined)),
+  });
+  assert.equal(report.state, 'taken back');
+  assert.deepEqual(
+    report.servers.map(({ problem }) => problem !== null),
+    [false, false, true],
+  );
+  assert.deepEqual(await answering(replicas.slice(0, 2)), [old, old]);
+});
+
+test('after a way back, the next one names its generation', async (t) => {
+  const [replica] = (await startReplicas(t, 1)) as [Replica];
+  replica.point('new');
+  await roll([replica]);
+  await roll([replica], { back: { generation: undefined } });
+  await assert.rejects(
+    roll([replica], { back: { generation: undefined } }),
+    trawlError('ROLLOUT_FAILED', /went back.*--generation/s),
+  );
+  assert.deepEqual(await answering([replica]), [old]);
+  assert.equal((await roll([replica], { back: { generation: next } })).state, 'done');
+});
+
+test('an index that was moved away from its folder is named, also by a dry run', async (t) => {
+  const [{ url, folder }] = (await startReplicas(t, 1)) as [Replica];
+  const plain = join(folder, 'old');
+  mkdirSync(`${plain}.copies`);
+  renameSync(plain, join(`${plain}.copies`, 'original'));
+  cpSync(changed, join(`${plain}.copies`, 'next'), { recursive: true });
+  symlinkSync('old.copies/next', plain);
+  for (const dryRun of [true, false]) {
+    await assert.rejects(
+      roll([{ url }], { dryRun }),
+      trawlError('ROLLOUT_FAILED', /no longer is.*old\.copies\/original.*--one-way.*No server was changed/s),
+    );
+  }
+  assert.equal((await roll([{ url }], { oneWay: true })).state, 'done');
+  assert.equal((await roll([{ url }], { to: join(`${plain}.copies`, 'original') })).generation, old);
+});
+
+test('an index that the limits refused is refused again when the command is repeated', async (t) => {
+  const replicas = await startReplicas(t, 2);
+  for (const { point } of replicas) point('new');
+  const questions = join(SAMPLE, 'questions.jsonl');
+  const run = (urls: readonly string[], ...args: string[]) =>
+    runTrawl(['admin', 'rollout', ...urls, '--index', 'wiki', '--eval', questions, ...args]);
+  const urls = replicas.map(({ url }) => url);
+  const stopped = await run(urls, '--stay');
+  assert.equal(stopped.code, 3, stopped.stderr);
+  assert.match(stopped.stdout, new RegExp(`--back --generation ${old}`));
+  assert.deepEqual(await answering(replicas), [next, old]);
+  const again = await run(urls, '--stay');
+  assert.equal(again.code, 1, again.stderr);
+  assert.match(again.stderr, /has the new index already: recall@10 is.*No server was changed/s);
+  assert.deepEqual(await answering(replicas), [next, old]);
+  const alone = await run(urls.slice(0, 1), '--max-changed', '0.5');
+  assert.equal(alone.code, 1, alone.stderr);
+  assert.match(alone.stderr, /--max-changed cannot be measured/);
+});
+
+test('questions without judgements limit no recall, and refuse answers that became empty', async (t) => {
+  const questions = join(await tempFolder(t), 'questions.jsonl');
+  writeFileSync(questions, '{"id": "q1", "question": "Where is the Eiffel Tower?"}\n');
+  const refused = await runTrawl([
+    ...['admin', 'rollout', 'http://127.0.0.1:9', '--index', 'wiki', '--eval', questions, '--max-recall-drop', '0.1'],
+  ]);
+  assert.equal(refused.code, 2, refused.stderr);
+  assert.match(refused.stderr, /no --min-recall and --max-recall-drop/);
+  const probe = await rolloutProbe({
+    questions,
+    qrels: undefined,
+    form: 'question',
+    recallK: 10,
+    changedK: 3,
+    gates: { minRecall: undefined, maxRecallDrop: 0, maxChanged: undefined, maxReplaced: undefined },
+    isRecallDropGiven: false,
+    signal: new AbortController().signal,
+  });
+  const answers = (passages: string[]) => ({
+    generation: old,
+    lists: new Map([['q1', { passages, scores: passages.map(() => 1) }]]),
+    means: { 'recall@10': 0 },
+  });
+  assert.deepEqual(probe.refusals(answers(['a']), answers(['b'])), []);
+  assert.match(probe.refusals(answers(['a']), answers([])).join(' '), /1 questions get no passage.*q1/);
 });

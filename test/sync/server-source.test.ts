@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -29,6 +39,8 @@ const READ = 'read-key-0123456789';
 
 interface Source {
   readonly url: string;
+  /** Of the server itself, not of the proxy. */
+  readonly port: number;
   /** The folder that the server opens. */
   readonly served: string;
   /** Requests for files. */
@@ -72,7 +84,7 @@ async function startSource(t: TestContext, behave: Behave = () => false): Promis
     await app.close();
     await holder.close();
   });
-  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, served, asked };
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, port, served, asked };
 }
 
 function from({ url }: Source, apiKey: string | undefined = ADMIN) {
@@ -224,6 +236,32 @@ test('files stay readable while they are copied, although the folder gets anothe
   const to = join(await tempFolder(t), 'copy');
   assert.equal((await sync(from(source), to)).state, 'copied');
   assert.deepEqual(contentsOf(to), contentsOf(index));
+});
+
+test('clients that break a download off do not disturb later downloads, and the server stops', async (t) => {
+  const { port, served } = await startSource(t);
+  // Larger than the buffers of the sockets, so that the server is in the middle of it.
+  truncateSync(join(served, 'shard-00000', 'passages.sqlite'), 64 * 2 ** 20);
+  const { snapshot } = await listOf(`http://127.0.0.1:${port}`);
+  const path = `/admin/indexes/sample/files/${snapshot}/shard-00000/passages.sqlite`;
+  for (let i = 0; i < 3; i++) {
+    await new Promise<void>((resolve, reject) => {
+      request({ port, path, headers: { authorization: `Bearer ${ADMIN}` } }, (reply) => {
+        reply.once('data', () => reply.destroy());
+        reply.once('close', resolve);
+        reply.on('error', () => undefined);
+      })
+        .on('error', reject)
+        .end();
+    });
+    await setTimeout(50);
+    const range = await fetch(`http://127.0.0.1:${port}${path}`, {
+      headers: { authorization: `Bearer ${ADMIN}`, range: 'bytes=0-15' },
+    });
+    assert.equal(range.status, 206);
+    assert.equal(Buffer.from(await range.arrayBuffer()).toString('latin1'), 'SQLite format 3\0');
+  }
+  // The server is closed after the test, which fails if that rejects.
 });
 
 test('a generation that is gone, as after a restart of the server, is compared again', async (t) => {

@@ -106,6 +106,68 @@ test('only the current copy and the newest others are kept', async () => {
   assert.deepEqual(contentsOf(to), contentsOf(changed));
 });
 
+test("a user's own files beside the copies are left alone", async () => {
+  const to = destination();
+  await sync(index, to);
+  const own = join(`${to}.copies`, 'mine');
+  cpSync(index, own, { recursive: true });
+  mkdirSync(`${own}.partial`);
+  writeFileSync(join(`${to}.copies`, 'questions.jsonl'), '{}');
+  const report = await sync(changed, to, { keep: 1 });
+  assert.equal(report.removed.length, 1);
+  assert.deepEqual(contentsOf(own), contentsOf(index));
+  assert.ok(existsSync(`${own}.partial`));
+  assert.ok(existsSync(join(`${to}.copies`, 'questions.jsonl')));
+});
+
+test('a folder in the place of the copies that sync did not make is refused', async () => {
+  const to = destination();
+  mkdirSync(`${to}.copies`);
+  writeFileSync(join(`${to}.copies`, 'notes.txt'), 'x');
+  await assert.rejects(sync(index, to), trawlError('INDEX_EXISTS', /\.copies exists.*did not make it/));
+});
+
+test('the index that was at the destination is kept, and can be copied back without a transfer', async () => {
+  const to = destination();
+  cpSync(index, to, { recursive: true });
+  await sync(changed, to, { keep: 1 });
+  const original = join(`${to}.copies`, 'original');
+  assert.deepEqual(contentsOf(original), contentsOf(index));
+  const notes: string[] = [];
+  const report = await sync(original, to, { keep: 1, note: (text) => notes.push(text) });
+  assert.deepEqual([report.bytes.transferred, report.generation, notes], [0, old, []]);
+  assert.equal(readlinkSync(to).split('/').at(-1), 'original');
+  await sync(changed, to, { keep: 1 });
+  assert.deepEqual(contentsOf(original), contentsOf(index), 'sync did not copy it, so it does not remove it');
+});
+
+test('a copy that is the source of another copy is kept', async () => {
+  const to = destination();
+  await sync(index, to);
+  const source = join(`${to}.copies`, readlinkSync(to).split('/').at(-1)!);
+  rmSync(to);
+  rmSync(`${source}.jsonl`);
+  assert.equal((await sync(source, to)).bytes.transferred, 0);
+  assert.deepEqual(contentsOf(source), contentsOf(index));
+});
+
+test('the bytes of files that are copied at the same time are all counted', async () => {
+  const { bytes } = await sync(index, destination(), { jobs: 4 });
+  assert.equal(bytes.transferred, bytes.all);
+});
+
+test('a dry run is refused where the copy would be', async () => {
+  const to = destination();
+  await sync(index, to);
+  const lock = FileLock.acquire(join(`${to}.copies`, 'sync.lock'), 'exclusive');
+  assert.ok(lock !== undefined);
+  try {
+    await assert.rejects(sync(index, to, { dryRun: true }), trawlError('DOWNLOAD_LOCKED'));
+  } finally {
+    lock.release();
+  }
+});
+
 test('a dry run says what is missing and changes nothing', async () => {
   const to = destination();
   const all = await sync(index, to, { dryRun: true });

@@ -19,7 +19,7 @@ test('a package of the current folder is imported, and a missing one is refused 
   await assert.rejects(missing, {
     code: 'PACKAGE_MISSING',
     message:
-      /^The test needs two packages, which are not installed .*`npm install -g no-such-package@3 @no\/such`, .*`npm install no-such-package@3 @no\/such`/,
+      /^The test needs two packages, which are not installed .*`npm install -g no-such-package@3 @no\/such` \(in Trawl's image as root, with `--prefix \/opt\/trawl`\), .*`npm install no-such-package@3 @no\/such`/,
   });
   await mkdir(join(folder, 'node_modules', 'no-such-package'), { recursive: true });
   await writeFile(join(folder, 'node_modules', 'no-such-package', 'index.js'), 'exports.found = true;');

@@ -62,7 +62,7 @@ export class HeldIndexes {
         released = true;
         held.uses--;
         held.usedAt = performance.now();
-        if (this.#closed && held.uses === 0) void held.index.close();
+        if (this.#closed && held.uses === 0) void closed(held.index);
       },
     };
   }
@@ -72,7 +72,7 @@ export class HeldIndexes {
     clearInterval(this.#timer);
     const unused = [...this.#held.values()].filter(({ uses }) => uses === 0);
     this.#held.clear();
-    await Promise.all(unused.map(({ index }) => index.close()));
+    await Promise.all(unused.map(({ index }) => closed(index)));
   }
 
   async #closeUnused(): Promise<void> {
@@ -80,7 +80,7 @@ export class HeldIndexes {
     for (const [key, { index, uses, usedAt }] of this.#held) {
       if (uses > 0 || now - usedAt < this.#keepMs) continue;
       this.#held.delete(key);
-      await index.close();
+      await closed(index);
     }
     if (this.#held.size > 0) return;
     clearInterval(this.#timer);
@@ -93,9 +93,14 @@ export class HeldIndexes {
     const [oldest] = [...this.#held].filter(([, { uses }]) => uses === 0).sort(([, a], [, b]) => a.usedAt - b.usedAt);
     if (oldest === undefined) return false;
     this.#held.delete(oldest[0]);
-    await oldest[1].index.close();
+    await closed(oldest[1].index);
     return true;
   }
+}
+
+/** Files that are only read lose nothing if they cannot be closed, and the server shall not end because of it. */
+async function closed(index: HeldIndex): Promise<void> {
+  await index.close().catch(() => undefined);
 }
 
 function keyOf(name: string, id: string): string {

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { finished, type Readable } from 'node:stream';
+import { finished, Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { asTrawlError, ERROR_CODES, TrawlError } from '../../errors.ts';
-import type { HeldIndex } from '../../index-files/held-index.ts';
+import { bytesOf, type HeldIndex } from '../../index-files/held-index.ts';
 import type { Operation } from '../api-docs/openapi.ts';
 import { HeldIndexes } from '../indexes/held-indexes.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
@@ -161,7 +160,7 @@ function sendFile(
 ): Readable | undefined {
   const file = index.file(path);
   if (file === undefined) throw new TrawlError('NOT_FOUND', 'The index has no such file.');
-  const { handle, bytes, tag } = file;
+  const { bytes, tag } = file;
   const etag = `"${tag}"`;
   void reply.headers({
     'content-type': 'application/octet-stream',
@@ -182,7 +181,10 @@ function sendFile(
     void reply.send('');
     return undefined;
   }
-  return createReadStream('', { fd: handle.fd, start: first, end: last, autoClose: false, highWaterMark: CHUNK_BYTES });
+  return Readable.from(bytesOf(file, { first, last, chunkBytes: CHUNK_BYTES }), {
+    objectMode: false,
+    highWaterMark: CHUNK_BYTES,
+  });
 }
 
 /** A single range (RFC 9110, section 14.1.2). Undefined for others, which a server may answer with the whole file. */
