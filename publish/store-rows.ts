@@ -1,11 +1,10 @@
 import { throwIfCancelled } from '../src/abort.ts';
-import { TrawlError } from '../src/errors.ts';
 import type { Metric } from '../src/metric.ts';
 import { ContentSum } from '../src/milvus/content-sum.ts';
 import type { MilvusClient } from '../src/milvus/milvus-client.ts';
 import { type Publication, type PublicationPlan, readProgress, writeProgress } from '../src/milvus/publication.ts';
 import { entityOf, type PublishedRow } from '../src/milvus/published-rows.ts';
-import { LARGEST_NORM, upperNorm } from '../src/milvus/score-bound.ts';
+import { checkedNorm } from './checked-norm.ts';
 import type { LocalRows } from './local-rows.ts';
 
 /** Bytes of a call, less than Kafka's default limit of a message (1 MB). */
@@ -74,22 +73,4 @@ function* callsOf(rows: readonly PublishedRow[], dimension: number): Generator<P
     bytes += own;
   }
   if (call.length > 0) yield call;
-}
-
-/** @throws TrawlError NOT_SUPPORTED for a vector whose scores Milvus could not compute in float32. */
-function checkedNorm(row: number, vector: Float32Array, metric: Metric): number {
-  const norm = upperNorm(vector, 0, vector.length);
-  if (norm === 0 && metric === 'cosine') {
-    throw new TrawlError(
-      'NOT_SUPPORTED',
-      `Row ${row} is a zero vector, whose cosine Milvus does not define. Remove its passage.`,
-    );
-  }
-  if (norm > LARGEST_NORM || (norm < 1 / LARGEST_NORM && norm > 0 && metric === 'cosine')) {
-    throw new TrawlError(
-      'NOT_SUPPORTED',
-      `Row ${row} has a norm of ${norm}; in Milvus, norms from ${1 / LARGEST_NORM} to ${LARGEST_NORM} can be scored in float32. Scale the vectors.`,
-    );
-  }
-  return norm;
 }

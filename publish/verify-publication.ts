@@ -4,6 +4,7 @@ import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import { openEngine } from '../src/vector-index/open-engine.ts';
 import type { VectorIndex } from '../src/vector-index/vector-index.ts';
 import type { LocalRows } from './local-rows.ts';
+import { vectorsBetween } from './vectors-between.ts';
 
 /** Hits that are compared for each question. */
 const K = 10;
@@ -18,8 +19,8 @@ export interface VerifiedPublication {
 }
 
 /**
- * Compares a published index with its folder: sampled rows, and the hits of questions, which are sums of the vectors of two sampled
- * rows, so that they lie between passages as questions do.
+ * Compares a published index with its folder: sampled rows, and the hits of questions, which lie halfway between the vectors of
+ * two sampled rows, as questions lie between passages.
  *
  * @throws TrawlError STORE_DIFFERS with the first difference.
  */
@@ -40,7 +41,7 @@ export async function verifyPublication(
       if (documents[i] !== document || ids[i] !== (id ?? `row:${row}`))
         throw differs(published, `the passage of row ${row} differs`);
     }
-    const questions = questionsOf(expected.map(({ vector }) => vector));
+    const questions = vectorsBetween(expected.map(({ vector }) => vector));
     const [local10, stored10] = await Promise.all([here, vectors].map((index) => hitsOf(index, questions)));
     const same = local10!.filter((hits, q) => hits === stored10![q]).length;
     if (stored10!.length !== same && published.indexType === 'FLAT') {
@@ -77,17 +78,6 @@ async function hitsOf(index: VectorIndex, questions: Float32Array): Promise<stri
   return Array.from({ length: count }, (_, q) =>
     JSON.stringify([...rows.subarray(q * K, (q + 1) * K), ...scores.subarray(q * K, (q + 1) * K)]),
   );
-}
-
-/** The sum of each vector and the next. */
-function questionsOf(vectors: readonly Float32Array[]): Float32Array {
-  const dimension = vectors[0]!.length;
-  const questions = new Float32Array(vectors.length * dimension);
-  for (const [i, vector] of vectors.entries()) {
-    const next = vectors[(i + 1) % vectors.length]!;
-    for (let j = 0; j < dimension; j++) questions[i * dimension + j] = vector[j]! + next[j]!;
-  }
-  return questions;
 }
 
 /** Evenly spaced live rows, the first and the last among them. */

@@ -44,10 +44,11 @@ export function parseMilvusAddress(text: string): MilvusAddress {
     ['collection', collection],
   ] as const) {
     if (NAME.test(name)) continue;
+    if (name === '') throw invalid(`has no ${what}`);
+    // The name is not shown: it is part of the password where that has a `/`.
     throw invalid(
-      name === ''
-        ? `has no ${what}`
-        : `names the ${what} ${JSON.stringify(name)}, but names have letters, digits and underscores`,
+      `has a name of the ${what} that Milvus does not allow: names have letters, digits and underscores, and begin with no digit` +
+        (url.pathname.includes('@') ? '. A user or password with `@`, `:` or `/` has to be percent-encoded' : ''),
     );
   }
   return {
@@ -65,9 +66,9 @@ export function shownAddress({ server, tls, database, collection }: MilvusAddres
   return `milvus${tls ? '+tls' : ''}://${server}/${database}/${collection}`;
 }
 
-/** A text, such as a path or an option, without the users and passwords of addresses in it. */
+/** A text, such as a path or an option, without the users and passwords of addresses in it, also of those that are not encoded. */
 export function shownPlace(text: string): string {
-  return text.replaceAll(/(milvus(?:\+tls)?:\/\/)[^/\s]*@/gi, '$1');
+  return text.replaceAll(/(milvus(?:\+tls)?:\/\/)\S*@/gi, '$1');
 }
 
 function decoded(text: string): string {

@@ -19,11 +19,11 @@ import { LARGEST_NORM, scoreError, upperNorm } from './score-bound.ts';
 const MARGIN = 32;
 /** Each further search of the same rows asks for this many times as many. */
 const WIDENING = 8;
-/** Values of vectors that are fetched at a time: 8 MiB of a reply, whose limit is 64 MiB. */
-const FETCHED_VALUES = 2 ** 21;
+/** Values of vectors that are sent or fetched at a time: 8 MiB of a message, whose limit is 64 MiB. */
+const VALUES_A_CALL = 2 ** 21;
 /** Hits of all queries of one search, which bounds its reply. */
 const HITS_A_SEARCH = 2 ** 18;
-/** The most searches for one query; more are needed only among hundreds of thousands of rows with nearly equal scores. */
+/** The most searches for one query; more are needed only where millions of rows are as near as the k-th or, not allowed, nearer. */
 const MAX_SEARCHES = 1_000;
 
 export interface MilvusIndexFacts {
@@ -44,6 +44,12 @@ interface Part {
   readonly end: number;
   readonly live: number;
   readonly allowed: number;
+}
+
+/** A part and the value of its last candidate. */
+interface SearchedPart {
+  readonly part: Part;
+  readonly last: number;
 }
 
 /**
@@ -97,9 +103,11 @@ export class MilvusIndex implements VectorIndex {
     const allowed = this.#allowed(request.filter);
     const whole: Part = { first: 0, end: this.rows, live: this.#liveCount, allowed: this.#countOf(allowed) };
     const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, allowed));
+    const isScoredHere = whole.allowed <= k;
     if (whole.allowed > 0) {
-      const proofs = searches.filter((search) => !this.#answerZero(search, whole.allowed));
-      await this.#searchWhole(proofs, whole, signal);
+      const others = searches.filter((search) => !this.#answerZero(search, whole.allowed));
+      if (isScoredHere) await this.#scoreAll(others, allowed, signal);
+      else await this.#searchWhole(others, whole, signal);
     }
     const counts = new Uint32Array(count);
     const rows = new Float64Array(count * k).fill(-1);
@@ -114,7 +122,7 @@ export class MilvusIndex implements VectorIndex {
       counts,
       rows,
       scores,
-      exact: this.#facts.scoresEveryRow,
+      exact: this.#facts.scoresEveryRow || isScoredHere,
       certificate: {
         rescored: Float64Array.from(searches, ({ proof }) => proof.rescored),
         fullScans: 0,
@@ -123,6 +131,32 @@ export class MilvusIndex implements VectorIndex {
     };
     checkScoresFit(result, k);
     return result;
+  }
+
+  /** Vectors of one call, sent or fetched. */
+  get #vectorsAtOnce(): number {
+    return Math.max(1, Math.min(MAX_NAMED_ROWS, Math.floor(VALUES_A_CALL / this.dimension)));
+  }
+
+  /** Scores all rows that may be returned, without candidates: exact with any index of Milvus, and one call fewer. */
+  async #scoreAll(
+    searches: readonly QuerySearch[],
+    allowed: RowBitmap,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    if (searches.length === 0) return;
+    const { dimension } = this;
+    const rows = rowsOf({ first: 0, end: this.rows }, allowed);
+    for (let at = 0; at < rows.length; at += this.#vectorsAtOnce) {
+      throwIfCancelled(signal);
+      const some = rows.slice(at, at + this.#vectorsAtOnce);
+      const vectors = await this.#source.vectors(some, signal);
+      const found = { rows: Float64Array.from(some), values: new Float64Array(some.length) };
+      for (const { query, proof } of searches) {
+        proof.add(found, () => true);
+        proof.accept(some.map((_, i) => this.#score(query, 0, vectors, i * dimension)));
+      }
+    }
   }
 
   #allowed(filter: RowBitmap | undefined): RowBitmap {
@@ -175,54 +209,63 @@ export class MilvusIndex implements VectorIndex {
     if (searches.length === 0) return;
     const { allowed, proof } = searches[0]!;
     const named = this.#named(whole, allowed);
-    if (this.#isTooSparse(whole, proof.k, named)) {
-      for (const search of searches) await this.#searchHalves(search, whole, signal);
-      return;
-    }
     const limit = this.#firstLimit(whole, proof.k, named);
-    const perSearch = Math.max(1, Math.floor(HITS_A_SEARCH / limit));
+    const perSearch = Math.max(1, Math.min(Math.floor(HITS_A_SEARCH / limit), this.#vectorsAtOnce));
     for (let first = 0; first < searches.length; first += perSearch) {
       const some = searches.slice(first, first + perSearch);
       const last = await this.#ask(some, whole, { limit, named, signal });
       await this.#rescore(some, signal);
       for (const [i, search] of some.entries()) {
-        if (!this.#isDone(search, whole, last[i]!)) await this.#widen(search, whole, limit, signal);
+        if (!this.#isDone(search, whole, last[i]!)) await this.#widen(search, { whole, limit, signal });
       }
     }
   }
 
-  /** Searches a part with more and more candidates, then its halves. */
-  async #widen(search: QuerySearch, part: Part, asked: number, signal: AbortSignal | undefined): Promise<void> {
-    const named = this.#named(part, search.allowed);
-    const most = Math.min(MAX_CANDIDATES, named?.among ?? part.live);
+  /** Searches all rows with more and more candidates, then parts of them. */
+  async #widen(
+    search: QuerySearch,
+    { whole, limit: asked, signal }: { whole: Part; limit: number; signal: AbortSignal | undefined },
+  ): Promise<void> {
+    const named = this.#named(whole, search.allowed);
+    const most = Math.min(MAX_CANDIDATES, named?.among ?? whole.live);
+    let last = Number.POSITIVE_INFINITY;
     for (let limit = asked; limit < most; ) {
       limit = Math.min(most, limit * WIDENING);
-      const [last] = await this.#ask([search], part, { limit, named, signal });
+      last = (await this.#ask([search], whole, { limit, named, signal }))[0]!;
       await this.#rescore([search], signal);
-      if (this.#isDone(search, part, last!)) return;
+      if (this.#isDone(search, whole, last)) return;
     }
-    await this.#searchHalves(search, part, signal);
+    await this.#searchParts(search, { part: whole, last }, signal);
   }
 
-  async #searchHalves(search: QuerySearch, { first, end }: Part, signal: AbortSignal | undefined): Promise<void> {
+  /**
+   * Halves the part whose further rows may be the best, until no part has rows that matter. Every half is searched with all candidates
+   * that Milvus returns, so that a filter that passes few of them needs few halves.
+   */
+  async #searchParts(search: QuerySearch, whole: SearchedPart, signal: AbortSignal | undefined): Promise<void> {
+    const open = [whole];
+    for (;;) {
+      open.sort((a, b) => a.last - b.last);
+      const next = open.pop();
+      // What was found in other parts since may exclude the rest of this one, and so of all others.
+      if (next === undefined || this.#isDone(search, next.part, next.last)) return;
+      for (const part of this.#halves(next.part, search.allowed)) {
+        if (part.allowed === 0) continue;
+        const named = this.#named(part, search.allowed);
+        const limit = Math.min(MAX_CANDIDATES, named?.among ?? part.live);
+        const [last] = await this.#ask([search], part, { limit, named, signal });
+        await this.#rescore([search], signal);
+        if (!this.#isDone(search, part, last!)) open.push({ part, last: last! });
+      }
+    }
+  }
+
+  #halves({ first, end }: Part, allowed: RowBitmap): Part[] {
     const middle = Math.floor((first + end) / 2);
-    for (const [from, to] of [
-      [first, middle],
-      [middle, end],
-    ] as const) {
-      const live = this.#live.countIn(from, to);
-      await this.#searchPart(search, { first: from, end: to, live, allowed: search.allowed.countIn(from, to) }, signal);
-    }
-  }
-
-  async #searchPart(search: QuerySearch, part: Part, signal: AbortSignal | undefined): Promise<void> {
-    if (part.allowed === 0) return;
-    const named = this.#named(part, search.allowed);
-    if (this.#isTooSparse(part, search.proof.k, named)) return this.#searchHalves(search, part, signal);
-    const limit = this.#firstLimit(part, search.proof.k, named);
-    const [last] = await this.#ask([search], part, { limit, named, signal });
-    await this.#rescore([search], signal);
-    if (!this.#isDone(search, part, last!)) await this.#widen(search, part, limit, signal);
+    return [
+      { first, end: middle, live: this.#live.countIn(first, middle), allowed: allowed.countIn(first, middle) },
+      { first: middle, end, live: this.#live.countIn(middle, end), allowed: allowed.countIn(middle, end) },
+    ];
   }
 
   /** Whether the k best of a part are among its candidates, whose last has the value `last`; −∞ if there are no others. */
@@ -231,7 +274,11 @@ export class MilvusIndex implements VectorIndex {
     return !this.#facts.scoresEveryRow && proof.found >= Math.min(proof.k, part.allowed);
   }
 
-  /** Asks Milvus and adds the candidates. Returns the value of each query's last one; −∞ if all rows of the part were returned. */
+  /**
+   * Asks Milvus and adds the candidates. Returns the value of each query's last one; −∞ if all rows of the part were returned.
+   *
+   * @throws TrawlError STORE_DIFFERS for a candidate that is not a row of the part: the collection is not what was published.
+   */
   async #ask(
     searches: readonly QuerySearch[],
     part: Part,
@@ -246,12 +293,16 @@ export class MilvusIndex implements VectorIndex {
     const among = named?.among ?? part.live;
     const found = await this.#source.search(queries, {
       count: searches.length,
-      limit,
+      // One more than there are, so that a row too many shows.
+      limit: Math.min(MAX_CANDIDATES, limit === among ? among + 1 : limit),
       condition: named?.condition ?? rangeOf(part, this.rows),
       signal,
     });
     return searches.map(({ proof, allowed, valueScale }, i) => {
       const candidates = found[i]!;
+      for (const row of candidates.rows) {
+        if (!this.#belongs(row, part) || (named !== undefined && !allowed.has(row))) throw foreignRow(row);
+      }
       const expected = Math.min(limit, among);
       const got = new Set(candidates.rows).size;
       if (this.#facts.scoresEveryRow && got !== expected) throw incomplete(got, expected);
@@ -262,12 +313,16 @@ export class MilvusIndex implements VectorIndex {
     });
   }
 
+  #belongs(row: number, { first, end }: Part): boolean {
+    return Number.isInteger(row) && row >= first && row < end && this.#live.has(row);
+  }
+
   /** Fetches and scores the candidates that decide, for all queries together. */
   async #rescore(searches: readonly QuerySearch[], signal: AbortSignal | undefined): Promise<void> {
     const { dimension } = this;
-    const rowsAtOnce = Math.max(1, Math.floor(FETCHED_VALUES / dimension));
     for (;;) {
-      const perQuery = Math.max(1, Math.floor(rowsAtOnce / searches.length));
+      // There are at most as many searches as vectors, so that these are never more.
+      const perQuery = Math.max(1, Math.floor(this.#vectorsAtOnce / searches.length));
       const wanted = searches.map(({ proof }) => proof.wanted(perQuery));
       const rows = [...new Set(wanted.flat())];
       if (rows.length === 0) return;
@@ -290,12 +345,6 @@ export class MilvusIndex implements VectorIndex {
     if (!isWhole || part.live - part.allowed > MAX_NAMED_ROWS) return undefined;
     const excluded = rowsOf(part, this.#live).filter((row) => !allowed.has(row));
     return { condition: { type: 'not-in', rows: excluded }, among: part.allowed };
-  }
-
-  /** Whether too few of the candidates of a part would be allowed, so that its halves are searched instead. */
-  #isTooSparse(part: Part, k: number, named: Named | undefined): boolean {
-    if (named !== undefined || part.live <= MAX_CANDIDATES) return false;
-    return (2 * k * part.live) / part.allowed > MAX_CANDIDATES;
   }
 
   #firstLimit(part: Part, k: number, named: Named | undefined): number {
@@ -328,7 +377,7 @@ function rangeOf({ first, end }: Part, rows: number): RowCondition {
   return first === 0 && end === rows ? { type: 'all' } : { type: 'range', first, end };
 }
 
-function rowsOf({ first, end }: Part, rows: RowBitmap): number[] {
+function rowsOf({ first, end }: Pick<Part, 'first' | 'end'>, rows: RowBitmap): number[] {
   const found: number[] = [];
   for (let row = rows.next(first); row !== undefined && row < end; row = rows.next(row + 1)) found.push(row);
   return found;
@@ -347,6 +396,15 @@ function least(values: Float64Array): number {
   return found;
 }
 
+function foreignRow(row: number): TrawlError {
+  return new TrawlError(
+    'STORE_DIFFERS',
+    `Milvus returned row ${row}, which is not among the published rows that were asked for: the collection was written to after its ` +
+      'publication. Publish the index again, into another collection.',
+    { details: { row } },
+  );
+}
+
 function incomplete(got: number, expected: number): TrawlError {
   return new TrawlError(
     'STORE_FAILED',
@@ -359,7 +417,7 @@ function incomplete(got: number, expected: number): TrawlError {
 function tooManySearches(): TrawlError {
   return new TrawlError(
     'NOT_SUPPORTED',
-    `A query needs more than ${MAX_SEARCHES} searches in Milvus: too many rows have nearly equal scores, or the filter passes millions ` +
+    `A query needs more than ${MAX_SEARCHES} searches in Milvus: millions of rows have nearly equal scores, or the filter passes millions ` +
       'of rows far from the query. Narrow the filter, or serve the index from a folder.',
   );
 }

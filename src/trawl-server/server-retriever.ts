@@ -350,12 +350,7 @@ export class ServerRetriever implements SearchSource {
   #outcomeOf(result: SearchResult): QueryOutcome {
     if (!result.ok) return { ok: false, error: errorOf(result.error) };
     const { embedded, certificate, hits } = result;
-    if (hasOtherHits(result.perturbed) || !certificate.exact) {
-      throw new TrawlError(
-        'NOT_SUPPORTED',
-        `${this.server.url} answers with other hits than those of its index: it was started with --perturb or --replay. Ask a server, or an address of it, without them.`,
-      );
-    }
+    if (hasOtherHits(result.perturbed) || !certificate.exact) throw notOfIndex(this.server.url, result);
     return {
       ok: true,
       text: embedded.text,
@@ -421,6 +416,21 @@ function changed(url: string, before: string, now: ReplyIndex | undefined): Traw
     `${url} now answers from ${found}, and this run began with the generation ${before}: hits of both are not mixed. ` +
       'Load the former index on the server again and repeat the command, or begin again with --restart.',
     { details: { before, now: now?.generation ?? null } },
+  );
+}
+
+/** Hits that are not those of the index, or not surely. Only a search rescores rows: a replay does not, and has no count of them. */
+function notOfIndex(url: string, { perturbed, certificate }: Extract<SearchResult, { ok: true }>): TrawlError {
+  if (!hasOtherHits(perturbed) && certificate.rescored !== null) {
+    return new TrawlError(
+      'NOT_SUPPORTED',
+      `${url} does not prove its hits (\`exact\` is false): it searches an approximate index in Milvus, which may miss some. Ask a server ` +
+        'of the index in a folder, or published with `--index-type FLAT`.',
+    );
+  }
+  return new TrawlError(
+    'NOT_SUPPORTED',
+    `${url} answers with other hits than those of its index: it was started with --perturb or --replay. Ask a server, or an address of it, without them.`,
   );
 }
 

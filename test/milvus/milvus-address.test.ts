@@ -37,8 +37,15 @@ test('a wrong address is refused with the form that is expected, without repeati
     ['milvus://h/d/', /has no collection/],
     ['milvus://h//c', /has no database/],
     ['milvus://h/d/c/e', /3 names/],
-    ['milvus://h/d/my-index', /names the collection "my-index", but names have letters, digits and underscores/],
-    ['milvus://h/9d/c', /names the database "9d"/],
+    [
+      'milvus://h/d/my-index',
+      /name of the collection that Milvus does not allow: names have letters, digits and underscores/,
+    ],
+    ['milvus://h/9d/c', /name of the database that Milvus does not allow/],
+    ['milvus://root:12/secret@h/c', /name of the database .*percent-encoded/],
+    ['milvus://root:12/secret/secret@h', /name of the collection .*percent-encoded/],
+    ['milvus://root:12/9secret/x@h', /name of the database .*percent-encoded/],
+    ['milvus://root:se/cret@h/c', /cannot be parsed/],
     ['milvus://h/c?x=1', /has a query/],
     ['milvus://root@h/c', /a user without a password/],
     ['milvus://:secret@h/c', /a password without a user/],
@@ -64,5 +71,7 @@ test('no message shows user and password', () => {
   assert.equal(shownAddress(parseMilvusAddress(address)), 'milvus+tls://h:1/d/c');
   assert.equal(shownPlace(`NAME=${address}?k=3`), 'NAME=milvus+tls://h:1/d/c?k=3');
   assert.equal(shownPlace('milvus://root:se@cret@h/c'), 'milvus://h/c');
+  assert.equal(shownPlace('milvus://root:12/sec@h/c'), 'milvus://h/c');
+  assert.equal(shownPlace('milvus://root:1/2/sec@re@h/c and more'), 'milvus://h/c and more');
   assert.equal(shownPlace('indexes/a@b'), 'indexes/a@b');
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { METRICS, type Metric } from '../../src/metric.ts';
-import { MAX_NAMED_ROWS } from '../../src/milvus/candidate-source.ts';
+import { type Candidates, MAX_NAMED_ROWS } from '../../src/milvus/candidate-source.ts';
 import { MilvusIndex } from '../../src/milvus/milvus-index.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { TopK } from '../../src/top-k.ts';
@@ -86,6 +86,14 @@ for (const metric of METRICS) {
     }
   });
 
+  test(`with ${metric}, the hits and scores are those of a scan where the first pass computes in float32`, async () => {
+    for (const rows of [normalRows(700, 25, 1), crowdedRows(700, 25)]) {
+      const { index } = indexOf(rows, metric, { float32: true });
+      const queries = Float32Array.from([...normalRows(4, 25, 9).values, ...rows.values.subarray(0, 50)]);
+      for (const k of [1, 10, 99]) await assertSame(index, rows, metric, { queries, k });
+    }
+  });
+
   test(`with ${metric}, a filter and deleted rows leave the rows that may be returned, at any share of them`, async () => {
     const rows = crowdedRows(9_000, 4);
     for (const liveRows of [undefined, randomBitmap(9_000, 0.7, 4)]) {
@@ -102,6 +110,95 @@ for (const metric of METRICS) {
     }
   });
 }
+
+test('a row that Milvus ranks too low, because it does not normalise it, is found', async () => {
+  // Cosines with (1, 0): the best row has a norm that is too small, and the others are just behind it.
+  const of = (cosine: number, norm: number): number[] => [cosine * norm, Math.sqrt(1 - cosine ** 2) * norm];
+  const others = Array.from({ length: 200 }, (_, i) => of(i === 0 ? 0.9 : 0.9 - 3e-6, 1));
+  const values = Float32Array.from([...others, of(0.9 + 1e-6, Math.sqrt(1 - 0.9e-5))].flat());
+  const rows = { values, dimension: 2 };
+  const { index, fake } = indexOf(rows, 'cosine', { float32: true });
+  const queries = Float32Array.of(1, 0);
+  const first = await fake.search(queries, { count: 1, limit: 33, condition: { type: 'all' } });
+  assert.ok(!first[0]!.rows.includes(200));
+  const found = await assertSame(index, rows, 'cosine', { queries, k: 1 });
+  assert.equal(found.rows[0], 200);
+});
+
+test('a row that was not published, is deleted, or was not asked for is refused, never counted', async () => {
+  const rows = normalRows(500, 8, 1);
+  const queries = normalRows(1, 8, 2).values;
+  const liveRows = randomBitmap(500, 0.9, 4);
+  const deleted = liveRows.complement().next(0)!;
+  for (const foreign of [500, -1, 2.5, deleted]) {
+    // In the place of a row, as if it were one of them.
+    const damage = (found: Candidates): Candidates => ({ ...found, rows: found.rows.with(-1, foreign) });
+    const { index } = indexOf(rows, 'l2', { liveRows, damage });
+    for (const k of [1, 10, 449]) {
+      if (k >= liveRows.count()) continue;
+      const search = index.search({ queries, count: 1, k });
+      await assert.rejects(search, trawlError('STORE_DIFFERS', new RegExp(`returned row ${foreign}, .*written to`)));
+    }
+  }
+  const filter = randomBitmap(500, 0.2, 6);
+  const other = filter.complement().next(0)!;
+  const damage = (found: Candidates): Candidates => ({ ...found, rows: found.rows.with(-1, other) });
+  const search = indexOf(rows, 'l2', { damage }).index.search({ queries, count: 1, k: 5, filter });
+  await assert.rejects(search, trawlError('STORE_DIFFERS', /among the published rows that were asked for/));
+});
+
+test('one candidate more than there are rows is asked for, so that a row too many shows', async () => {
+  const rows = normalRows(20, 8, 1);
+  const { index, fake } = indexOf(rows, 'l2');
+  await assertSame(index, rows, 'l2', { queries: normalRows(1, 8, 2).values, k: 5 });
+  assert.deepEqual(
+    fake.asked.map(({ limit }) => limit),
+    [21],
+  );
+});
+
+test('an ordinary filter takes few searches, however many hits are wanted', async () => {
+  const rows = normalRows(50_000, 2, 1);
+  const filter = new RowBitmap(50_000);
+  for (let row = 0; row < 50_000; row += 9) filter.add(row);
+  const queries = normalRows(1, 2, 2).values;
+  for (const [k, most] of [
+    [1_000, 1],
+    [3_000, 5],
+  ] as const) {
+    const { index, fake } = indexOf(rows, 'inner-product', { wrong: 0.001 });
+    await assertSame(index, rows, 'inner-product', { queries, k, filter });
+    assert.ok(fake.asked.length <= most, `${fake.asked.length} searches for k ${k}`);
+  }
+});
+
+test('no more rows than are wanted are scored without a first pass, exactly even if that is approximate', async () => {
+  const rows = normalRows(500, 8, 1);
+  const queries = normalRows(3, 8, 2).values;
+  const filter = randomBitmap(500, 0.1, 3);
+  for (const metric of METRICS) {
+    const { index, fake } = indexOf(rows, metric, {
+      scoresEveryRow: false,
+      damage: (found) => ({ rows: found.rows.slice(0, 2), values: found.values.slice(0, 2) }),
+    });
+    await assertSame(index, rows, metric, { queries, k: filter.count(), filter });
+    assert.equal(fake.asked.length, 0);
+    assert.equal(fake.fetched, filter.count());
+  }
+});
+
+test('calls have at most 2^21 values, however many queries and dimensions there are', async () => {
+  const dimension = 2 ** 15;
+  const rows = normalRows(70, dimension, 1);
+  const { index, fake } = indexOf(rows, 'inner-product', { wrong: 0.01 });
+  const found = await index.search({ queries: rows.values, count: 70, k: 1 });
+  assert.deepEqual([...found.rows], [...Array(70).keys()]);
+  assert.ok(fake.asked.every(({ count }) => count <= 64));
+  assert.ok(fake.fetchedAtOnce <= 64, `${fake.fetchedAtOnce} vectors`);
+  fake.fetchedAtOnce = 0;
+  await index.search({ queries: rows.values.subarray(0, dimension), count: 1, k: 70 });
+  assert.equal(fake.fetchedAtOnce, 64);
+});
 
 test('more equal rows than Milvus returns at once are answered by the lowest of them', async () => {
   const values = new Float32Array(40_000 * 2).fill(1);

@@ -116,6 +116,17 @@ test('hits of another generation, another index or a perturbed search are refuse
     const { retriever } = await opened(t, change(to));
     await assert.rejects(rowsOf(retriever, texts(1)), { code }, code);
   }
+  const reasons: readonly (readonly [string, RegExp])[] = [
+    ['"exact":false,"rescored":11', /does not prove its hits .* approximate index in Milvus/],
+    ['"exact":false,"rescored":null', /--perturb or --replay/],
+  ];
+  for (const [certificate, reason] of reasons) {
+    const other = await opened(
+      t,
+      change((text) => text.replace(/"exact":true,"rescored":(\d+|null)/, certificate)),
+    );
+    await assert.rejects(rowsOf(other.retriever, texts(1)), { code: 'NOT_SUPPORTED', message: reason });
+  }
   const { retriever } = await opened(t, change(cases[0]![0]));
   await assert.rejects(retriever.find({ by: 'row', keys: ['1'], limit: 1 }), { code: 'INDEX_CHANGED' });
   await assert.rejects(retriever.score({ queries: [{ query: 'a', rows: [1] }], mode: 'dense', maxRank: 0 }), {
