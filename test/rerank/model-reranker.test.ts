@@ -22,7 +22,9 @@ test('a list has the scores of its pairs, with the same bits alone and among oth
   t.after(() => model.close());
   const reranker = await ModelReranker.open(folder, { workers: 2 });
   t.after(() => reranker.close());
-  assert.deepEqual(reranker.info, { name: 'tiny-reranker', maxTokens: 128 });
+  const { sha256, ...info } = reranker.info;
+  assert.deepEqual(info, { name: 'tiny-reranker', maxTokens: 128 });
+  assert.match(String(sha256), /^[0-9a-f]{64}$/);
   const { outcomes, waitedMs } = await reranker.score(LISTS);
   assert.ok(waitedMs >= 0);
   for (const [i, { query, passages }] of LISTS.entries()) {
