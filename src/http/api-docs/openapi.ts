@@ -16,7 +16,7 @@ export interface Operation {
   readonly parameters?: readonly { readonly name: string; readonly description: string; readonly example: string }[];
   readonly request?: { readonly schema: TSchema; readonly required: boolean; readonly example: object };
   /** Schema of the JSON response, or `text`. */
-  readonly reply: TSchema | 'text';
+  readonly reply: TSchema | 'text' | 'bytes';
   /** Whether it answers 200 even while the server starts and stops. */
   readonly always?: boolean;
   /** Descriptions of further error statuses. */
@@ -81,7 +81,7 @@ export function openApiDocument(dialects: readonly Dialect[], operations: readon
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
     const { name, request, reply, path, method = 'get' } = operation;
-    if (reply !== 'text') schemas[`${componentName(name)}Reply`] = plain(reply);
+    if (typeof reply !== 'string') schemas[`${componentName(name)}Reply`] = plain(reply);
     if (request !== undefined) schemas[`${componentName(name)}Request`] = requestSchema(request.schema);
     paths[path] = { [method]: otherOperation(operation) };
   }
@@ -216,7 +216,8 @@ function otherStatuses(dialects: readonly Dialect[]): Record<string, string> {
 
 function otherOperation(operation: Operation): Json {
   const { name, summary, access, parameters = [], request, reply, always = false, errors = {} } = operation;
-  const answer = reply === 'text' ? { type: 'string' } : ref(`${componentName(name)}Reply`);
+  const isPlain = reply === 'text' || reply === 'bytes';
+  const answer = isPlain ? { type: 'string' } : ref(`${componentName(name)}Reply`);
   const refusals: Readonly<Record<string, string>> = {
     ...(access === 'open' ? {} : KEY_ERRORS),
     ...(access === 'admin' ? { 403: 'An admin key is required.' } : {}),
@@ -246,7 +247,10 @@ function otherOperation(operation: Operation): Json {
           },
         }),
     responses: {
-      200: reply === 'text' ? textContent('The response.', answer) : jsonContent('The response.', answer),
+      200:
+        reply === 'text' || reply === 'bytes'
+          ? textContent('The response.', answer, reply)
+          : jsonContent('The response.', answer),
       ...Object.fromEntries(
         Object.entries(refusals).map(([status, description]) => [
           status,
@@ -257,8 +261,8 @@ function otherOperation(operation: Operation): Json {
   };
 }
 
-function textContent(description: string, schema: Json): Json {
-  return { description, content: { 'text/plain': { schema } } };
+function textContent(description: string, schema: Json, kind: 'text' | 'bytes'): Json {
+  return { description, content: { [kind === 'text' ? 'text/plain' : 'application/octet-stream']: { schema } } };
 }
 
 function pathParameter(name: string, description: string, example: string): Json {

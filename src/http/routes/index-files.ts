@@ -53,7 +53,7 @@ export const INDEX_FILE_OPERATIONS: readonly Operation[] = [
       { name: 'snapshot', description: 'As the list of files has it.', example: '0123456789abcdef0123456789abcdef' },
       { name: 'path', description: 'As the list of files has it.', example: 'manifest.json' },
     ],
-    reply: 'text',
+    reply: 'bytes',
     errors: { 410: 'The server no longer has these files; list them again.', 416: 'The file has no such range.' },
   },
 ];
