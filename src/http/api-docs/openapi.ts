@@ -249,7 +249,7 @@ function otherOperation(operation: Operation): Json {
     responses: {
       200:
         reply === 'text' || reply === 'bytes'
-          ? textContent('The response.', answer, reply)
+          ? textContent('The response.', answer, reply === 'bytes')
           : jsonContent('The response.', answer),
       ...Object.fromEntries(
         Object.entries(refusals).map(([status, description]) => [
@@ -261,8 +261,8 @@ function otherOperation(operation: Operation): Json {
   };
 }
 
-function textContent(description: string, schema: Json, kind: 'text' | 'bytes'): Json {
-  return { description, content: { [kind === 'text' ? 'text/plain' : 'application/octet-stream']: { schema } } };
+function textContent(description: string, schema: Json, isBinary: boolean): Json {
+  return { description, content: { [isBinary ? 'application/octet-stream' : 'text/plain']: { schema } } };
 }
 
 function pathParameter(name: string, description: string, example: string): Json {
