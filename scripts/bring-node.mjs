@@ -5,7 +5,8 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { announce, done, fail, isRunning, root, runNpm } from './steps.mjs';
+import { compileNativeCore } from './build-native.mjs';
+import { announce, done, fail, isRunning, root, runNpm, stopRunning } from './steps.mjs';
 import { NEEDED } from './supported-node.mjs';
 
 const RUNTIME = join(root, 'scripts', 'node-runtime');
@@ -27,8 +28,12 @@ if (!existsSync(PROGRAM)) {
   }
   process.stderr.write(`${TOO_OLD}\n`);
   const started = announce(`Installing Node.js ${VERSION} into ${FOLDER}`);
+  // The set-up goes on with what was compiled meanwhile.
+  const core = compileNativeCore();
   await install();
   done(started);
+  stopRunning();
+  await core;
 }
 process.stdout.write(`${PROGRAM}\n`);
 

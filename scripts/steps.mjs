@@ -23,9 +23,14 @@ export function done(started) {
 /** Prints the message, ends the running commands and exits with 1. */
 export function fail(message) {
   clearInterval(ticking);
-  for (const child of running) child.kill();
+  stopRunning();
   process.stderr.write(`${message}\n`);
   process.exit(1);
+}
+
+/** Ends the running commands. */
+export function stopRunning() {
+  for (const child of running) child.kill();
 }
 
 /** Runs a command, by default in the root. If it fails, prints its output and `onFailure`, and exits. */

@@ -74,6 +74,27 @@ test('the set-up installs and compiles once, then does nothing, and after a chan
   );
 });
 
+test('a start that does not check types compiles sources with errors; the set-up then checks them', async (t) => {
+  const { root } = await checkout(t, { stub: true });
+  writeFileSync(join(root, 'src', 'wrong.ts'), "export const wrong: number = 'text';\n");
+  writeFileSync(
+    join(root, 'scripts', 'start.mjs'),
+    "import { setup } from './setup.mjs';\nawait setup({ checkTypes: false });\n",
+  );
+  const unchecked = await run(root, 'start.mjs');
+  assert.equal(unchecked.code, 0, unchecked.stderr);
+  assert.ok(existsSync(join(root, 'dist', 'src', 'wrong.js')));
+  assert.equal((await run(root, 'start.mjs')).stderr, '', 'nothing is compiled twice');
+  const checked = await run(root, 'setup.mjs');
+  assert.equal(checked.code, 1);
+  assert.match(checked.stderr, /src\/wrong\.ts\(1,14\): error TS2322[\s\S]*The sources do not compile\./);
+  writeFileSync(join(root, 'src', 'wrong.ts'), 'export const wrong: number = 1;\n');
+  assert.equal((await run(root, 'setup.mjs')).code, 0);
+  const declarations = join(root, 'dist', 'src', 'wrong.d.ts');
+  assert.ok(existsSync(declarations), 'a checked build has declarations');
+  assert.equal((await run(root, 'start.mjs')).stderr, '', 'a checked build is good for every start');
+});
+
 test('packages installed by hand are kept; after a change of the lock file they are installed again', async (t) => {
   const { root, npmCalls } = await checkout(t, { stub: true });
   await endOf(spawn(join(root, 'tools', 'npm'), ['install'], { stdio: ['ignore', 'pipe', 'pipe'] }));
