@@ -13,6 +13,7 @@ import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { NODE_API, PREBUILD_TARGETS, prebuild, prebuiltIsCurrent } from './prebuild.mjs';
 import { fail, root, setup } from './setup.mjs';
+import { writeDeclarations } from './typescript.mjs';
 
 const BUNDLED = ['onnxruntime-node', 'onnxruntime-common'];
 /** The scripts of package.json that an installed package has. */
@@ -20,6 +21,7 @@ const SCRIPTS = ['install'];
 
 const { values } = readArguments();
 await setup();
+await writeDeclarations(join(root, 'dist'));
 const { targetOf, thisMachine } = await import('../dist/src/native/prebuilt-addon.js');
 const compiledHere = values['compiled-here'] ? targetOf(thisMachine()) : undefined;
 const targets = values['only-here'] ? [targetOf(thisMachine())] : PREBUILD_TARGETS;

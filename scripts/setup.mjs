@@ -5,23 +5,21 @@ import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildNative, compileNativeCore, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
-import { announce, done, fail, isRunning, root, run, runNpm } from './steps.mjs';
+import { announce, done, fail, isRunning, root, runNpm } from './steps.mjs';
 import { isSupported, NEEDED } from './supported-node.mjs';
+import { translate } from './typescript.mjs';
 
 export { fail, root };
 
 const INSTALL_STAMP = join(root, 'node_modules', '.trawl-setup');
 const BUILD_STAMP = join(root, 'dist', '.trawl-build');
-/** Begins the stamp of a build whose types were not checked, and which has no declarations. */
-const UNCHECKED = 'types not checked: ';
 const TSCONFIG = join(root, 'tsconfig.json');
 
-/** `checkTypes`: false compiles in a tenth of the time, for a start that only runs the program. */
-export async function setup({ checkTypes = true } = {}) {
+export async function setup() {
   checkNode();
   const core = compileNativeCore();
   await installPackages();
-  await build(core, checkTypes);
+  await build(core);
 }
 
 /** Exits if this Node.js is too old. The message has the command that finds or installs a newer one. */
@@ -67,14 +65,14 @@ function isForThisMachine({ os, cpu, libc }) {
 }
 
 /** Builds the native engine and compiles the sources in parallel. `core`: the promise of `compileNativeCore`. */
-async function build(core, checkTypes) {
+async function build(core) {
   const sources = digestOfSources();
   const steps = [];
   if (!nativeIsCurrent()) steps.push('Building the native engine');
-  if (!isCompiled(sources, checkTypes)) steps.push('Compiling');
+  if (readText(BUILD_STAMP) !== sources) steps.push('Compiling');
   if (steps.length === 0) return;
   const started = announce(steps.join(', '));
-  const [failure] = await Promise.all([core.then(buildNative), compile(sources, checkTypes)]);
+  const [failure] = await Promise.all([core.then(buildNative), compile(sources)]);
   done(started);
   if (failure !== undefined) process.stderr.write(`${failure}\n${NATIVE_MISSING}\n`);
 }
@@ -86,24 +84,16 @@ function digestOfSources() {
   return digest(inputs.flatMap((file) => [relative(root, file), readFileSync(file)]));
 }
 
-/** Whether `dist` was compiled from these sources, with their types checked if that is wanted. */
-function isCompiled(sources, checkTypes) {
-  const stamp = readText(BUILD_STAMP);
-  return stamp === sources || (!checkTypes && stamp === UNCHECKED + sources);
-}
-
-async function compile(sources, checkTypes) {
-  if (isCompiled(sources, checkTypes)) return;
+async function compile(sources) {
+  if (readText(BUILD_STAMP) === sources) return;
   // In another folder first: another set-up or a running program may be reading `dist`.
   const made = join(root, `dist.${process.pid}`);
   removeLeftovers();
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const options = checkTypes ? ['--noEmitOnError'] : ['--noCheck', '--declaration', 'false'];
-  await run(process.execPath, [tsc, ...options, '--outDir', made], { onFailure: 'The sources do not compile.' });
+  await translate(made);
   // npx and `npm install -g` set this bit only once, and each build replaces the file.
   chmodSync(join(made, 'cli', 'trawl.js'), 0o755);
   // In the same folder, so that `dist` never has the stamp of other sources.
-  writeFileSync(join(made, basename(BUILD_STAMP)), checkTypes ? sources : UNCHECKED + sources);
+  writeFileSync(join(made, basename(BUILD_STAMP)), sources);
   replaceFolder(made, join(root, 'dist'));
 }
 

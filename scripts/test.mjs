@@ -1,6 +1,5 @@
-// `npm test`: set-up, lint, and every test except the comparisons with Python peers (`npm run test:peers`).
+// `npm test`: set-up, lint, types, and every test except the comparisons with Python peers (`npm run test:peers`).
 // `npm test -- corpus http/page` runs the test files whose path contains a word.
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -8,6 +7,8 @@ import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { filesBelow, root, setup } from './setup.mjs';
+import { outputOfFailure } from './steps.mjs';
+import { typeErrors } from './typescript.mjs';
 
 /** Files that a whole run names with their durations. */
 const SLOWEST = 15;
@@ -25,21 +26,18 @@ if (files.length === 0) {
   process.stderr.write(`No test file has ${words.join(' or ')} in its path.\n`);
   process.exit(1);
 }
-const lint = spawnSync(
-  process.execPath,
-  [join(root, 'node_modules', '@biomejs', 'biome', 'bin', 'biome'), 'check', '--error-on-warnings', '.'],
-  {
-    cwd: root,
-    stdio: 'inherit',
-  },
-);
+const biome = join(root, 'node_modules', '@biomejs', 'biome', 'bin', 'biome');
+const checks = Promise.all([
+  outputOfFailure(process.execPath, [biome, 'check', '--error-on-warnings', '.'], { cwd: root, env: process.env }),
+  typeErrors(),
+]);
 // Each test file and each `trawl` that a test starts is a process of its own: Node.js keeps the compiled modules for the next
 // one. Coverage needs modules that were compiled with it.
 const compiled = mkdtempSync(join(tmpdir(), 'trawl-compiled-'));
 if (process.env.NODE_V8_COVERAGE === undefined) process.env.NODE_COMPILE_CACHE ??= compiled;
 process.on('exit', () => rmSync(compiled, { recursive: true, force: true }));
 
-let failed = lint.status !== 0;
+let failed = false;
 /** Milliseconds of the tests of a file. */
 const durations = new Map();
 
@@ -74,6 +72,9 @@ if (words.length === 0) {
   process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
   process.stdout.write('Comparisons with Python peers: `npm run test:peers`.\n');
 }
-if (lint.status !== 0)
-  process.stderr.write('The linter found problems: see above the tests. `npm run lint` fixes most of them.\n');
+const [lint, types] = await checks;
+if (lint !== undefined)
+  process.stderr.write(`${lint}\nThe linter found problems. \`npm run lint\` fixes most of them.\n`);
+if (types !== undefined) process.stderr.write(`${types}\nThe types are wrong.\n`);
+if (lint !== undefined || types !== undefined) failed = true;
 process.exitCode = failed ? 1 : 0;

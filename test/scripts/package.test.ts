@@ -17,8 +17,6 @@ test('the package has the program, its sample and what a compiler needs, and nei
   for (const path of [
     'bin/trawl',
     'dist/cli/trawl.js',
-    'dist/src/index.d.ts',
-    'dist/src/client/index.d.ts',
     'dist/src/native/load-addon.js',
     'corpus/sample/passages.jsonl',
     'models/token-average-256/trawl-model.json',

@@ -63,10 +63,10 @@ test('the set-up installs and compiles once, then does nothing, and after a chan
   assert.equal(existsSync(join(root, 'dist', 'src', 'added.js')), false, 'output without a source is deleted');
   assert.equal(npmCalls().length, 1);
 
-  writeFileSync(join(root, 'src', 'broken.ts'), 'export const broken: number = "text";\n');
+  writeFileSync(join(root, 'src', 'broken.ts'), 'export const = 1;\n');
   const broken = await run(root, 'setup.mjs');
   assert.equal(broken.code, 1);
-  assert.match(broken.stderr, /src\/broken\.ts\(1,14\): error TS2322[\s\S]*The sources do not compile\.\n$/);
+  assert.match(broken.stderr, /src\/broken\.ts\(1,14\): error TS1134[\s\S]*The sources do not compile\.\n$/);
   assert.match(
     (await run(root, 'setup.mjs')).stderr,
     /The sources do not compile/,
@@ -74,25 +74,20 @@ test('the set-up installs and compiles once, then does nothing, and after a chan
   );
 });
 
-test('a start that does not check types compiles sources with errors; the set-up then checks them', async (t) => {
+test('the set-up translates sources whose types are wrong, and the check of types finds them', async (t) => {
   const { root } = await checkout(t, { stub: true });
   writeFileSync(join(root, 'src', 'wrong.ts'), "export const wrong: number = 'text';\n");
-  writeFileSync(
-    join(root, 'scripts', 'start.mjs'),
-    "import { setup } from './setup.mjs';\nawait setup({ checkTypes: false });\n",
-  );
-  const unchecked = await run(root, 'start.mjs');
-  assert.equal(unchecked.code, 0, unchecked.stderr);
+  const { code, stderr } = await run(root, 'setup.mjs');
+  assert.equal(code, 0, stderr);
   assert.ok(existsSync(join(root, 'dist', 'src', 'wrong.js')));
-  assert.equal((await run(root, 'start.mjs')).stderr, '', 'nothing is compiled twice');
-  const checked = await run(root, 'setup.mjs');
-  assert.equal(checked.code, 1);
-  assert.match(checked.stderr, /src\/wrong\.ts\(1,14\): error TS2322[\s\S]*The sources do not compile\./);
+  writeFileSync(
+    join(root, 'scripts', 'types.mjs'),
+    "import { typeErrors } from './typescript.mjs';\nconsole.log(await typeErrors());\n",
+  );
+  const types = await run(root, 'types.mjs');
+  assert.match(types.stdout, /src\/wrong\.ts\(1,14\): error TS2322/);
   writeFileSync(join(root, 'src', 'wrong.ts'), 'export const wrong: number = 1;\n');
-  assert.equal((await run(root, 'setup.mjs')).code, 0);
-  const declarations = join(root, 'dist', 'src', 'wrong.d.ts');
-  assert.ok(existsSync(declarations), 'a checked build has declarations');
-  assert.equal((await run(root, 'start.mjs')).stderr, '', 'a checked build is good for every start');
+  assert.equal((await run(root, 'types.mjs')).stdout, 'undefined\n');
 });
 
 test('packages installed by hand are kept; after a change of the lock file they are installed again', async (t) => {
