@@ -28,7 +28,7 @@ if (!existsSync(PROGRAM)) {
   }
   process.stderr.write(`${TOO_OLD}\n`);
   const started = announce(`Installing Node.js ${VERSION} into ${FOLDER}`);
-  // The set-up goes on with what was compiled meanwhile.
+  // The set-up compiles what is still missing then.
   const core = compileNativeCore();
   await install();
   done(started);

@@ -5,11 +5,12 @@ import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildNative, compileNativeCore, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
-import { announce, done, fail, isRunning, root, runNpm } from './steps.mjs';
+import { bundle } from './bundle.mjs';
+import { announce, done, fail, filesBelow, isRunning, root, runNpm } from './steps.mjs';
 import { isSupported, NEEDED } from './supported-node.mjs';
 import { translate } from './typescript.mjs';
 
-export { fail, root };
+export { fail, filesBelow, root };
 
 const INSTALL_STAMP = join(root, 'node_modules', '.trawl-setup');
 const BUILD_STAMP = join(root, 'dist', '.trawl-build');
@@ -80,7 +81,7 @@ async function build(core) {
 function digestOfSources() {
   const { include } = JSON.parse(readFileSync(TSCONFIG, 'utf8'));
   const sources = include.flatMap((folder) => filesBelow(join(root, folder), '.ts')).sort();
-  const inputs = [TSCONFIG, join(root, 'package-lock.json'), ...sources];
+  const inputs = [TSCONFIG, join(root, 'package-lock.json'), join(root, 'scripts', 'bundle.mjs'), ...sources];
   return digest(inputs.flatMap((file) => [relative(root, file), readFileSync(file)]));
 }
 
@@ -90,6 +91,7 @@ async function compile(sources) {
   const made = join(root, `dist.${process.pid}`);
   removeLeftovers();
   await translate(made);
+  await bundle(made);
   // npx and `npm install -g` set this bit only once, and each build replaces the file.
   chmodSync(join(made, 'cli', 'trawl.js'), 0o755);
   // In the same folder, so that `dist` never has the stamp of other sources.
@@ -116,15 +118,6 @@ function replaceFolder(made, folder) {
     rmSync(made, { recursive: true, force: true });
   }
   rmSync(old, { recursive: true, force: true });
-}
-
-export function filesBelow(folder, ending) {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) return filesBelow(path, ending);
-    return entry.name.endsWith(ending) ? [path] : [];
-  });
 }
 
 function digest(parts) {

@@ -1,6 +1,7 @@
 // Functions for the steps of the set-up: run commands, report progress, fail.
 import { spawn } from 'node:child_process';
-import { dirname } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -74,4 +75,14 @@ export function isRunning(pid) {
   } catch (error) {
     return error.code === 'EPERM';
   }
+}
+
+/** The files below a folder whose names have the ending; none if the folder does not exist. */
+export function filesBelow(folder, ending) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return filesBelow(path, ending);
+    return entry.name.endsWith(ending) ? [path] : [];
+  });
 }

@@ -1,5 +1,6 @@
-// `npm test`: set-up, lint, types, and every test except the comparisons with Python peers (`npm run test:peers`).
-// `npm test -- corpus http/page` runs the test files whose path contains a word.
+// `npm test`: set-up, lint, types, and every test except the long ones and the comparisons with Python peers.
+// `npm run test:long` (this script with --long): the long ones, in files named *.long.test.ts.
+// `npm test -- corpus http/page` runs the test files whose path contains a word, long ones too.
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -13,13 +14,15 @@ import { typeErrors } from './typescript.mjs';
 /** Files that a whole run names with their durations. */
 const SLOWEST = 15;
 
-const words = process.argv.slice(2);
+const long = process.argv.includes('--long');
+const words = process.argv.slice(2).filter((word) => word !== '--long');
 await setup();
 
 const files = filesBelow(join(root, 'dist', 'test'), '.test.js')
   .filter((file) => {
-    if (words.length === 0) return !file.endsWith('.peer.test.js');
-    return words.some((word) => relative(root, file).includes(word));
+    const isLong = file.endsWith('.long.test.js');
+    if (words.length === 0) return isLong === long && !file.endsWith('.peer.test.js');
+    return (isLong || !long) && words.some((word) => relative(root, file).includes(word));
   })
   .sort();
 if (files.length === 0) {
@@ -70,7 +73,10 @@ if (words.length === 0) {
   const slowest = [...durations].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
   const lines = slowest.map(([file, ms]) => `  ${(ms / 1000).toFixed(1).padStart(5)} s  ${relative(root, file)}`);
   process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
-  process.stdout.write('Comparisons with Python peers: `npm run test:peers`.\n');
+  if (!long)
+    process.stdout.write(
+      'Not run here: `npm run test:long` and `npm run test:peers` (the comparisons with Python peers).\n',
+    );
 }
 const [lint, types] = await checks;
 if (lint !== undefined)

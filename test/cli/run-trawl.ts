@@ -12,6 +12,7 @@ import type { DriverReply } from './trawl-driver.ts';
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
 /** The command that runs the program, without arguments. */
 export const TRAWL: readonly string[] = [process.execPath, PROGRAM];
+const UNBUNDLED = fileURLToPath(new URL('./unbundled-trawl.js', import.meta.url));
 const DRIVER = fileURLToPath(new URL('./trawl-driver.js', import.meta.url));
 export const SAMPLE = join(packageRoot, 'corpus', 'sample');
 export const SAMPLE_PASSAGES = join(SAMPLE, 'passages.jsonl');
@@ -28,6 +29,8 @@ export interface RunOptions {
   readonly cwd?: string;
   /** `pipe` leaves standard input open. */
   readonly stdin?: 'ignore' | 'pipe';
+  /** Runs the single files of dist/ in place of the bundle. */
+  readonly unbundled?: boolean;
 }
 
 /** The environment without TRAWL_ variables, which would change the options. */
@@ -38,9 +41,9 @@ export function cleanEnvironment(): NodeJS.ProcessEnv {
 /** Starts the program as a child process. */
 export function spawnTrawl(
   args: readonly string[],
-  { env = {}, cwd = tmpdir(), stdin = 'ignore' }: RunOptions = {},
+  { env = {}, cwd = tmpdir(), stdin = 'ignore', unbundled = false }: RunOptions = {},
 ): ChildProcess {
-  return spawn(process.execPath, [PROGRAM, ...args], {
+  return spawn(process.execPath, [unbundled ? UNBUNDLED : PROGRAM, ...args], {
     cwd,
     env: { ...cleanEnvironment(), ...env },
     stdio: [stdin, 'pipe', 'pipe'],

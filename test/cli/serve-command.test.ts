@@ -11,7 +11,16 @@ import { EXIT } from '../../cli/command.ts';
 import { toyModel } from '../embedding/model-fixtures.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { freePort } from './free-port.ts';
-import { endOf, fileFolder, postJson, runTrawl, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
+import {
+  endOf,
+  fileFolder,
+  postJson,
+  type RunOptions,
+  runTrawl,
+  sampleIndex,
+  serveIndex,
+  spawnTrawl,
+} from './run-trawl.ts';
 
 const folder = await fileFolder();
 let index: string;
@@ -111,7 +120,7 @@ test('with --grace-s 0 running requests are disconnected, and the exit code is s
 });
 
 /** Preloads a module with which the requests and the closing of an index never end. */
-async function stuckIndex(): Promise<{ env: Record<string, string> }> {
+async function stuckIndex(): Promise<RunOptions> {
   const file = join(folder, 'stuck.mjs');
   const retriever = new URL('../../src/retrieval/search-retriever.js', import.meta.url).href;
   await writeFile(
@@ -128,7 +137,7 @@ async function stuckIndex(): Promise<{ env: Record<string, string> }> {
       SearchRetriever.prototype.close = () => new Promise(() => {});
     }`,
   );
-  return { env: { NODE_OPTIONS: `--import=${pathToFileURL(file).href}` } };
+  return { env: { NODE_OPTIONS: `--import=${pathToFileURL(file).href}` }, unbundled: true };
 }
 
 test('after the grace period the server abandons requests that hang, and exits with 0', async (t) => {

@@ -1,4 +1,7 @@
-import { main } from '../../cli/main.ts';
+// From the bundle, as users run it.
+const { main } = (await import(
+  new URL('../../bundle/main.js', import.meta.url).href
+)) as typeof import('../../cli/main.ts');
 
 /** A command line to run in this process. */
 export interface DriverRequest {

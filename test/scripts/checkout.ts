@@ -36,7 +36,7 @@ export interface Checkout {
 }
 
 /**
- * A copy of this repository with links to the installed packages and a fake npm that records its calls. With `stub`, it has two
+ * A copy of this repository with links to the installed packages and a fake npm that records its calls. With `stub`, it has three
  * source files in place of Trawl's, which compile in a second.
  */
 export async function checkout(t: TestContext, { stub = false } = {}): Promise<Checkout> {
@@ -62,7 +62,8 @@ ln -s "${packageRoot}"/node_modules/* "${root}/node_modules/"`,
 function writeStub(root: string): void {
   for (const folder of ['cli', 'src']) mkdirSync(join(root, folder), { recursive: true });
   writeFileSync(join(root, 'src', 'name.ts'), "export const name = 'trawl';\n");
-  writeFileSync(join(root, 'cli', 'trawl.ts'), "import { name } from '../src/name.ts';\nprocess.stdout.write(name);\n");
+  writeFileSync(join(root, 'cli', 'main.ts'), "import { name } from '../src/name.ts';\nprocess.stdout.write(name);\n");
+  writeFileSync(join(root, 'cli', 'trawl.ts'), "import './main.ts';\n");
 }
 
 /** Starts a script of the checkout like `npm run`, by default with the Node.js that runs the tests. */
