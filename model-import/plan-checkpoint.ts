@@ -139,7 +139,7 @@ function checkPrecisions(
   precisions: readonly Precision[],
 ): void {
   if (nativeWeights === undefined && precisions.includes('bfloat16')) {
-    throw notInBfloat16(path, `an encoder of the architecture ${modelType}`);
+    throw notInBfloat16(path, `of the architecture ${modelType}`);
   }
   if (!overflowsFloat16 || !precisions.includes('float16')) return;
   throw new TrawlError(

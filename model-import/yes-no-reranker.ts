@@ -14,7 +14,7 @@ const QWEN3_TEMPLATE =
   '<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n';
 
 /** A reranker whose score is the probability of the token yes against no after a chat. */
-export interface YesNoReranker {
+interface YesNoReranker {
   readonly pairTemplate: string;
 }
 

@@ -7,16 +7,19 @@ import { fixture } from '../embedding/model-fixtures.ts';
 import { HIDDEN, type TinyCheckpoint, type TinyOptions, tinyCheckpoint } from './tiny-checkpoint.ts';
 import { TINY_QWEN3 } from './tiny-families.ts';
 
-export const ANSWERS = { yes: 1505, no: 1506 };
+/** They follow the vocabulary's 1,500 tokens; the added tokens come after them, because Rust's tokenizers count these from its size. */
+export const ANSWERS = { yes: 1500, no: 1501 };
 export const ROWS = 1507;
 
 /** tokenizer.json of Qwen3 with a small vocabulary that has the answers of a reranker. */
 export function rerankerTokenizer(answers: Readonly<Record<string, number>> = ANSWERS): string {
   const file = JSON.parse(gunzipSync(readFileSync(fixture('qwen3-tokenizer.json.gz'))).toString()) as {
     model: { vocab: Record<string, number> };
+    added_tokens: { id: number }[];
     post_processor: unknown;
   };
   Object.assign(file.model.vocab, answers);
+  for (const token of file.added_tokens) token.id += Object.keys(answers).length;
   file.post_processor = null;
   return JSON.stringify(file);
 }

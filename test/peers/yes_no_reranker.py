@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 request = json.load(sys.stdin)
+torch.set_num_threads(1)
 torch.manual_seed(7)
 tokenizer = Tokenizer.from_file(request["tokenizer"])
 model = Qwen3ForCausalLM(
