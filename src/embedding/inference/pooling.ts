@@ -47,7 +47,7 @@ export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
   }
 }
 
-/** Added to the variance by `torch.nn.functional.layer_norm` unless it is told otherwise. */
+/** Added to the variance; the default of `torch.nn.functional.layer_norm`. */
 const LAYER_NORM_EPSILON = 1e-5;
 
 /** The first values of a vector (Matryoshka), after a layer norm of all values if the model asks for it. Computed in float64. */

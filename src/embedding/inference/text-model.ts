@@ -1,7 +1,7 @@
 import { bug, TrawlError } from '../../errors.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
-import { tokenizeInTemplate } from '../tokenizer/pair-template.ts';
 import { type QueryAndPassage, tokenizePair, type WorkInput } from '../tokenizer/text-pair.ts';
+import { tokenizeInTemplate } from '../tokenizer/tokenize-in-template.ts';
 import { TextTokenizer } from '../tokenizer/tokenizer.ts';
 import { type TokenizedText, type TokenizeOptions, tokenizeInput } from '../tokenizer/truncation.ts';
 import { canGroupTexts } from './grouping-trial.ts';

@@ -4,10 +4,10 @@ import { join, normalize, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../../errors.ts';
 import type { FolderModelIdentity, Precision } from '../../manifest/model-identity.ts';
 import { sha256OfFile } from '../../system/file-checksum.ts';
-import { type PairTemplate, parsePairTemplate } from '../tokenizer/pair-template.ts';
 import { cachedSha256OfFile, sha256OfText } from './model-checksum.ts';
 import { locateModelFolder } from './model-location.ts';
 import { applyOverrides, type ModelOverrides } from './model-overrides.ts';
+import { type PairTemplate, parsePairTemplate } from './pair-template.ts';
 import { readTransformersFolder } from './transformers-folder.ts';
 import {
   graphsOf,

@@ -4,8 +4,8 @@ import { Check, Errors } from 'typebox/schema';
 import { TrawlError } from '../../errors.ts';
 import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
 import { METRICS } from '../../metric.ts';
-import { parsePairTemplate } from '../tokenizer/pair-template.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
+import { parsePairTemplate } from './pair-template.ts';
 
 /** Name of a model's description in its folder. */
 export const TRAWL_MODEL_FILE = 'trawl-model.json';
