@@ -110,7 +110,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // model ← tokenizer ← inference (token ids to vectors) ← pool (threads)
   'src/embedding/text-encoder.ts': ['src/errors.ts', 'src/manifest/'],
   'src/embedding/model/': ['src/errors.ts', 'src/metric.ts', 'src/manifest/', 'src/system/', 'src/package-root.ts'],
-  'src/embedding/tokenizer/': ['src/errors.ts', 'src/embedding/text-encoder.ts', 'src/embedding/model/json-file.ts'],
+  'src/embedding/tokenizer/': [
+    'src/errors.ts',
+    'src/embedding/text-encoder.ts',
+    'src/embedding/model/json-file.ts',
+    'src/embedding/model/pair-template.ts',
+  ],
   'src/embedding/inference/': [
     'src/errors.ts',
     'src/manifest/',

@@ -1,5 +1,6 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 
 /** How far a figure may be from the recorded one: by a difference, or by a factor in either direction. */
@@ -38,6 +39,16 @@ export function systemsExpectations({ rows }: SystemsResult): Expectation[] {
       name: `${set}, ${system}: ${metric}`,
       value,
       tolerance: system.includes('HNSW') ? GRAPH_RECALL : QUALITY,
+    })),
+  );
+}
+
+export function precisionExpectations({ rows }: PrecisionResult): Expectation[] {
+  return rows.flatMap(({ set, precision, metrics }) =>
+    Object.entries(metrics).map(([metric, value]) => ({
+      name: `${set}, ${precision}: ${metric}`,
+      value,
+      tolerance: QUALITY,
     })),
   );
 }

@@ -2,15 +2,18 @@ import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import { runTrawl } from '../serve/serve-index.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 import {
   allExpectations,
   type Expectation,
   evalExpectations,
+  precisionExpectations,
   type ReplicasResult,
   replicasExpectations,
   systemsExpectations,
 } from './expectations.ts';
+import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
 import { evaluateSample } from './sample-quality.ts';
 import { evaluateSystems } from './systems-quality.ts';
@@ -61,6 +64,14 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: '10 minutes',
     run: async ({ file, scratch, signal }) => evaluateSystems(file, scratch, signal),
     expectations: (result) => systemsExpectations(result as SystemsResult),
+  },
+  {
+    name: 'precision',
+    file: 'bench/results/precision.json',
+    about: 'recall of all-MiniLM-L6-v2 in float32, bfloat16 and int8 over HotpotQA and SQuAD',
+    time: '10 minutes',
+    run: async ({ file, scratch, signal }) => comparePrecisions(file, scratch, signal),
+    expectations: (result) => precisionExpectations(result as PrecisionResult),
   },
   {
     name: 'bench-small',
