@@ -153,6 +153,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/milvus/': [
     'src/errors.ts',
     'src/system/optional-package.ts',
+    'src/options/resolve-options.ts',
     'src/abort.ts',
     'src/metric.ts',
     'src/row-bitmap.ts',

@@ -32,7 +32,8 @@ export const publishCommand = defineCommand({
     usage: '<index> <address>',
     help: {
       index: 'The index directory.',
-      address: 'milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls://… for TLS.',
+      address:
+        'milvus://[USER@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls://… for TLS. Passwords are in TRAWL_MILVUS_CREDENTIALS_FILE (docs/cluster.md).',
     },
     min: 2,
     max: 2,

@@ -14,6 +14,8 @@ os.chdir(folder)
 os.environ.update(
     DEPLOY_MODE="STANDALONE",
     METRICS_PORT="9091",
+    # The user root with the password Milvus.
+    COMMON_SECURITY_AUTHORIZATIONENABLED="true",
     MILVUS_RUN_DIR=os.path.join(folder, "run"),
     LD_LIBRARY_PATH=os.path.dirname(program),
 )
