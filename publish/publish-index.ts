@@ -173,7 +173,8 @@ async function begin(
   const earlier = complete ?? progress;
   // The pieces of an earlier run are enough for the same index.
   const pieces = earlier?.pieces ?? longestIn(local, options);
-  const plan = planOf(manifest, { indexType, pieces });
+  const keyColumns = earlier === undefined ? await local.singleColumns() : earlier.keyColumns;
+  const plan = planOf(manifest, { indexType, pieces, ...(keyColumns === undefined ? {} : { keyColumns }) });
   if (earlier !== undefined && earlier.fingerprint !== plan.fingerprint) throw occupied(shown, 'is of another index');
   if (earlier !== undefined && earlier.indexType !== indexType) {
     throw occupied(shown, `was published with --index-type ${earlier.indexType}, not ${indexType},`);
@@ -182,7 +183,7 @@ async function begin(
   if (facts === undefined) {
     await client.create(collection, {
       description: `Trawl index, generation ${manifest.generation}`,
-      fields: rowFields(manifest.dimension, pieces),
+      fields: rowFields(manifest.dimension, plan),
       shards: options.channels,
     });
   }

@@ -47,6 +47,11 @@ export class MilvusNode {
     this.#sockets = sockets;
   }
 
+  /** Variables with the password of Milvus's first user, for a file or for `TRAWL_MILVUS_CREDENTIALS`. */
+  get environment(): { readonly TRAWL_MILVUS_CREDENTIALS: string } {
+    return { TRAWL_MILVUS_CREDENTIALS: `milvus://root:Milvus@127.0.0.1:${this.port}` };
+  }
+
   static async start(): Promise<MilvusNode> {
     const folder = await mkdtemp(join(tmpdir(), 'trawl-milvus-'));
     const socket = join(folder, 's');
@@ -75,6 +80,7 @@ export class MilvusNode {
     }).listen(0, '127.0.0.1');
     await once(relay, 'listening');
     const node = new MilvusNode(folder, supervisor, relay, sockets);
+    Object.assign(process.env, node.environment);
     node.tell('start');
     try {
       await node.untilReady();
