@@ -40,6 +40,9 @@ import { type VerifiedPublication, verifyPublication } from './verify-publicatio
 export const INDEX_TYPES = ['FLAT', 'HNSW'] as const;
 export type IndexType = (typeof INDEX_TYPES)[number];
 
+/** The settings of `trawl publish` without options, and of a build into Milvus. */
+export const PUBLISH_DEFAULTS = { indexType: 'FLAT', replicas: 1, channels: 1, sample: 64 } as const;
+
 /** HNSW's usual values. */
 const INDEX_PARAMETERS: Readonly<Record<IndexType, Readonly<Record<string, number>>>> = {
   FLAT: {},

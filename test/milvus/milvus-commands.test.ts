@@ -114,3 +114,22 @@ test('credentials that cannot be used end the command before Milvus is asked, wi
   const other = { TRAWL_MILVUS_CREDENTIALS: 'milvus://root:secret@h:1' };
   assertFails(await of(other, 'milvus://root@127.0.0.1:1/c'), 1, /no password for milvus:\/\/127\.0\.0\.1:1 is known/);
 });
+
+test('a build into Milvus names a working folder, and asks Milvus before it embeds', async (t) => {
+  const work = join(await tempFolder(t), 'work');
+  const build = ['index', 'corpus.jsonl', '--out', NOBODY];
+  assertFails(await runTrawl(build), 2, /--work is missing.*\[USAGE\]/);
+  for (const wrong of [['--update'], ['--append'], ['--shard', '1/2'], ['--bm25'], ['--from-embeddings', 'x.npy']])
+    assertFails(
+      await runTrawl([...build, '--work', work, ...wrong]),
+      2,
+      /does not work with an address as --out.*\[USAGE\]/,
+    );
+  assertFails(await runTrawl(['index', 'corpus.jsonl', '--out', 'x', '--work', work]), 2, /--work has no effect/);
+  assertFails(
+    await runTrawl(['index', 'corpus.jsonl', '--out', WITH_PASSWORD, '--work', work]),
+    1,
+    /\[CONFIG_INVALID\]/,
+  );
+  assertFails(await runTrawl([...build, '--work', work]), 1, /\[STORE_FAILED\]/);
+});

@@ -47,6 +47,11 @@ export class MilvusNode {
     this.#sockets = sockets;
   }
 
+  /** The working folder of Milvus, with its data. */
+  get dataFolder(): string {
+    return join(this.#folder, 'data');
+  }
+
   /** Variables with the password of Milvus's first user, for a file or for `TRAWL_MILVUS_CREDENTIALS`. */
   get environment(): { readonly TRAWL_MILVUS_CREDENTIALS: string } {
     return { TRAWL_MILVUS_CREDENTIALS: `milvus://root:Milvus@127.0.0.1:${this.port}` };
