@@ -299,7 +299,7 @@ test('requests that no engine takes are refused, and a closed index and an abort
   await assert.rejects(index.search({ queries, count: 1, k: 1 }), trawlError('NOT_READY', /closed/));
 });
 
-/** A filter that Milvus is told as the expression of `archived`, column 0, with its rows. */
+/** A filter over column 0, whose rows and expression are known. */
 async function pushedFilter(rows: RowBitmap): Promise<PushedFilters> {
   const pushed = new PushedFilters([0]);
   const filters = { columns: [], rows: async () => rows, extremes: async () => [], close: async () => undefined };

@@ -7,22 +7,33 @@ import { rowFields } from '../../src/milvus/published-rows.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { MilvusNode } from './milvus-node.ts';
 
-/**
- * Measures what Milvus needs by the number of rows (docs/cluster.md, "Size"): `node dist/test/peers/milvus-size.js DIMENSION ROWS…`. Each
- * number of rows has a Milvus of its own. Prints a line of the table for each.
- */
 const QUERIES = 50;
 const K = 10;
 const CALL_ROWS = 400;
+const HEAD = [
+  'rows',
+  'stored s',
+  'MB before loading',
+  'MB after searches',
+  'candidates ms, median (p95)',
+  'proved k 10 ms, median (p95)',
+  'load average',
+];
 
-const [dimension, ...sizes] = process.argv.slice(2).map(Number) as [number, ...number[]];
-process.stdout.write(
-  '| rows | stored s | MB before loading | MB after searches | candidates ms, median (p95) | proved k 10 ms, median (p95) | load |\n',
-);
-process.stdout.write('| --- | --- | --- | --- | --- | --- | --- |\n');
-for (const rows of sizes) process.stdout.write(`${await measured(rows)}\n`);
+/**
+ * Measures what Milvus needs by the number of rows (docs/cluster.md, "Size"), each with a Milvus of its own. Writes the lines of a table.
+ */
+export async function measureSizes(
+  dimension: number,
+  sizes: readonly number[],
+  write: (line: string) => void,
+): Promise<void> {
+  write(`| ${HEAD.join(' | ')} |`);
+  write(`| ${HEAD.map(() => '---').join(' | ')} |`);
+  for (const rows of sizes) write(await measured(dimension, rows));
+}
 
-async function measured(rows: number): Promise<string> {
+async function measured(dimension: number, rows: number): Promise<string> {
   const node = await MilvusNode.start();
   const client = await node.client();
   const collection = 'size';
