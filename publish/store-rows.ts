@@ -41,14 +41,14 @@ export async function storeRows(
   while (nextRow < local.rows) {
     throwIfCancelled(signal);
     const end = local.endOf(nextRow, READ_ROWS);
-    const rows = local.range(nextRow, end);
+    const rows = await local.range(nextRow, end, plan.keyColumns);
     for (const row of rows) sum.add(row);
     for (const { row, vector } of rows) largestNorm = Math.max(largestNorm, checkedNorm(row, vector, metric));
     for (const call of callsOf(rows, dimension)) {
       throwIfCancelled(signal);
       await client.upsert(
         collection,
-        call.map((row) => entityOf(row, plan.pieces)),
+        call.map((row) => entityOf(row, plan)),
       );
     }
     nextRow = end;

@@ -1,19 +1,8 @@
-import { INDEX_TYPES, type PublishProgress, publishIndex } from '../../publish/publish-index.ts';
+import { INDEX_TYPES, PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatCount, formatNumberOf } from '../format.ts';
-import { stepProgress } from '../progress/step-progress.ts';
-
-/** The part of the work that each step begins at; storing rows takes nearly all of it. */
-const STEP_SHARES: Readonly<Record<PublishProgress['step'], readonly [number, number]>> = {
-  'reading the passages': [0, 0.02],
-  'storing rows': [0.02, 0.85],
-  'storing files': [0.85, 0.88],
-  indexing: [0.88, 0.95],
-  loading: [0.95, 0.98],
-  comparing: [0.98, 1],
-};
+import { defineCommand } from '../command.ts';
+import { publishFolder } from '../milvus/publish-folder.ts';
 
 export const publishCommand = defineCommand({
   name: 'publish',
@@ -32,7 +21,8 @@ export const publishCommand = defineCommand({
     usage: '<index> <address>',
     help: {
       index: 'The index directory.',
-      address: 'milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls://… for TLS.',
+      address:
+        'milvus://[USER@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls://… for TLS. Passwords are in TRAWL_MILVUS_CREDENTIALS_FILE (docs/cluster.md).',
     },
     min: 2,
     max: 2,
@@ -46,28 +36,28 @@ export const publishCommand = defineCommand({
     'index-type': {
       type: 'choice',
       choices: INDEX_TYPES,
-      default: 'FLAT',
+      default: PUBLISH_DEFAULTS.indexType,
       help: "Milvus's index over the vectors: FLAT is exact and has the bits of the folder; HNSW is approximate, and replies say exact: false.",
     },
     replicas: {
       type: 'integer',
       min: 1,
       max: 64,
-      default: 1,
+      default: PUBLISH_DEFAULTS.replicas,
       help: 'Copies of the collection in the memory of query nodes; each needs nodes of its own.',
     },
     channels: {
       type: 'integer',
       min: 1,
       max: 16,
-      default: 1,
+      default: PUBLISH_DEFAULTS.channels,
       help: 'Channels over which Milvus receives the rows (its "shards"); more only speed up loading.',
     },
     sample: {
       type: 'integer',
       min: 0,
       max: 10_000,
-      default: 64,
+      default: PUBLISH_DEFAULTS.sample,
       help: 'Number of rows, and of questions made of them, that are compared at the end.',
     },
   },
@@ -84,45 +74,13 @@ export const publishCommand = defineCommand({
         'Expected an index directory, then an address: trawl publish INDEX milvus://HOST/DATABASE/COLLECTION.',
       );
     }
-    const progress = stepProgress({ silent: options.quiet || options.json });
-    try {
-      const report = await publishIndex(folder, address, {
-        indexType: options['index-type'],
-        replicas: options.replicas,
-        channels: options.channels,
-        alias: options.alias,
-        sample: options.sample,
-        signal,
-        onProgress: ({ step, done, total }) => {
-          const [from, to] = STEP_SHARES[step];
-          const share = total === 0 ? 1 : done / total;
-          progress.update({
-            step,
-            share: from + (to - from) * share,
-            facts: step === 'storing rows' ? `${formatCount(done)} of ${formatCount(total)}` : '',
-          });
-        },
-      });
-      progress.stop();
-      if (options.json) {
-        out(JSON.stringify(report));
-        return EXIT.ok;
-      }
-      const { rows, questions, same } = report.verified;
-      note(
-        `${formatNumberOf(rows, 'row')} and ${formatNumberOf(questions, 'question')} compared with the folder: ${
-          same === questions
-            ? 'all the same'
-            : `${same} questions with the same hits (${options['index-type']} is approximate)`
-        }`,
-      );
-      if (report.alias !== null) note(`the alias ${report.alias} now names ${report.collection}`);
-      out(
-        `${report.address}: ${formatNumberOf(report.rows, 'passage')}${report.wasComplete ? ', published before' : ''}`,
-      );
-      return EXIT.ok;
-    } finally {
-      progress.stop();
-    }
+    const settings = {
+      indexType: options['index-type'],
+      replicas: options.replicas,
+      channels: options.channels,
+      alias: options.alias,
+      sample: options.sample,
+    };
+    return publishFolder(folder, address, settings, { quiet: options.quiet, json: options.json, signal, out, note });
   },
 });

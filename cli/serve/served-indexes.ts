@@ -31,8 +31,10 @@ export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
   return texts.map((text) => {
     const [, given, folder] = /^([^=/\\]+)=(.+)$/.exec(text) ?? [];
     const place = folder ?? text;
-    const path = isMilvusAddress(place) ? place : resolve(place);
-    const name = given ?? (isMilvusAddress(place) ? parseMilvusAddress(place).collection : basename(path));
+    // Parsed also with a name, so that a wrong address ends the command before it listens.
+    const collection = isMilvusAddress(place) ? parseMilvusAddress(place).collection : undefined;
+    const path = collection === undefined ? resolve(place) : place;
+    const name = given ?? collection ?? basename(path);
     if (NAME.test(name)) return { name, folder: path };
     throw new TrawlError(
       'USAGE',

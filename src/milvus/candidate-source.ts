@@ -3,6 +3,8 @@ export type RowCondition =
   | { readonly type: 'all' }
   | { readonly type: 'in'; readonly rows: readonly number[] }
   | { readonly type: 'not-in'; readonly rows: readonly number[] }
+  /** The rows of [first, end) for which the expression of a filter holds. */
+  | { readonly type: 'filter'; readonly expression: string; readonly first: number; readonly end: number }
   /** [first, end). */
   | { readonly type: 'range'; readonly first: number; readonly end: number };
 
@@ -25,6 +27,8 @@ export interface CandidateSource {
       readonly signal?: AbortSignal | undefined;
     },
   ): Promise<readonly Candidates[]>;
+  /** How many rows fulfil a condition. */
+  count(condition: RowCondition, signal?: AbortSignal): Promise<number>;
   /** The vectors of distinct rows, row-major in their order. */
   vectors(rows: readonly number[], signal?: AbortSignal): Promise<Float32Array>;
 }

@@ -12,6 +12,7 @@ import {
   type VectorIndex,
 } from '../vector-index/vector-index.ts';
 import { type CandidateSource, MAX_CANDIDATES, MAX_NAMED_ROWS, type RowCondition } from './candidate-source.ts';
+import type { PushedFilters } from './pushed-filters.ts';
 import { QueryProof } from './query-proof.ts';
 import { LARGEST_NORM, scoreError, upperNorm } from './score-bound.ts';
 
@@ -36,6 +37,8 @@ export interface MilvusIndexFacts {
   readonly largestNorm: number;
   /** Whether the first pass scores every row (a FLAT index). If not, nothing is proved, and replies say so. */
   readonly scoresEveryRow: boolean;
+  /** Filters that Milvus can evaluate; absent: none. */
+  readonly pushed?: PushedFilters;
 }
 
 /** Rows among which a query is searched: [first, end), with their numbers of live and of allowed rows. */
@@ -70,6 +73,8 @@ export class MilvusIndex implements VectorIndex {
   readonly #live: RowBitmap;
   readonly #liveCount: number;
   readonly #counts = new WeakMap<RowBitmap, number>();
+  /** Rows of filters of which Milvus found as many as are here. */
+  readonly #agreed = new WeakSet<RowBitmap>();
   readonly #score: Score;
   readonly #end: () => Promise<void>;
   readonly #calls = new RunningCalls('The index is closed.');
@@ -102,8 +107,15 @@ export class MilvusIndex implements VectorIndex {
     throwIfCancelled(signal);
     const allowed = this.#allowed(request.filter);
     const whole: Part = { first: 0, end: this.rows, live: this.#liveCount, allowed: this.#countOf(allowed) };
-    const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, allowed));
+    const pushed = request.filter === undefined ? undefined : this.#facts.pushed?.expressionOf(request.filter);
+    const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, { allowed, pushed }));
     const isScoredHere = whole.allowed <= k;
+    // Counted once for each filter: a row that Milvus lets pass shows in the hits, one that it leaves out would not.
+    if (!isScoredHere && pushed !== undefined && !this.#agreed.has(request.filter!)) {
+      const found = await this.#source.count(filterOf(whole, pushed), signal);
+      if (found !== whole.allowed) throw foreignFilter(found, whole.allowed);
+      this.#agreed.add(request.filter!);
+    }
     if (whole.allowed > 0) {
       const others = searches.filter((search) => !this.#answerZero(search, whole.allowed));
       if (isScoredHere) await this.#scoreAll(others, allowed, signal);
@@ -173,7 +185,11 @@ export class MilvusIndex implements VectorIndex {
     return count;
   }
 
-  #query({ queries, k }: SearchRequest, q: number, allowed: RowBitmap): QuerySearch {
+  #query(
+    { queries, k }: SearchRequest,
+    q: number,
+    { allowed, pushed }: { allowed: RowBitmap; pushed: string | undefined },
+  ): QuerySearch {
     const { dimension, metric } = this;
     const query = queries.slice(q * dimension, (q + 1) * dimension);
     const scale = metric === 'l2' ? 1 : powerOfTwoAbove(query);
@@ -188,7 +204,8 @@ export class MilvusIndex implements VectorIndex {
       );
     }
     const error = scoreError(metric, { dimension, queryNorm, rowNorm: this.#facts.largestNorm }) * valueScale;
-    return { query, sent, valueScale, isZero: queryNorm === 0, allowed, proof: new QueryProof(k, error), searches: 0 };
+    const proof = new QueryProof(k, error);
+    return { query, sent, valueScale, isZero: queryNorm === 0, allowed, pushed, proof, searches: 0 };
   }
 
   /** A zero query has the score 0 with every row except by L2: the lowest rows are the answer. */
@@ -207,8 +224,8 @@ export class MilvusIndex implements VectorIndex {
   /** Searches all rows for all queries at once, then widens each query that this does not prove. */
   async #searchWhole(searches: readonly QuerySearch[], whole: Part, signal: AbortSignal | undefined): Promise<void> {
     if (searches.length === 0) return;
-    const { allowed, proof } = searches[0]!;
-    const named = this.#named(whole, allowed);
+    const { proof } = searches[0]!;
+    const named = this.#named(whole, searches[0]!);
     const limit = this.#firstLimit(whole, proof.k, named);
     const perSearch = Math.max(1, Math.min(Math.floor(HITS_A_SEARCH / limit), this.#vectorsAtOnce));
     for (let first = 0; first < searches.length; first += perSearch) {
@@ -226,7 +243,7 @@ export class MilvusIndex implements VectorIndex {
     search: QuerySearch,
     { whole, limit: asked, signal }: { whole: Part; limit: number; signal: AbortSignal | undefined },
   ): Promise<void> {
-    const named = this.#named(whole, search.allowed);
+    const named = this.#named(whole, search);
     const most = Math.min(MAX_CANDIDATES, named?.among ?? whole.live);
     let last = Number.POSITIVE_INFINITY;
     for (let limit = asked; limit < most; ) {
@@ -251,7 +268,7 @@ export class MilvusIndex implements VectorIndex {
       if (next === undefined || this.#isDone(search, next.part, next.last)) return;
       for (const part of this.#halves(next.part, search.allowed)) {
         if (part.allowed === 0) continue;
-        const named = this.#named(part, search.allowed);
+        const named = this.#named(part, search);
         const limit = Math.min(MAX_CANDIDATES, named?.among ?? part.live);
         const [last] = await this.#ask([search], part, { limit, named, signal });
         await this.#rescore([search], signal);
@@ -335,9 +352,13 @@ export class MilvusIndex implements VectorIndex {
     }
   }
 
-  /** The rows of a part by name, where few of them are allowed or few are not; undefined where Milvus searches them all. */
-  #named(part: Part, allowed: RowBitmap): Named | undefined {
+  /**
+   * The allowed rows of a part: by the expression of the filter, or by name where few of them are allowed or few are not; undefined where
+   * Milvus searches them all.
+   */
+  #named(part: Part, { allowed, pushed }: QuerySearch): Named | undefined {
     if (part.allowed === part.live) return undefined;
+    if (pushed !== undefined) return { condition: filterOf(part, pushed), among: part.allowed };
     if (part.allowed <= MAX_NAMED_ROWS) {
       return { condition: { type: 'in', rows: rowsOf(part, allowed) }, among: part.allowed };
     }
@@ -363,6 +384,8 @@ interface QuerySearch {
   readonly valueScale: number;
   readonly isZero: boolean;
   readonly allowed: RowBitmap;
+  /** Milvus's expression of the allowed rows. */
+  readonly pushed: string | undefined;
   readonly proof: QueryProof;
   searches: number;
 }
@@ -375,6 +398,10 @@ interface Named {
 
 function rangeOf({ first, end }: Part, rows: number): RowCondition {
   return first === 0 && end === rows ? { type: 'all' } : { type: 'range', first, end };
+}
+
+function filterOf({ first, end }: Part, expression: string): RowCondition {
+  return { type: 'filter', expression, first, end };
 }
 
 function rowsOf({ first, end }: Pick<Part, 'first' | 'end'>, rows: RowBitmap): number[] {
@@ -402,6 +429,15 @@ function foreignRow(row: number): TrawlError {
     `Milvus returned row ${row}, which is not among the published rows that were asked for: the collection was written to after its ` +
       'publication. Publish the index again, into another collection.',
     { details: { row } },
+  );
+}
+
+function foreignFilter(found: number, expected: number): TrawlError {
+  return new TrawlError(
+    'STORE_DIFFERS',
+    `Milvus lets ${found} rows pass a filter that ${expected} of the published rows pass: the collection was written to after its ` +
+      'publication. Publish the index again, into another collection.',
+    { details: { found, expected } },
   );
 }
 

@@ -14,6 +14,7 @@ import { MilvusCandidates } from './milvus-candidates.ts';
 import { MilvusClient } from './milvus-client.ts';
 import { MilvusIndex } from './milvus-index.ts';
 import { MilvusPassageStore } from './milvus-passage-store.ts';
+import { PushedFilters } from './pushed-filters.ts';
 
 /** The only index of Milvus that scores every row. */
 export const EXACT_INDEX = 'FLAT';
@@ -32,6 +33,8 @@ export interface PublishedIndex {
   /** Undefined if no row is deleted. */
   readonly liveRows: RowBitmap | undefined;
   readonly columns: readonly ColumnFiles[];
+  /** Filters that Milvus can evaluate. */
+  readonly pushed: PushedFilters;
   openVectors(): VectorIndex;
   openPassages(): PassageStore;
   /** The vectors of distinct rows, row-major in their order. */
@@ -119,6 +122,7 @@ function partsOf(
 ): PublishedIndex {
   const { manifest, largestNorm, pieces, lookups, indexType } = publication;
   const { dimension, metric } = vectorSpace(manifest)!;
+  const pushed = new PushedFilters(publication.keyColumns ?? []);
   const source = new MilvusCandidates(client, { collection: name, dimension, metric, indexType });
   return {
     manifest,
@@ -126,9 +130,10 @@ function partsOf(
     indexType,
     liveRows,
     columns,
+    pushed,
     openVectors: () => {
       const scoresEveryRow = indexType === EXACT_INDEX;
-      const facts = { dimension, rows: manifest.rows, metric, liveRows, largestNorm, scoresEveryRow };
+      const facts = { dimension, rows: manifest.rows, metric, liveRows, largestNorm, scoresEveryRow, pushed };
       return new MilvusIndex(source, facts, release());
     },
     openPassages: () =>

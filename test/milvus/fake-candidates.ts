@@ -20,6 +20,8 @@ export interface FakeOptions {
   readonly wrong?: number;
   /** Computes scores in float32 as Milvus does, in another order of the sum, instead of changing them at random. */
   readonly float32?: boolean;
+  /** Whether a row passes an expression. */
+  readonly passes?: (expression: string, row: number) => boolean;
   /** Changes the hits of a search before they are returned. */
   readonly damage?: (candidates: Candidates) => Candidates;
 }
@@ -63,6 +65,7 @@ export class FakeCandidates implements CandidateSource {
   readonly #random = seededRandom(5);
   /** The conditions and limits that were asked for. */
   readonly asked: { readonly condition: RowCondition; readonly limit: number; readonly count: number }[] = [];
+  readonly counted: RowCondition[] = [];
   fetched = 0;
   /** The most vectors that were fetched at once. */
   fetchedAtOnce = 0;
@@ -86,28 +89,14 @@ export class FakeCandidates implements CandidateSource {
     queries: Float32Array,
     { count, limit, condition }: Parameters<CandidateSource['search']>[1],
   ): Promise<Candidates[]> {
-    const {
-      values,
-      dimension,
-      metric,
-      liveRows,
-      wrong = 1,
-      float32 = false,
-      damage = (found) => found,
-    } = this.#options;
+    const { values, dimension, metric, wrong = 1, float32 = false, damage = (found) => found } = this.#options;
     if (limit > MAX_CANDIDATES) throw new Error(`limit ${limit}`);
     if ('rows' in condition && condition.rows.length > MAX_NAMED_ROWS)
       throw new Error(`${condition.rows.length} rows named`);
     this.asked.push({ condition, limit, count });
     const score = scoreFunction(metric, dimension);
     const { largestNorm } = this;
-    const named = 'rows' in condition ? new Set(condition.rows) : new Set<number>();
-    const passes = (row: number): boolean => {
-      if (liveRows?.has(row) === false) return false;
-      if (condition.type === 'in') return named.has(row);
-      if (condition.type === 'not-in') return !named.has(row);
-      return condition.type === 'all' || (row >= condition.first && row < condition.end);
-    };
+    const passes = this.#test(condition);
     return Array.from({ length: count }, (_, q) => {
       const queryNorm = upperNorm(queries, q * dimension, dimension);
       const query = queries.subarray(q * dimension, (q + 1) * dimension);
@@ -129,6 +118,24 @@ export class FakeCandidates implements CandidateSource {
         values: Float64Array.from(best, ({ value }) => value),
       });
     });
+  }
+
+  async count(condition: RowCondition): Promise<number> {
+    this.counted.push(condition);
+    return Array.from({ length: this.rows }, (_, row) => row).filter(this.#test(condition)).length;
+  }
+
+  #test(condition: RowCondition): (row: number) => boolean {
+    const { liveRows, passes = () => true } = this.#options;
+    const named = 'rows' in condition ? new Set(condition.rows) : new Set<number>();
+    return (row) => {
+      if (liveRows?.has(row) === false) return false;
+      if (condition.type === 'in') return named.has(row);
+      if (condition.type === 'not-in') return !named.has(row);
+      if (condition.type === 'all') return true;
+      const isWithin = row >= condition.first && row < condition.end;
+      return isWithin && (condition.type === 'range' || passes(condition.expression, row));
+    };
   }
 
   async vectors(rows: readonly number[]): Promise<Float32Array> {
