@@ -2,6 +2,7 @@ import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import { runTrawl } from '../serve/serve-index.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 import {
   allExpectations,
@@ -9,10 +10,12 @@ import {
   evalExpectations,
   type ReplicasResult,
   replicasExpectations,
+  sizeExpectations,
   systemsExpectations,
 } from './expectations.ts';
 import { testReplicas } from './replicas.ts';
 import { evaluateSample } from './sample-quality.ts';
+import { testSize } from './size.ts';
 import { evaluateSystems } from './systems-quality.ts';
 
 /** Where a run writes, and how it is stopped. */
@@ -77,5 +80,13 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: 'a minute',
     run: async ({ file, signal }) => testReplicas(file, signal),
     expectations: (result) => replicasExpectations(result as ReplicasResult),
+  },
+  {
+    name: 'size',
+    file: 'bench/results/size.json',
+    about: 'times, memory and checked results over 21,000,000 × 768 rows; 70 GB of disk',
+    time: '1 to 2 hours',
+    run: async ({ file, signal }) => testSize(file, signal),
+    expectations: (result) => sizeExpectations(result as SizeResult),
   },
 ];

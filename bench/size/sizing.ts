@@ -1,10 +1,5 @@
-/** What a search costs, measured on a machine. */
-export interface MeasuredCost {
-  readonly cores: number;
-  /** Bytes that every search reads in full. */
-  readonly prefilterBytes: number;
-  readonly searches: readonly { readonly queries: number; readonly searchMs: number }[];
-}
+import { type ExpectedSearch, expectedSearch, type SearchedRows } from '../../src/expected-speed/expected-search.ts';
+import type { SpeedTrial } from '../../src/expected-speed/speed-trial.ts';
 
 /** A machine for which times are computed. */
 export interface ComputedMachine {
@@ -13,22 +8,18 @@ export interface ComputedMachine {
   readonly readBytesPerS: number;
 }
 
-export interface ComputedSearch {
-  readonly queries: number;
-  readonly ms: number;
-  readonly queriesPerS: number;
-  readonly limit: 'memory' | 'processor';
-}
-
 /**
- * Times of searches on another machine: the longer of the measured time divided by the multiple of the cores, and the time in which the
- * prefilter is read once at its bandwidth. For the same cores at the same speed with all that a search reads in memory.
+ * Expected times of searches on another machine whose cores are those of the trial: the processor's time of the trial divided by the
+ * multiple of its threads, or the time of reading the bytes once, if that is longer. The fixed time of a search stays. All that
+ * a search reads must lie in memory.
  */
-export function computedSearches(measured: MeasuredCost, { cores, readBytesPerS }: ComputedMachine): ComputedSearch[] {
-  return measured.searches.map(({ queries, searchMs }) => {
-    const processorMs = (searchMs * measured.cores) / cores;
-    const memoryMs = (measured.prefilterBytes / readBytesPerS) * 1000;
-    const ms = Math.max(processorMs, memoryMs);
-    return { queries, ms, queriesPerS: queries / (ms / 1000), limit: memoryMs > processorMs ? 'memory' : 'processor' };
-  });
+export function computedSearches(
+  trial: SpeedTrial,
+  searched: SearchedRows,
+  { cores, readBytesPerS }: ComputedMachine,
+): ExpectedSearch[] {
+  const share = trial.threads / cores;
+  const scaled = (costs: SpeedTrial['codes']) => costs.map((cost) => ({ ...cost, msPerRow: cost.msPerRow * share }));
+  const prefilter = trial.prefilter === null ? null : scaled(trial.prefilter);
+  return expectedSearch({ ...trial, threads: cores, readBytesPerS, codes: scaled(trial.codes), prefilter }, searched);
 }

@@ -27,15 +27,12 @@ test('the endpoint gives a numbered query its held-out vector, with and without 
 });
 
 test('a machine with four times the cores needs a quarter of the time, but never less than its memory needs for the prefilter', () => {
-  const measured = {
-    cores: 2,
-    searches: [
-      { queries: 1, searchMs: 400 },
-      { queries: 64, searchMs: 2000 },
-    ],
-    prefilterBytes: 8e9,
-  };
-  assert.deepEqual(computedSearches(measured, { cores: 8, readBytesPerS: 40e9 }), [
+  const cost = (queries: 1 | 64, msPerRow: number) => ({ queries, fixedMs: 0, msPerRow });
+  const costs = [cost(1, 4e-4), cost(64, 2e-3)];
+  const trial = { dimension: 768, threads: 2, isa: 'any', readBytesPerS: 10e9, codes: costs, prefilter: costs };
+  const none = { rows: 0, bytes: 0 };
+  const searched = { prefiltered: { rows: 1_000_000, bytes: 8e9 }, coded: none };
+  assert.deepEqual(computedSearches(trial, searched, { cores: 8, readBytesPerS: 40e9 }), [
     { queries: 1, ms: 200, queriesPerS: 5, limit: 'memory' },
     { queries: 64, ms: 500, queriesPerS: 128, limit: 'processor' },
   ]);
