@@ -12,7 +12,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, statfsSync, stat
 import { open } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
@@ -56,7 +56,7 @@ if (!Number.isSafeInteger(rows) || rows < 1) throw new Error(`--rows must be a p
 const wanted = args.steps?.split(',') ?? estimates.SIZE_STEPS;
 const unknown = wanted.filter((step) => !estimates.SIZE_STEPS.includes(step));
 if (unknown.length > 0) throw new Error(`--steps: ${unknown} is none of ${estimates.SIZE_STEPS}`);
-const { folder } = args;
+const folder = resolve(args.folder);
 const [corpus, index] = [join(folder, 'corpus.jsonl'), join(folder, 'index')];
 const basis = basisFor({ dimension: DIMENSION });
 const stop = new AbortController();
@@ -67,10 +67,10 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => end(`stop
 
 const begun = join(folder, 'shape.json');
 const shape = JSON.stringify({ rows, dimension: DIMENSION, seed: SEED, basis: basis.digest });
-mkdirSync(folder, { recursive: true });
 if (!existsSync(begun)) refuseWithoutDisk();
 else if (readFileSync(begun, 'utf8') !== shape)
   throw new Error(`${folder} has the files of another run. Remove it, or choose another --folder.`);
+mkdirSync(folder, { recursive: true });
 writeFileSync(begun, shape);
 const watch = setInterval(() => {
   if (freeBytes() >= estimates.RESERVED_DISK_BYTES) return;
@@ -107,7 +107,6 @@ try {
 function refuseWithoutDisk() {
   const needed = estimates.sizeDiskBytes(rows, DIMENSION) + estimates.RESERVED_DISK_BYTES;
   if (needed <= freeBytes()) return;
-  rmSync(folder, { recursive: true });
   throw new Error(
     `${rows} rows need ${needed} bytes of disk, ${estimates.RESERVED_DISK_BYTES} of them to stay free, but ${folder} has only ` +
       `${freeBytes()}. Use fewer --rows, or another --folder.`,
@@ -115,7 +114,7 @@ function refuseWithoutDisk() {
 }
 
 function freeBytes() {
-  const { bavail, bsize } = statfsSync(existsSync(folder) ? folder : tmpdir());
+  const { bavail, bsize } = statfsSync(existsSync(folder) ? folder : dirname(folder));
   return bavail * bsize;
 }
 

@@ -3,7 +3,7 @@ import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
-import { sizeByCores, sizeFigures, sizeRequests } from './size-tables.ts';
+import { sizeFigures, sizeRequests } from './size-tables.ts';
 import type { SystemsResult } from './systems-result.ts';
 
 /** Makes the lines of a table from the JSON file that its marker names. */
@@ -107,7 +107,6 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   replicas,
   'size-requests': sizeRequests,
   'size-figures': sizeFigures,
-  'size-by-cores': sizeByCores,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);

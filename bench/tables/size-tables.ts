@@ -1,5 +1,4 @@
 import * as figure from '../report/figures.ts';
-import { type ComputedMachine, computedSearches } from '../size/sizing.ts';
 import type { SizeRequests, SizeResult, SizeState } from './size-figures.ts';
 
 const seconds = (ms: number): string => (ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : `${(ms / 1000).toFixed(1)} s`);
@@ -48,7 +47,7 @@ export function sizeFigures({ rows, bytes, steps }: SizeResult): string[][] {
       `${figure.count(index.seconds)} s, at most ${figure.bytes(index.peakBytes)} of memory`,
     ],
     [
-      'of this: passages read and stored; codes and prefilters; checksums and merge',
+      'of this: passages read and stored; codes and checksums of the rows; prefilters, other checksums and merge',
       ['read', 'vectors', 'finish']
         .map((stage) => `${figure.count(index.stageMs[stage as 'read' | 'vectors' | 'finish'] / 1000)} s`)
         .join('; '),
@@ -70,43 +69,4 @@ export function sizeFigures({ rows, bytes, steps }: SizeResult): string[][] {
   function opening({ readyMs, firstMs }: { readyMs: number; firstMs: number }): string {
     return `${seconds(readyMs)}, ${seconds(firstMs)}`;
   }
-}
-
-/** Assumed: eight channels of DDR5-4800 are 307 GB/s by their data sheet, of which programs read about two thirds. */
-const SOCKET_BYTES_PER_S = 205e9;
-const SOCKET_CORES = 56;
-const COMPUTED_CORES = [8, 32, 112];
-
-/** Times on machines with more cores, computed from the trial of `--plan` on the measured one. */
-export function sizeByCores({ rows, bytes, steps: { plan } }: SizeResult): string[][] {
-  const { trial } = plan;
-  const machines: ComputedMachine[] = [
-    { cores: trial.threads, readBytesPerS: trial.readBytesPerS },
-    ...COMPUTED_CORES.map((cores) => ({
-      cores,
-      readBytesPerS: Math.min(
-        (trial.readBytesPerS * cores) / trial.threads,
-        Math.ceil(cores / SOCKET_CORES) * SOCKET_BYTES_PER_S,
-      ),
-    })),
-  ];
-  const searched = { prefiltered: { rows, bytes: bytes.prefilters }, coded: { rows: 0, bytes: 0 } };
-  return [
-    [
-      'cores',
-      'memory',
-      ...trial.codes.map(({ queries }) => (queries === 1 ? '1 query' : `${queries} queries`)),
-      'queries/s',
-    ],
-    Array.from({ length: trial.codes.length + 3 }, () => '---:'),
-    ...machines.map((machine) => {
-      const searches = computedSearches(trial, searched, machine);
-      return [
-        String(machine.cores),
-        `${(machine.readBytesPerS / 1e9).toFixed(0)} GB/s`,
-        ...searches.map(({ ms }) => seconds(ms)),
-        figure.count(Math.max(...searches.map(({ queriesPerS }) => queriesPerS))),
-      ];
-    }),
-  ];
 }

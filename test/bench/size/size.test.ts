@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { expectedSeconds, SIZE_STEPS, sizeDiskBytes } from '../../../bench/size/size-estimates.ts';
-import { computedSearches } from '../../../bench/size/sizing.ts';
 import { openVectorEndpoint, queryText } from '../../../bench/size/vector-endpoint.ts';
 import { SyntheticVectors } from '../../../bench/vectors/synthetic-vectors.ts';
 import { basisOfSpectrum } from '../../../bench/vectors/vector-basis.ts';
@@ -24,18 +23,6 @@ test('the endpoint gives a numbered query its held-out vector, with and without 
   assert.deepEqual(one, again);
   assert.notDeepEqual(one, other);
   assert.equal((await fetch(`${endpoint.url}/embed`, { method: 'POST' })).status, 404);
-});
-
-test('a machine with four times the cores needs a quarter of the time, but never less than its memory needs for the prefilter', () => {
-  const cost = (queries: 1 | 64, msPerRow: number) => ({ queries, fixedMs: 0, msPerRow });
-  const costs = [cost(1, 4e-4), cost(64, 2e-3)];
-  const trial = { dimension: 768, threads: 2, isa: 'any', readBytesPerS: 10e9, codes: costs, prefilter: costs };
-  const none = { rows: 0, bytes: 0 };
-  const searched = { prefiltered: { rows: 1_000_000, bytes: 8e9 }, coded: none };
-  assert.deepEqual(computedSearches(trial, searched, { cores: 8, readBytesPerS: 40e9 }), [
-    { queries: 1, ms: 200, queriesPerS: 5, limit: 'memory' },
-    { queries: 64, ms: 500, queriesPerS: 128, limit: 'processor' },
-  ]);
 });
 
 test('the disk for wiki-18 is estimated from rows, codes and prefilters, and the time from the steps that are left', () => {
