@@ -40,16 +40,15 @@ const { values: args } = parseArgs({
   },
 });
 await setup();
-const from = (path) => import(`../dist/${path}.js`);
-const { basisFor } = await from('bench/flat/bench-flat');
-const { machineFacts, loadNow } = await from('bench/environment');
-const { cachedShare, dropFromCache } = await from('bench/size/page-cache');
-const { rowFiles, writeRows } = await from('bench/size/row-files');
-const { scanRows } = await from('bench/size/scan-rows');
-const estimates = await from('bench/size/size-estimates');
-const { openVectorEndpoint, queryText } = await from('bench/size/vector-endpoint');
-const { heldOutQueries } = await from('bench/flat/queries');
-const { limitedGroup } = await from('test/helpers/limited-group');
+const { basisFor } = await import('../dist/bench/flat/bench-flat.js');
+const { machineFacts, loadNow } = await import('../dist/bench/environment.js');
+const { cachedShare, dropFromCache } = await import('../dist/bench/size/page-cache.js');
+const { rowFiles, writeRows } = await import('../dist/bench/size/row-files.js');
+const { scanRows } = await import('../dist/bench/size/scan-rows.js');
+const estimates = await import('../dist/bench/size/size-estimates.js');
+const { openVectorEndpoint, queryText } = await import('../dist/bench/size/vector-endpoint.js');
+const { heldOutQueries } = await import('../dist/bench/flat/queries.js');
+const { limitedGroup } = await import('../dist/test/helpers/limited-group.js');
 
 const rows = Number(args.rows);
 if (!Number.isSafeInteger(rows) || rows < 1) throw new Error(`--rows must be a positive integer, not ${args.rows}`);

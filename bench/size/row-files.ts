@@ -41,7 +41,7 @@ export function rowFiles(folder: string, rows: number): RowFiles {
 /** Compiles the generator with the compiler of the engine. @throws Error with the compiler's message. */
 async function compileGenerator(program: string): Promise<void> {
   const flags = ['-std=c++20', '-O3', '-march=native', '-ffast-math', '-o', program, SOURCE];
-  await promisify(execFile)(process.env['CXX'] ?? 'g++', flags);
+  await promisify(execFile)('g++', flags);
 }
 
 /** Writes the first `rows` synthetic rows of a seed to files, those that no earlier run left. */

@@ -11,7 +11,7 @@ export interface VectorEndpoint {
 }
 
 /** The name that the endpoint gives its model. By it Trawl puts the prefixes of E5 in front of texts. */
-export const ENDPOINT_MODEL = 'vectors-like-e5';
+const ENDPOINT_MODEL = 'vectors-like-e5';
 
 /** The text whose vector is the held-out vector `number` of the stream of queries. */
 export function queryText(number: number): string {
