@@ -84,7 +84,7 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
   {
     name: 'size',
     file: 'bench/results/size.json',
-    about: 'times, memory and checked results over 7,000,000 × 768 rows; 24 GB of disk',
+    about: 'times, memory and checked results over 7,000,000 × 768 rows; 21 GB of disk',
     time: 'half an hour',
     run: async ({ file, signal }) => testSize(file, signal),
     expectations: (result) => sizeExpectations(result as SizeResult),
