@@ -4,6 +4,7 @@ import * as figure from '../report/figures.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { PrecisionResult } from './precision-result.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
+import { sizeFigures, sizeRequests } from './size-tables.ts';
 import type { SystemsResult } from './systems-result.ts';
 
 /** Makes the lines of a table from the JSON file that its marker names. */
@@ -124,6 +125,8 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   evaluation: systems,
   precision,
   replicas,
+  'size-requests': sizeRequests,
+  'size-figures': sizeFigures,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);
