@@ -149,10 +149,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/',
     'evaluation/read-text-lines.ts',
   ],
-  // Indexes in Milvus; milvus-client.ts is the door.
-  'src/milvus/': [
+  // An index in a store for vectors, whatever the store.
+  'src/published/': [
     'src/errors.ts',
-    'src/system/optional-package.ts',
     'src/abort.ts',
     'src/metric.ts',
     'src/row-bitmap.ts',
@@ -162,6 +161,27 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/manifest/',
     'src/vector-index/',
     'src/passages/',
+  ],
+  // Indexes in Milvus; milvus-client.ts is the door.
+  'src/milvus/': [
+    'src/errors.ts',
+    'src/system/optional-package.ts',
+    'src/abort.ts',
+    'src/metric.ts',
+    'src/manifest/',
+    'src/passages/',
+    'src/published/',
+  ],
+  // Indexes in OpenSearch; opensearch-client.ts is the door.
+  'src/opensearch/': [
+    'src/errors.ts',
+    'src/system/optional-package.ts',
+    'src/abort.ts',
+    'src/metric.ts',
+    'src/row-bitmap.ts',
+    'src/manifest/',
+    'src/passages/',
+    'src/published/',
   ],
   'src/rerank/': ['src/errors.ts', 'src/abort.ts', 'src/model-server/', 'src/embedding/'],
   'src/retrieval/': [
@@ -184,6 +204,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/columns/',
     'src/views/',
     'src/milvus/',
+    'src/opensearch/',
+    'src/published/',
     'src/rerank/',
   ],
   // A running Trawl server as a source of searches.
@@ -327,13 +349,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'prepare/pack.ts',
     'src/system/',
   ],
-  // Loads an index into Milvus.
+  // Loads an index into Milvus or OpenSearch.
   'publish/': [
     'src/errors.ts',
     'src/abort.ts',
     'src/metric.ts',
     'src/manifest/',
     'src/milvus/',
+    'src/opensearch/',
+    'src/published/',
     'src/passages/',
     'src/vector-index/',
     'src/retrieval/index-directory.ts',
@@ -528,6 +552,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
     'mining/work-file.ts',
   ],
   '@huggingface/hub': ['hub/repository.ts'],
+  '@opensearch-project/opensearch': ['src/opensearch/opensearch-client.ts'],
   '@zilliz/milvus2-sdk-node': ['src/milvus/milvus-client.ts'],
   fastify: ['src/http/'],
   typebox: ['src/', 'replay/bundle-manifest.ts', 'iteration/records.ts'],

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { METRICS, type Metric } from '../../src/metric.ts';
-import { type Candidates, MAX_NAMED_ROWS } from '../../src/milvus/candidate-source.ts';
-import { MilvusIndex } from '../../src/milvus/milvus-index.ts';
+import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
+import { CandidateIndex } from '../../src/published/candidate-index.ts';
+import { type Candidates, MAX_NAMED_ROWS } from '../../src/published/candidate-source.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { TopK } from '../../src/top-k.ts';
 import { referenceSearch } from '../../src/vector-index/reference-search.ts';
@@ -16,11 +17,12 @@ function indexOf(
   { values, dimension }: Rows,
   metric: Metric,
   options: Partial<FakeOptions> & { scoresEveryRow?: boolean } = {},
-): { index: MilvusIndex; fake: FakeCandidates } {
+): { index: CandidateIndex; fake: FakeCandidates } {
   const { scoresEveryRow = true, liveRows, ...others } = options;
   const fake = new FakeCandidates({ values, dimension, metric, liveRows, ...others });
   const { rows, largestNorm } = fake;
-  return { fake, index: new MilvusIndex(fake, { dimension, rows, metric, liveRows, largestNorm, scoresEveryRow }) };
+  const facts = { dimension, rows, metric, liveRows, largestNorm, scores: MILVUS_SCORES, scoresEveryRow };
+  return { fake, index: new CandidateIndex(fake, facts) };
 }
 
 interface Asked {
@@ -45,7 +47,7 @@ function listsOf({ counts, rows, scores }: SearchResult, k: number) {
   }));
 }
 
-async function assertSame(index: MilvusIndex, rows: Rows, metric: Metric, asked: Asked): Promise<SearchResult> {
+async function assertSame(index: CandidateIndex, rows: Rows, metric: Metric, asked: Asked): Promise<SearchResult> {
   const { filter, ...request } = asked;
   const count = asked.queries.length / rows.dimension;
   const found = await index.search({ ...request, count, ...(filter === undefined ? {} : { filter }) });

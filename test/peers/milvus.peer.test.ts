@@ -9,9 +9,10 @@ import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { METRICS } from '../../src/metric.ts';
 import { MILVUS_METRIC, MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
-import { MilvusIndex } from '../../src/milvus/milvus-index.ts';
 import { rowFields } from '../../src/milvus/published-rows.ts';
-import { upperNorm } from '../../src/milvus/score-bound.ts';
+import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
+import { CandidateIndex } from '../../src/published/candidate-index.ts';
+import { upperNorm } from '../../src/published/upper-norm.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { TopK } from '../../src/top-k.ts';
 import { referenceSearch } from '../../src/vector-index/reference-search.ts';
@@ -135,12 +136,13 @@ for (const metric of METRICS) {
       let largestNorm = 0;
       for (let row = 0; row < count; row++)
         largestNorm = Math.max(largestNorm, upperNorm(values, row * dimension, dimension));
-      const index = new MilvusIndex(source, {
+      const index = new CandidateIndex(source, {
         dimension,
         rows: count,
         metric,
         liveRows,
         largestNorm,
+        scores: MILVUS_SCORES,
         scoresEveryRow: true,
       });
       const queries = Float32Array.from([...normalRows(6, dimension, 8).values, ...values.subarray(0, 3 * dimension)]);
