@@ -4,7 +4,7 @@ import { TrawlError } from '../src/errors.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import { requireVectors } from '../src/manifest/vector-space.ts';
 import type { Metric } from '../src/metric.ts';
-import { collectionProblems, storedRows } from '../src/milvus/check-collection.ts';
+import { collectionProblems } from '../src/milvus/check-collection.ts';
 import { collectionFiles, createFiles, filesCollection, loadFiles } from '../src/milvus/collection-files.ts';
 import { type MilvusAddress, parseMilvusAddress, shownAddress } from '../src/milvus/milvus-address.ts';
 import { MILVUS_METRIC } from '../src/milvus/milvus-candidates.ts';
@@ -26,6 +26,7 @@ import {
   planOf,
   readProgress,
   readPublication,
+  storedRows,
   writeProgress,
   writePublication,
 } from '../src/published/publication.ts';

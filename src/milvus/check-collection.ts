@@ -1,6 +1,6 @@
 import { TrawlError } from '../errors.ts';
 import { vectorSpace } from '../manifest/vector-space.ts';
-import { type Publication, readPublication } from '../published/publication.ts';
+import { type Publication, readPublication, storedRows } from '../published/publication.ts';
 import { collectionFiles, filesCollection } from './collection-files.ts';
 import { type MilvusAddress, shownAddress } from './milvus-address.ts';
 import { MILVUS_METRIC } from './milvus-candidates.ts';
@@ -38,11 +38,6 @@ export async function findCollection(client: MilvusClient, address: MilvusAddres
     );
   }
   return { name: facts.name, publication };
-}
-
-/** Rows of the index that are in the collection. */
-export function storedRows({ manifest }: Publication): number {
-  return manifest.rows - (manifest.tombstones?.rows ?? 0);
 }
 
 /**

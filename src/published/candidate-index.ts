@@ -305,6 +305,7 @@ export class CandidateIndex implements VectorIndex {
       count: searches.length,
       // One more than there are, so that a row too many shows.
       limit: Math.min(MAX_CANDIDATES, limit === among ? among + 1 : limit),
+      among,
       condition: named?.condition ?? rangeOf(part, this.rows),
       signal,
     });

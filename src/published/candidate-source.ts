@@ -30,6 +30,8 @@ export interface CandidateSource {
     options: {
       readonly count: number;
       readonly limit: number;
+      /** Rows that fulfil the condition. */
+      readonly among: number;
       readonly condition: RowCondition;
       readonly signal?: AbortSignal | undefined;
     },

@@ -107,3 +107,8 @@ function checked<Schema extends Type.TSchema>(store: PartStore, schema: Schema, 
   if (Check(schema, record)) return record as Type.Static<Schema>;
   throw new TrawlError('INDEX_MANIFEST_INVALID', `${place} is damaged. Publish the index again, under another name.`);
 }
+
+/** Rows of the index that are in the store. */
+export function storedRows({ manifest }: Publication): number {
+  return manifest.rows - (manifest.tombstones?.rows ?? 0);
+}

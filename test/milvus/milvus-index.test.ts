@@ -121,7 +121,7 @@ test('a row that Milvus ranks too low, because it does not normalise it, is foun
   const rows = { values, dimension: 2 };
   const { index, fake } = indexOf(rows, 'cosine', { float32: true });
   const queries = Float32Array.of(1, 0);
-  const first = await fake.search(queries, { count: 1, limit: 33, condition: { type: 'all' } });
+  const first = await fake.search(queries, { count: 1, limit: 33, among: 1, condition: { type: 'all' } });
   assert.ok(!first[0]!.rows.includes(200));
   const found = await assertSame(index, rows, 'cosine', { queries, k: 1 });
   assert.equal(found.rows[0], 200);
