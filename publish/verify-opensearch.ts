@@ -55,7 +55,7 @@ export async function verifyOpenSearch(
       );
       for (const { fields, _source } of hits) {
         const row = Number(fields?.[ROW_FIELD]?.[0]);
-        const vector = vectorOf(fields?.[VECTOR_FIELD]?.[0], dimension);
+        const vector = vectorOf(row, fields?.[VECTOR_FIELD]?.[0], dimension);
         const id = (_source?.[ID_FIELD] as string | undefined) ?? null;
         sum.add({ row, vector, id, document: String(_source?.[DOCUMENT_FIELD]) });
         if (upperNorm(vector, 0, dimension) > largestNorm)

@@ -75,7 +75,7 @@ export class OpenSearchCandidates implements CandidateSource {
     const hits = await readRows(this.#client, index, { rows, docValues: [VECTOR_FIELD], signal });
     const values = new Float32Array(rows.length * dimension);
     for (const [i, { fields }] of hits.entries()) {
-      values.set(vectorOf(fields?.[VECTOR_FIELD]?.[0], dimension), i * dimension);
+      values.set(vectorOf(rows[i]!, fields?.[VECTOR_FIELD]?.[0], dimension), i * dimension);
     }
     return values;
   }

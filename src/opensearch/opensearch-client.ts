@@ -262,7 +262,10 @@ export class OpenSearchClient {
       throwIfCancelled(signal);
       const request = this.#client.transport.request(params, { requestTimeout: limitMs });
       // OpenSearch ends a search whose connection is closed.
-      const abort = (): void => request.abort();
+      const abort = (): void => {
+        // It returns a promise, whose failure would end the process if the listener returned it.
+        request.abort();
+      };
       signal?.addEventListener('abort', abort, { once: true });
       try {
         const { body: reply } = await untilAborted(Promise.resolve(request), signal);

@@ -1,3 +1,4 @@
+import { TrawlError } from '../errors.ts';
 import { LOOKUPS, type Lookup } from '../passages/schema.ts';
 import { MAX_CANDIDATES } from '../published/candidate-source.ts';
 import { lookupHash, type PublishedRow } from '../published/published-row.ts';
@@ -56,11 +57,20 @@ export function documentOfRow({ row, vector, document, id, lookups }: PublishedR
   };
 }
 
-/** The vector of a doc value. */
-export function vectorOf(base64: unknown, dimension: number): Float32Array {
-  const bytes = Buffer.from(String(base64), 'base64');
+/**
+ * The vector of a doc value.
+ *
+ * @throws TrawlError STORE_DIFFERS if it has another dimension.
+ */
+export function vectorOf(row: number, base64: unknown, dimension: number): Float32Array {
+  const bytes = Buffer.from(String(base64 ?? ''), 'base64');
   const values = new Float32Array(dimension);
-  if (bytes.length !== values.byteLength) return values.fill(Number.NaN);
+  if (bytes.length !== values.byteLength) {
+    throw new TrawlError(
+      'STORE_DIFFERS',
+      `The vector of row ${row} has ${bytes.length} bytes, expected ${values.byteLength}. Publish the index again, under another name.`,
+    );
+  }
   new Uint8Array(values.buffer).set(bytes);
   return values;
 }
