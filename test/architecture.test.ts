@@ -175,6 +175,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Indexes in OpenSearch; opensearch-client.ts is the door.
   'src/opensearch/': [
     'src/errors.ts',
+    'src/options/resolve-options.ts',
     'src/system/optional-package.ts',
     'src/abort.ts',
     'src/metric.ts',

@@ -29,7 +29,7 @@ export const publishCommand = defineCommand({
     'A killed or stopped command resumes: the same command continues where it was. What another index was published as is not changed. ' +
     'To replace the index of a running server, publish under a new name with --alias, and reload the server.\n\n' +
     'Milvus needs the package @zilliz/milvus2-sdk-node, OpenSearch @opensearch-project/opensearch (npm install …). User and password of ' +
-    'OpenSearch are TRAWL_OPENSEARCH_USER and TRAWL_OPENSEARCH_PASSWORD (or TRAWL_OPENSEARCH_PASSWORD_FILE). Inverted indexes for BM25 are not loaded.\n\n' +
+    'OpenSearch are in the file that TRAWL_OPENSEARCH_CREDENTIALS_FILE names (docs/cluster.md). Inverted indexes for BM25 are not loaded.\n\n' +
     'With --json: {"address", "collection", "rows", "resumed", "wasComplete", "alias", "verified": {"rows", "questions", "same"}}.',
   positionals: {
     usage: '<index> <address>',

@@ -20,7 +20,7 @@ export function isOpenSearchAddress(text: string): boolean {
 }
 
 /**
- * Parses `opensearch://HOST[:PORT][,HOST[:PORT]…]/INDEX`. User and password come from the environment (`openSearchCredentials`).
+ * Parses `opensearch://HOST[:PORT][,HOST[:PORT]…]/INDEX`. User and password come from the environment (`credentialsFor`).
  *
  * @throws TrawlError CONFIG_INVALID. The message does not repeat the address, which may have a password.
  */
@@ -29,7 +29,7 @@ export function parseOpenSearchAddress(text: string): OpenSearchAddress {
   if (scheme === undefined || rest === undefined) throw invalid('cannot be parsed');
   if (rest.includes('@')) {
     throw invalid(
-      'has an @: user and password are not part of it, but of the environment (TRAWL_OPENSEARCH_USER, TRAWL_OPENSEARCH_PASSWORD)',
+      'has an @: user and password are not part of it, but of TRAWL_OPENSEARCH_CREDENTIALS or the file that TRAWL_OPENSEARCH_CREDENTIALS_FILE names',
     );
   }
   if (/[?#]/.test(rest)) throw invalid('has a query or a fragment');
@@ -44,7 +44,8 @@ export function parseOpenSearchAddress(text: string): OpenSearchAddress {
   return { servers: hosts.split(',').map(serverOf), tls: /https$/i.test(scheme), index };
 }
 
-function serverOf(host: string): string {
+/** HOST:PORT. @throws TrawlError CONFIG_INVALID. */
+export function serverOf(host: string): string {
   const url = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
   if (url === undefined || host === '' || url.pathname !== '/')
     throw invalid('has no host, or one that cannot be parsed');

@@ -3,7 +3,7 @@ import { throwIfCancelled, untilAborted } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
 import { importOptional } from '../system/optional-package.ts';
 import type { OpenSearchAddress } from './opensearch-address.ts';
-import { openSearchCredentials } from './opensearch-credentials.ts';
+import { credentialsFor } from './opensearch-credentials.ts';
 import { OpenSearchFailure, storeError } from './opensearch-failure.ts';
 
 const PACKAGE = '@opensearch-project/opensearch';
@@ -83,9 +83,10 @@ export class OpenSearchClient {
   }
 
   /** @throws TrawlError PACKAGE_MISSING, CONFIG_INVALID, STORE_FAILED, STORE_REFUSED, or NOT_SUPPORTED for another program than OpenSearch 2 or newer. */
-  static async connect({ servers, tls }: OpenSearchAddress): Promise<OpenSearchClient> {
+  static async connect(address: OpenSearchAddress): Promise<OpenSearchClient> {
     const sdk = await loadSdk();
-    const auth = openSearchCredentials();
+    const { servers, tls } = address;
+    const auth = credentialsFor(address);
     const client = new OpenSearchClient(
       servers.join(','),
       new sdk.Client({

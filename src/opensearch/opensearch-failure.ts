@@ -92,7 +92,7 @@ export function storeError(server: string, doing: string, failure: OpenSearchFai
   if (failure.isRefused) {
     return new TrawlError(
       'STORE_REFUSED',
-      `OpenSearch at ${server} refuses to ${doing}: ${reason}. Check TRAWL_OPENSEARCH_USER, TRAWL_OPENSEARCH_PASSWORD and the user's permissions.`,
+      `OpenSearch at ${server} refuses to ${doing}: ${reason}. Check its line in TRAWL_OPENSEARCH_CREDENTIALS or the file of TRAWL_OPENSEARCH_CREDENTIALS_FILE, and the user's permissions.`,
     );
   }
   return new TrawlError(

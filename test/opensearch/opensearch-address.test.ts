@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isOpenSearchAddress, parseOpenSearchAddress, shownAddress } from '../../src/opensearch/opensearch-address.ts';
-import { openSearchCredentials } from '../../src/opensearch/opensearch-credentials.ts';
+import { credentialsFor } from '../../src/opensearch/opensearch-credentials.ts';
 import { shownPlace } from '../../src/published/shown-place.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -41,7 +41,7 @@ test('a wrong address is refused with the reason, and never repeated', () => {
     ['opensearch://h/secret*', /does not allow/],
     ['opensearch://h/..', /does not allow/],
     ['opensearch://h/secret?pretty', /a query or a fragment/],
-    ['opensearch://admin:secret@h/i', /TRAWL_OPENSEARCH_USER/],
+    ['opensearch://admin:secret@h/i', /TRAWL_OPENSEARCH_CREDENTIALS/],
   ] as const) {
     assert.throws(
       () => parseOpenSearchAddress(address),
@@ -52,26 +52,36 @@ test('a wrong address is refused with the reason, and never repeated', () => {
   assert.equal(shownPlace('NAME=opensearch+https://admin:se@cret@h/i?k=3'), 'NAME=opensearch+https://h/i?k=3');
 });
 
-test('user and password come from the environment, the password also from a file', async (t) => {
-  const file = join(await tempFolder(t), 'password');
-  writeFileSync(file, 'from file\n');
-  const [user, password, path] = [
-    'TRAWL_OPENSEARCH_USER',
-    'TRAWL_OPENSEARCH_PASSWORD',
-    'TRAWL_OPENSEARCH_PASSWORD_FILE',
-  ];
-  assert.equal(openSearchCredentials({}), undefined);
-  assert.deepEqual(openSearchCredentials({ [user!]: 'u', [password!]: 'p w' }), { username: 'u', password: 'p w' });
-  assert.deepEqual(openSearchCredentials({ [user!]: 'u', [path!]: file }), { username: 'u', password: 'from file' });
-  for (const env of [
-    { [user!]: 'u' },
-    { [password!]: 'secret' },
-    { [user!]: 'u', [password!]: 'secret', [path!]: file },
-    { [user!]: 'u', [path!]: `${file}-missing` },
+test('a server gets the user and password of its own line, and no other server and no connection without TLS does', async (t) => {
+  const [variable, fileVariable] = ['TRAWL_OPENSEARCH_CREDENTIALS', 'TRAWL_OPENSEARCH_CREDENTIALS_FILE'] as const;
+  t.after(() => {
+    delete process.env[variable];
+    delete process.env[fileVariable];
+  });
+  const of = (address: string) => credentialsFor(parseOpenSearchAddress(address));
+  assert.equal(of('opensearch://h/i'), undefined);
+  process.env[variable] = 'opensearch+https://u:p%40%20w@h,opensearch+https://u:p%40%20w@h2:443';
+  assert.deepEqual(of('opensearch+https://h,h2:443/i'), { username: 'u', password: 'p@ w' });
+  for (const other of ['opensearch://h/i', 'opensearch+https://h:443/i', 'opensearch+https://g/i']) {
+    assert.equal(of(other), undefined, other);
+  }
+  assert.throws(() => of('opensearch+https://h,g/i'), trawlError('CONFIG_INVALID', /different credentials/));
+  const file = join(await tempFolder(t), 'credentials');
+  writeFileSync(file, '# of the file\n\nopensearch://someone:else@h:80\n');
+  process.env[fileVariable] = file;
+  assert.deepEqual(of('opensearch://h:80/i'), { username: 'someone', password: 'else' });
+  for (const line of [
+    'opensearch://u:secret',
+    'milvus://u:secret@h',
+    'opensearch://u:sec:ret@h',
+    'opensearch://u:%zsecret@h',
   ]) {
+    writeFileSync(file, line);
     assert.throws(
-      () => openSearchCredentials(env),
-      (error: Error) => trawlError('CONFIG_INVALID', /./)(error) && !error.message.includes('secret'),
+      () => of('opensearch://h/i'),
+      (error: Error) => trawlError('CONFIG_INVALID', /line 1, is not opensearch/)(error) && !/sec/.test(error.message),
     );
   }
+  process.env[fileVariable] = `${file}-missing`;
+  assert.throws(() => of('opensearch://h/i'), trawlError('CONFIG_INVALID', /cannot be read/));
 });

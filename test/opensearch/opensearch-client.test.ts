@@ -130,18 +130,16 @@ test('a program that is not OpenSearch 2 or newer is refused', async (t) => {
 });
 
 test('user and password are sent, and shown in no message', async (t) => {
-  process.env.TRAWL_OPENSEARCH_USER = 'someone';
-  process.env.TRAWL_OPENSEARCH_PASSWORD = 'secret';
-  t.after(() => {
-    delete process.env.TRAWL_OPENSEARCH_USER;
-    delete process.env.TRAWL_OPENSEARCH_PASSWORD;
-  });
   const fake = await FakeOpenSearch.start(t, () => (response) => {
     response.writeHead(401, { 'content-type': 'text/plain' }).end('Unauthorized');
   });
+  process.env.TRAWL_OPENSEARCH_CREDENTIALS = `opensearch://someone:secret@127.0.0.1:${fake.port}`;
+  t.after(() => {
+    delete process.env.TRAWL_OPENSEARCH_CREDENTIALS;
+  });
   await assert.rejects(fake.client(t), (error: Error) => {
     assert.doesNotMatch(`${error.message} ${error.stack}`, /secret|someone/);
-    return trawlError('STORE_REFUSED', /TRAWL_OPENSEARCH_PASSWORD/)(error);
+    return trawlError('STORE_REFUSED', /TRAWL_OPENSEARCH_CREDENTIALS/)(error);
   });
   assert.equal(fake.requests[0]!.headers.authorization, `Basic ${Buffer.from('someone:secret').toString('base64')}`);
 });

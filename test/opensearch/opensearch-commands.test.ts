@@ -40,7 +40,7 @@ test('an OpenSearch that cannot be reached ends the command, and doctor says so'
 test('what cannot be done is refused before OpenSearch is asked', async () => {
   const cases: [string[], number, RegExp][] = [
     [['search', NOBODY, 'x', '--mode', 'bm25'], 1, /in OpenSearch has vectors only.*\[NOT_SUPPORTED\]/],
-    [['search', 'opensearch://root:secret@h/i', 'x'], 1, /TRAWL_OPENSEARCH_USER.*\[CONFIG_INVALID\]/],
+    [['search', 'opensearch://root:secret@h/i', 'x'], 1, /TRAWL_OPENSEARCH_CREDENTIALS.*\[CONFIG_INVALID\]/],
     [['optimize', NOBODY], 2, /\[USAGE\]/],
     [['publish', NOBODY, 'indexes/sample'], 2, /\[USAGE\]/],
     [['publish', 'indexes/sample', NOBODY, '--index-type', 'HNSW'], 2, /--index-type is not for OpenSearch.*\[USAGE\]/],
