@@ -14,6 +14,8 @@ import type { CollectionReport, VerifyCollectionOptions } from './verify-collect
 const VALUES_A_READ = 2 ** 19;
 const BYTES_A_READ = 2 ** 25;
 const PIECE_BYTES = 65_535;
+/** After these many, it reads no further. */
+const MAX_PROBLEMS = 20;
 
 /**
  * Checks a published index: that its shards are there, its mapping is as published and its rows are complete, the checksums of the files,
@@ -40,7 +42,7 @@ export async function verifyOpenSearch(
       1,
       Math.min(1_000, Math.floor(VALUES_A_READ / dimension), Math.floor(BYTES_A_READ / (pieces * PIECE_BYTES))),
     );
-    for (let first = 0; first < rows; first += atOnce) {
+    for (let first = 0; first < rows && problems.length < MAX_PROBLEMS; first += atOnce) {
       throwIfCancelled(signal);
       onProgress(first, rows);
       const { hits } = await client.search(
@@ -55,7 +57,13 @@ export async function verifyOpenSearch(
       );
       for (const { fields, _source } of hits) {
         const row = Number(fields?.[ROW_FIELD]?.[0]);
-        const vector = vectorOf(row, fields?.[VECTOR_FIELD]?.[0], dimension);
+        const base64 = fields?.[VECTOR_FIELD]?.[0];
+        if (base64 === undefined) {
+          // An update in OpenSearch loses it, because it is not part of `_source`.
+          problems.push(`Row ${row} has no vector.`);
+          continue;
+        }
+        const vector = vectorOf(row, base64, dimension);
         const id = (_source?.[ID_FIELD] as string | undefined) ?? null;
         sum.add({ row, vector, id, document: String(_source?.[DOCUMENT_FIELD]) });
         if (upperNorm(vector, 0, dimension) > largestNorm)

@@ -259,8 +259,10 @@ test('a published index answers as its folder, with filters, deleted rows, look-
   await node.request('POST', '/answers/_update/10?refresh=true', changed);
   const damaged = await runTrawl(['verify', address]);
   assert.equal(damaged.code, 3, damaged.stdout + damaged.stderr);
+  assert.match(damaged.stdout, /Row 10 has no vector/);
   await node.request('DELETE', '/answers/_doc/10?refresh=true');
   const incomplete = await post(`${there}/v1/search`, { queries: ['another question'], k: 5 });
+  assert.match(incomplete.text, /returned 296 candidates of 297/);
   assert.equal(incomplete.status, 503, incomplete.text);
   const reopened = await runTrawl(['search', address, 'x']);
   assert.match(reopened.stderr, /296 rows, but 297 were published.*\[STORE_DIFFERS\]/);
