@@ -28,7 +28,7 @@ function gamma(n: number): number {
  * @param queryNorm the norm of the query as sent.
  * @param rowNorm the largest norm of a row; at most `LARGEST_NORM`. With cosine, no row has a norm below its inverse.
  */
-export function scoreError(
+function scoreError(
   metric: Metric,
   {
     dimension,

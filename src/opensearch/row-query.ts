@@ -42,7 +42,7 @@ function rangeQuery(first: number, end: number): object {
 }
 
 /** The rows of [first, end) in a set as text; `first` is a multiple of 24. */
-export function setText(set: RowBitmap, first: number, end: number): string {
+function setText(set: RowBitmap, first: number, end: number): string {
   const { bytes } = set;
   const words = Math.ceil((end - first) / ROWS_ALIGNED);
   const codes = Buffer.alloc(words * 4);

@@ -26,7 +26,7 @@ export function searchReply(changes: object = {}, shards: object = {}): object {
   };
 }
 
-/** A server that answers as it is told, on the loopback address. It says itself that it is OpenSearch. */
+/** A server that answers as a test says, on the loopback address. It says itself that it is OpenSearch. */
 export class FakeOpenSearch {
   readonly port: number;
   readonly requests: FakeRequest[] = [];
