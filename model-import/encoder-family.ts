@@ -35,10 +35,19 @@ export interface EncoderArchitecture {
   readonly encoder: (weights: CheckpointWeights) => MakeGraph;
   /** The weights of the native forward pass in bfloat16. Absent if the engine does not compute the family. Throws CONFIG_INVALID. */
   readonly nativeWeights?: (weights: CheckpointWeights) => readonly NativePart[];
-  /** As `encoder`, for a cross-encoder. Null if the family has none. */
+  /** As `encoder`, for a cross-encoder; `answers` for a decoder without a head of its own. Null if the family has none. */
   readonly crossEncoder:
-    | ((weights: CheckpointWeights) => { readonly labels: number; readonly graph: (precision: Precision) => OnnxGraph })
+    | ((
+        weights: CheckpointWeights,
+        answers: AnswerIds | null,
+      ) => { readonly labels: number; readonly graph: (precision: Precision) => OnnxGraph })
     | null;
+}
+
+/** Ids of the tokens whose logits a reranker compares. */
+export interface AnswerIds {
+  readonly yes: number;
+  readonly no: number;
 }
 
 /** Makes the graph of a precision. The modules are applied to the vector of every token. */

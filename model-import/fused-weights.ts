@@ -14,6 +14,21 @@ export function partsOf({ weight, bias }: Dense, sizes: readonly number[]): Dens
   });
 }
 
+/** Row `plus` of a matrix minus row `minus`, as a matrix of one row. */
+export function differenceOfRows(weight: Weight, plus: number, minus: number): Weight {
+  const columns = weight.shape[1]!;
+  const rows = [plus, minus].map((row) => rowsOf(weight, row, row + 1));
+  async function values(): Promise<Float32Array<ArrayBuffer>> {
+    const [first, second] = await Promise.all(rows.map((row) => row.values()));
+    return first!.map((value, i) => value - second![i]!);
+  }
+  async function* chunks(): AsyncGenerator<Float32Array<ArrayBuffer>> {
+    yield await values();
+  }
+  const name = `${weight.name}[${plus}] - [${minus}]`;
+  return { name, shape: [1, columns], dtype: weight.dtype, chunks, values };
+}
+
 /** The rows [first, last) of a matrix, or the elements of a vector. */
 function rowsOf(weight: Weight, first: number, last: number): Weight {
   const [, ...rest] = weight.shape;

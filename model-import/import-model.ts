@@ -155,7 +155,7 @@ async function writeModel(
     const whole = join(folder, path);
     files.push({ path, bytes: (await stat(whole)).size, sha256: await sha256OfFile(whole, signal) });
   }
-  const { facts, maxPositions, labels, activation } = plan;
+  const { facts, maxPositions, labels, activation, pairTemplate } = plan;
   const description: TrawlModelFile = {
     format: 'trawl-model',
     version: TRAWL_MODEL_VERSION,
@@ -171,6 +171,8 @@ async function writeModel(
     ...(maxPositions === null ? {} : { maxPositions }),
     ...(labels === null ? {} : { labels }),
     ...(activation === null ? {} : { activation }),
+    ...(pairTemplate === null ? {} : { pairTemplate }),
+    ...(facts.beforeTruncation === undefined ? {} : { beforeTruncation: facts.beforeTruncation }),
     graph: graphs[0]!,
     graphs,
     tokenizer: { path: 'tokenizer.json' },

@@ -18,8 +18,8 @@ const KINDS: readonly { readonly name: RegExp; readonly kind: OtherKind }[] = [
     kind: {
       what: 'a classifier or cross-encoder, which scores pairs of texts',
       fitting:
-        'A cross-encoder of the architecture bert, roberta, xlm-roberta or modernbert would fit for reranking, for ' +
-        'example BAAI/bge-reranker-base.',
+        'A cross-encoder of the architecture bert, roberta, xlm-roberta or modernbert, or Qwen3-Reranker, would fit for reranking, ' +
+        'for example BAAI/bge-reranker-base.',
     },
   },
   {
@@ -79,9 +79,9 @@ export function generatingModelMessage(path: string, config: JsonObject): string
   const names = [basename(dirname(path)), String(config._name_or_path ?? '')];
   if (names.some((each) => /rerank/i.test(each))) {
     return (
-      `${path} describes ${name}: a reranker that generates yes or no for a pair, as Qwen3-Reranker does, which Trawl does not run. ` +
-      'Serve it with vLLM, and name its address with --rerank http://HOST:PORT; or use a cross-encoder, for example ' +
-      'BAAI/bge-reranker-base.'
+      `${path} describes ${name}: a reranker that generates its answer, whose prompt is not known. Of these Trawl runs Qwen3-Reranker, ` +
+      'which it recognises by its name (for one with its prompt, put qwen3-reranker into the name of its folder). Serve another one with vLLM, ' +
+      'and name its address with --rerank http://HOST:PORT; or use a cross-encoder, for example BAAI/bge-reranker-base.'
     );
   }
   return (

@@ -26,6 +26,8 @@ export interface ModelPlan {
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
   readonly labels: number | null;
   readonly activation: ScoreActivation | null;
+  /** Rerankers that read a chat: the text of a pair. */
+  readonly pairTemplate: string | null;
   readonly graphs: readonly PlannedGraph[];
   readonly writeTokenizer: WriteTokenizer;
   /** Absolute paths of the source files with weights. */

@@ -14,6 +14,7 @@ import { type NativePart, nativeBytes, writeNative } from './native-weights.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
+import { answerIds, yesNoReranker } from './yes-no-reranker.ts';
 
 export const GRAPH_FILES: Readonly<Record<Precision, string>> = {
   float32: 'model.onnx',
@@ -24,6 +25,8 @@ export const GRAPH_FILES: Readonly<Record<Precision, string>> = {
 
 /** Token limit of a pair of texts, even if the cross-encoder has more positions. Other rerankers use the same limit. */
 const MAX_PAIR_TOKENS = 512;
+/** The same for a reranker that reads a chat, whose prompt takes about 90 tokens, and whose passages may be longer. */
+const MAX_CHAT_TOKENS = 1_024;
 
 /**
  * Plans the import of a safetensors checkpoint. Close the plan after use.
@@ -39,7 +42,8 @@ export async function planCheckpoint(
   const configPath = join(folder, 'config.json');
   const raw = await readJsonFile(configPath);
   const architecture = readArchitecture(raw, configPath);
-  checkKind(folder, names, { raw, configPath, architecture });
+  const reranker = yesNoReranker(folder, names, raw);
+  if (reranker === null) checkKind(folder, names, { raw, configPath, architecture });
   checkPrecisions(configPath, architecture, precisions);
   const weights = await CheckpointWeights.open(folder);
   let dense: DenseModules | undefined;
@@ -49,11 +53,18 @@ export async function planCheckpoint(
   };
   try {
     const native = (): readonly NativePart[] => architecture.nativeWeights!(weights);
-    const scorer = isClassifier(raw) ? architecture.crossEncoder!(weights) : null;
+    // A conversion to …ForSequenceClassification has a head; else the score is that of the answer yes.
+    const answers = reranker !== null && !isClassifier(raw) ? await answerIds(folder) : null;
+    const scores = reranker !== null || isClassifier(raw);
+    const scorer = scores ? architecture.crossEncoder!(weights, answers) : null;
     if (scorer !== null) {
       const facts = await crossEncoderFacts(folder, raw, architecture, scorer.labels, configPath);
       if (precisions.includes('bfloat16')) throw notInBfloat16(configPath, 'a cross-encoder');
-      return await planOf({ kind: 'cross-encoder', ...facts }, scorer.graph, native, 'logits', []);
+      const about =
+        reranker === null
+          ? { ...facts, pairTemplate: null }
+          : { ...(await inTemplate(folder, facts)), pairTemplate: reranker.pairTemplate };
+      return await planOf({ kind: 'cross-encoder', ...about }, scorer.graph, native, 'logits', []);
     }
     const { facts, ...others } = await encoderFacts(folder, names, architecture);
     dense = await readDenseModules(folder, facts.pooling, facts.dimension);
@@ -66,7 +77,7 @@ export async function planCheckpoint(
     }
     const encoder = architecture.encoder(weights);
     return await planOf(
-      { kind: 'encoder', ...others, facts: dimension === null ? facts : { ...facts, dimension } },
+      { kind: 'encoder', pairTemplate: null, ...others, facts: dimension === null ? facts : { ...facts, dimension } },
       (precision) => encoder(precision, modules),
       native,
       null,
@@ -78,7 +89,7 @@ export async function planCheckpoint(
   }
 
   async function planOf(
-    about: Facts & Pick<ModelPlan, 'kind'>,
+    about: Facts & Pick<ModelPlan, 'kind' | 'pairTemplate'>,
     makeGraph: (precision: Precision) => OnnxGraph,
     native: () => readonly NativePart[],
     output: string | null,
@@ -94,7 +105,12 @@ export async function planCheckpoint(
             ? nativeWriterOf(GRAPH_FILES[precision], native)
             : writerOf(GRAPH_FILES[precision], () => makeGraph(precision)),
       })),
-      writeTokenizer: await readSourceTokenizer(folder, architecture.vocabularySize, architecture.endToken),
+      // The text of a pair has its own end.
+      writeTokenizer: await readSourceTokenizer(
+        folder,
+        architecture.vocabularySize,
+        about.pairTemplate === null ? architecture.endToken : null,
+      ),
       weightFiles: [...weights.files, ...moduleFiles],
       close,
     };
@@ -110,6 +126,7 @@ interface SourceConfig {
 /** Throws MODEL_INVALID for a model that is not one of the kinds that its architecture is imported as. */
 function checkKind(folder: string, names: readonly string[], { raw, configPath, architecture }: SourceConfig): void {
   if (isClassifier(raw)) {
+    if (architecture.modelType === 'qwen3') throw unknownPrompt(configPath);
     if (architecture.crossEncoder === null) throw notACrossEncoder(configPath, architecture);
   } else if (architecture.generatesText && !isEncoderAlone(raw) && !statesPooling(folder, names, raw)) {
     throw new TrawlError('MODEL_INVALID', generatingModelMessage(configPath, raw));
@@ -122,7 +139,7 @@ function checkPrecisions(
   precisions: readonly Precision[],
 ): void {
   if (nativeWeights === undefined && precisions.includes('bfloat16')) {
-    throw notInBfloat16(path, `an encoder of the architecture ${modelType}`);
+    throw notInBfloat16(path, `of the architecture ${modelType}`);
   }
   if (!overflowsFloat16 || !precisions.includes('float16')) return;
   throw new TrawlError(
@@ -153,6 +170,15 @@ async function encoderFacts(
       ? ({ ...identity, pooling: 'cls', normalize: false, similarity: 'inner-product' } as const)
       : identity;
   return { facts, maxPositions, labels: null, activation: null };
+}
+
+function unknownPrompt(path: string): TrawlError {
+  return new TrawlError(
+    'MODEL_INVALID',
+    `${path}: the model is a classifier or cross-encoder (…ForSequenceClassification) of the architecture qwen3, whose prompt is not ` +
+      'known. Conversions of Qwen3-Reranker are recognised by their name: for one with its prompt, put qwen3-reranker into the name of ' +
+      'its folder. Cross-encoders of BERT, RoBERTa, XLM-R and ModernBERT would fit, too, for example BAAI/bge-reranker-base.',
+  );
 }
 
 function notACrossEncoder(path: string, { modelType }: EncoderArchitecture): TrawlError {
@@ -199,6 +225,12 @@ export async function crossEncoderFacts(
     labels,
     activation: scoreActivation(raw, path),
   };
+}
+
+/** Facts of a reranker that reads a chat: its score is that of the last token. */
+async function inTemplate(folder: string, { facts, ...others }: Facts): Promise<Facts> {
+  const limit = Math.min(MAX_CHAT_TOKENS, await readMaxTokens(folder, others.maxPositions));
+  return { ...others, facts: { ...facts, pooling: 'last', maxTokens: { query: limit, passage: limit } } };
 }
 
 export function isClassifier(config: JsonObject): boolean {

@@ -10,6 +10,7 @@ import { generatesText, generatingModelMessage, statesPooling } from './model-ki
 import type { ModelPlan } from './model-plan.ts';
 import { crossEncoderFacts, GRAPH_FILES, isClassifier } from './plan-checkpoint.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
+import { yesNoReranker } from './yes-no-reranker.ts';
 
 const CANDIDATES = ['model.onnx', join('onnx', 'model.onnx')];
 const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
@@ -34,6 +35,12 @@ export async function planOnnx(
 ): Promise<ModelPlan> {
   const raw = await readJsonFile(join(folder, 'config.json'));
   const graph = await readOnnxFacts(graphPath);
+  if (yesNoReranker(folder, names, raw) !== null) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${graphPath} is an exported graph of Qwen3-Reranker. Trawl makes its own graph of this model: add model.safetensors to the folder.`,
+    );
+  }
   if (generatesText(raw) && !statesPooling(folder, names, raw)) {
     throw new TrawlError('MODEL_INVALID', generatingModelMessage(join(folder, 'config.json'), raw));
   }
@@ -66,6 +73,7 @@ export async function planOnnx(
   const modelType = String(raw.model_type ?? 'unknown');
   return {
     kind: isCrossEncoder ? 'cross-encoder' : 'encoder',
+    pairTemplate: null,
     ...(isCrossEncoder
       ? await crossEncoderFacts(folder, raw, { modelType }, labelsOf(raw), join(folder, 'config.json'))
       : await encoderFacts(folder, names, graphPath, graph)),

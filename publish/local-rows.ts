@@ -1,4 +1,6 @@
+import { ColumnFile } from '../src/columns/column-file.ts';
 import { TrawlError } from '../src/errors.ts';
+import { columnKey, MAX_KEY_COLUMNS, NO_KEY } from '../src/milvus/column-keys.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
 import { LOOKUPS, type Lookup } from '../src/passages/schema.ts';
 import type { PublishedRow } from '../src/published/published-row.ts';
@@ -18,6 +20,11 @@ export class LocalRows {
   readonly #dimension: number;
   readonly #shards: readonly OpenShard[];
   readonly #directory: IndexDirectory;
+  /** The columns of the shard that was read last. */
+  #read: { readonly shard: number; readonly columns: ReadonlyMap<number, ColumnFile> } = {
+    shard: -1,
+    columns: new Map(),
+  };
 
   constructor(directory: IndexDirectory) {
     const { source, passages, manifest } = directory;
@@ -42,9 +49,21 @@ export class LocalRows {
     return LOOKUPS.filter((by) => this.#shards.every(({ passages }) => passages.has(by)));
   }
 
-  /** The live rows of [first, end), which are in one shard. */
-  range(first: number, end: number): PublishedRow[] {
+  /** The columns, by position, of which no row has several values. Reads all columns. */
+  async singleColumns(): Promise<number[]> {
+    const single: number[] = [];
+    for (const [i, { paths, type }] of this.#directory.columns.entries()) {
+      let isSingle = single.length < MAX_KEY_COLUMNS;
+      for (const path of paths) isSingle &&= !(await ColumnFile.read(path, type)).header.multiple;
+      if (isSingle) single.push(i);
+    }
+    return single;
+  }
+
+  /** The live rows of [first, end), which are in one shard, with the keys of some columns. */
+  async range(first: number, end: number, keyColumns: readonly number[] = []): Promise<PublishedRow[]> {
     const shard = this.#shardOf(first);
+    const columns = await this.#columnsOf(this.#shards.indexOf(shard), keyColumns);
     const from = first - shard.firstRow;
     const count = Math.min(end, shard.firstRow + shard.rows) - first;
     const values = new Float32Array(count * this.#dimension);
@@ -64,6 +83,10 @@ export class LocalRows {
         document,
         id,
         lookups: keys,
+        keys: columns.map((column) => {
+          const [value] = column.valuesOf(from + i);
+          return value === undefined ? NO_KEY : columnKey(value);
+        }),
       }))
       .filter(({ row }) => liveRows?.has(row) !== false);
   }
@@ -79,6 +102,17 @@ export class LocalRows {
       vectors.close();
       passages.close();
     }
+  }
+
+  async #columnsOf(shard: number, keyColumns: readonly number[]): Promise<ColumnFile[]> {
+    if (this.#read.shard !== shard) this.#read = { shard, columns: new Map() };
+    const known = new Map(this.#read.columns);
+    for (const column of keyColumns) {
+      const { paths, type } = this.#directory.columns[column]!;
+      if (!known.has(column)) known.set(column, await ColumnFile.read(paths[shard]!, type));
+    }
+    this.#read = { shard, columns: known };
+    return keyColumns.map((column) => known.get(column)!);
   }
 
   #shardOf(row: number): OpenShard {

@@ -41,6 +41,9 @@ import { type VerifiedPublication, verifyPublication } from './verify-publicatio
 export const INDEX_TYPES = ['FLAT', 'HNSW'] as const;
 export type IndexType = (typeof INDEX_TYPES)[number];
 
+/** The settings of `trawl publish` without options, and of a build into Milvus. */
+export const PUBLISH_DEFAULTS = { indexType: 'FLAT', replicas: 1, channels: 1, sample: 64 } as const;
+
 /** HNSW's usual values. */
 const INDEX_PARAMETERS: Readonly<Record<IndexType, Readonly<Record<string, number>>>> = {
   FLAT: {},
@@ -173,7 +176,8 @@ async function begin(
   const earlier = complete ?? progress;
   // The pieces of an earlier run are enough for the same index.
   const pieces = earlier?.pieces ?? longestIn(local, options);
-  const plan = planOf(manifest, { indexType, pieces });
+  const keyColumns = earlier === undefined ? await local.singleColumns() : earlier.keyColumns;
+  const plan = planOf(manifest, { indexType, pieces, ...(keyColumns === undefined ? {} : { keyColumns }) });
   if (earlier !== undefined && earlier.fingerprint !== plan.fingerprint) throw occupied(shown, 'is of another index');
   if (earlier !== undefined && earlier.indexType !== indexType) {
     throw occupied(shown, `was published with --index-type ${earlier.indexType}, not ${indexType},`);
@@ -182,7 +186,7 @@ async function begin(
   if (facts === undefined) {
     await client.create(collection, {
       description: `Trawl index, generation ${manifest.generation}`,
-      fields: rowFields(manifest.dimension, pieces),
+      fields: rowFields(manifest.dimension, plan),
       shards: options.channels,
     });
   }
@@ -245,7 +249,7 @@ async function store(
     write: (some) =>
       client.upsert(
         collection,
-        some.map((row) => entityOf(row, plan.pieces)),
+        some.map((row) => entityOf(row, plan)),
       ),
   };
   const contents = await storeRows(rows, local, {

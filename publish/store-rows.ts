@@ -46,7 +46,7 @@ export async function storeRows(
   while (nextRow < local.rows) {
     throwIfCancelled(signal);
     const end = local.endOf(nextRow, READ_ROWS);
-    const rows = local.range(nextRow, end);
+    const rows = await local.range(nextRow, end, plan.keyColumns);
     for (const row of rows) sum.add(row);
     for (const { row, vector } of rows) largestNorm = Math.max(largestNorm, store.normOf(row, vector));
     for (const call of callsOf(rows, store, dimension)) {

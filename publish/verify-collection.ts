@@ -3,7 +3,7 @@ import { collectionProblems, findCollection } from '../src/milvus/check-collecti
 import { parseMilvusAddress, shownAddress } from '../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../src/milvus/milvus-client.ts';
 import { openCollection } from '../src/milvus/open-published-index.ts';
-import { documentOf, idOf, ROW_FIELD, rowFields, VECTOR_FIELD } from '../src/milvus/published-rows.ts';
+import { documentOf, idOf, keysOf, ROW_FIELD, rowFields, VECTOR_FIELD } from '../src/milvus/published-rows.ts';
 import { ContentSum } from '../src/published/content-sum.ts';
 import { storedRows } from '../src/published/publication.ts';
 import { upperNorm } from '../src/published/upper-norm.ts';
@@ -44,9 +44,9 @@ export async function verifyCollection(
     // Reads the files and compares their checksums.
     await (await openCollection(client, found, async () => undefined)).close();
     if (quick) return { ...report, problems };
-    const { manifest, pieces, contentSum, largestNorm } = found.publication;
+    const { manifest, pieces, keyColumns = [], contentSum, largestNorm } = found.publication;
     const { rows, dimension } = manifest;
-    const fields = rowFields(dimension, pieces).map(({ name }) => name);
+    const fields = rowFields(dimension, { pieces, keyColumns }).map(({ name }) => name);
     const sum = new ContentSum();
     const atOnce = Math.max(1, Math.min(1_000, Math.floor(VALUES_A_READ / dimension)));
     for (let first = 0; first < rows; first += atOnce) {
@@ -56,7 +56,8 @@ export async function verifyCollection(
       for (const entity of await client.query(found.name, { filter, fields, consistency: 'Bounded', signal })) {
         const row = Number(entity[ROW_FIELD]);
         const vector = Float32Array.from(entity[VECTOR_FIELD] as number[]);
-        sum.add({ row, vector, id: idOf(entity), document: documentOf(entity, pieces) });
+        const keys = keysOf(entity, keyColumns);
+        sum.add({ row, vector, id: idOf(entity), document: documentOf(entity, pieces), keys });
         if (upperNorm(vector, 0, dimension) > largestNorm)
           problems.push(`Row ${row} is longer than any published vector.`);
       }

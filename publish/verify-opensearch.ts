@@ -65,7 +65,7 @@ export async function verifyOpenSearch(
         }
         const vector = vectorOf(row, base64, dimension);
         const id = (_source?.[ID_FIELD] as string | undefined) ?? null;
-        sum.add({ row, vector, id, document: String(_source?.[DOCUMENT_FIELD]) });
+        sum.add({ row, vector, id, document: String(_source?.[DOCUMENT_FIELD]), keys: [] });
         if (upperNorm(vector, 0, dimension) > largestNorm)
           problems.push(`Row ${row} is longer than any published vector.`);
       }

@@ -1,5 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
 import type { PublishedIndex } from '../src/published/open-stored.ts';
+import type { PublishedRow } from '../src/published/published-row.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import { openEngine } from '../src/vector-index/open-engine.ts';
 import type { VectorIndex } from '../src/vector-index/vector-index.ts';
@@ -34,7 +35,8 @@ export async function verifyPublication(
   const vectors = published.openVectors();
   const here = await openEngine(directory.source!);
   try {
-    const expected = rows.map((row) => local.range(row, row + 1)[0]!);
+    const expected: PublishedRow[] = [];
+    for (const row of rows) expected.push(...(await local.range(row, row + 1)));
     const documents = await passages.getMany(rows);
     const ids = await passages.idsOf(rows);
     for (const [i, { row, document, id }] of expected.entries()) {

@@ -110,7 +110,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // model ← tokenizer ← inference (token ids to vectors) ← pool (threads)
   'src/embedding/text-encoder.ts': ['src/errors.ts', 'src/manifest/'],
   'src/embedding/model/': ['src/errors.ts', 'src/metric.ts', 'src/manifest/', 'src/system/', 'src/package-root.ts'],
-  'src/embedding/tokenizer/': ['src/errors.ts', 'src/embedding/text-encoder.ts', 'src/embedding/model/json-file.ts'],
+  'src/embedding/tokenizer/': [
+    'src/errors.ts',
+    'src/embedding/text-encoder.ts',
+    'src/embedding/model/json-file.ts',
+    'src/embedding/model/pair-template.ts',
+  ],
   'src/embedding/inference/': [
     'src/errors.ts',
     'src/manifest/',
@@ -158,6 +163,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/top-k.ts',
     'src/running-calls.ts',
     'src/filter/column.ts',
+    'src/columns/row-filters.ts',
     'src/manifest/',
     'src/vector-index/',
     'src/passages/',
@@ -166,8 +172,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/milvus/': [
     'src/errors.ts',
     'src/system/optional-package.ts',
+    'src/options/resolve-options.ts',
     'src/abort.ts',
     'src/metric.ts',
+    'src/row-bitmap.ts',
+    'src/filter/bind-filter.ts',
+    'src/columns/row-filters.ts',
     'src/manifest/',
     'src/passages/',
     'src/published/',
@@ -355,6 +365,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/metric.ts',
+    'src/columns/column-file.ts',
     'src/manifest/',
     'src/milvus/',
     'src/opensearch/',

@@ -120,7 +120,7 @@ async function chosenModel({ model, baselineModel, cache, signal, note }: InputO
 }
 
 /** The checkpoint that the Python environment of `trawl bench baselines embed` has. */
-function installedMiniLm(cache: string): string | undefined {
+export function installedMiniLm(cache: string): string | undefined {
   const python = baselinePython(cache, 'embed');
   if (python === undefined) return undefined;
   const lib = join(dirname(dirname(python)), 'lib');

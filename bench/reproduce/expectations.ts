@@ -1,5 +1,7 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { PrecisionResult } from '../tables/precision-result.ts';
+import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 
 /** How far a figure may be from the recorded one: by a difference, or by a factor in either direction. */
@@ -42,6 +44,16 @@ export function systemsExpectations({ rows }: SystemsResult): Expectation[] {
   );
 }
 
+export function precisionExpectations({ rows }: PrecisionResult): Expectation[] {
+  return rows.flatMap(({ set, precision, metrics }) =>
+    Object.entries(metrics).map(([metric, value]) => ({
+      name: `${set}, ${precision}: ${metric}`,
+      value,
+      tolerance: QUALITY,
+    })),
+  );
+}
+
 /** Figures of scripts/replicas-test.mjs that are never more than 0. */
 export interface ReplicasResult {
   readonly failed: number;
@@ -55,6 +67,21 @@ export function replicasExpectations({ failed, mixed, oldAfterSwap }: ReplicasRe
     value,
     tolerance: { difference: 0 },
   }));
+}
+
+/** Bytes on disk, and the number of queries that equalled a scan. Times are left out. */
+export function sizeExpectations({ bytes, steps: { memory, prefilter } }: SizeResult): Expectation[] {
+  const checked = Object.entries({ memory, prefilter }).map(([step, { checkedQueries }]) => ({
+    name: `size, ${step}: queries that equal a scan`,
+    value: checkedQueries,
+    tolerance: { difference: 0 },
+  }));
+  const sizes = Object.entries(bytes).map(([what, value]) => ({
+    name: `size: bytes of ${what}`,
+    value,
+    tolerance: MEMORY,
+  }));
+  return [...checked, ...sizes];
 }
 
 /** Ratios, recall and memory. Times are left out: they are those of a machine. */

@@ -2,17 +2,23 @@ import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import { runTrawl } from '../serve/serve-index.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { PrecisionResult } from '../tables/precision-result.ts';
+import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 import {
   allExpectations,
   type Expectation,
   evalExpectations,
+  precisionExpectations,
   type ReplicasResult,
   replicasExpectations,
+  sizeExpectations,
   systemsExpectations,
 } from './expectations.ts';
+import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
 import { evaluateSample } from './sample-quality.ts';
+import { testSize } from './size.ts';
 import { evaluateSystems } from './systems-quality.ts';
 
 /** Where a run writes, and how it is stopped. */
@@ -63,6 +69,14 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     expectations: (result) => systemsExpectations(result as SystemsResult),
   },
   {
+    name: 'precision',
+    file: 'bench/results/precision.json',
+    about: 'recall of all-MiniLM-L6-v2 in float32, bfloat16 and int8 over HotpotQA and SQuAD',
+    time: '10 minutes',
+    run: async ({ file, scratch, signal }) => comparePrecisions(file, scratch, signal),
+    expectations: (result) => precisionExpectations(result as PrecisionResult),
+  },
+  {
     name: 'bench-small',
     file: 'bench/results/bench-small.json',
     about: 'exact search, graphs, servers and questions at the size small',
@@ -77,5 +91,13 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: 'a minute',
     run: async ({ file, signal }) => testReplicas(file, signal),
     expectations: (result) => replicasExpectations(result as ReplicasResult),
+  },
+  {
+    name: 'size',
+    file: 'bench/results/size.json',
+    about: 'times, memory and checked results over 7,000,000 × 768 rows; 21 GB of disk',
+    time: 'half an hour',
+    run: async ({ file, signal }) => testSize(file, signal),
+    expectations: (result) => sizeExpectations(result as SizeResult),
   },
 ];

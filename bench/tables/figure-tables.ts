@@ -2,7 +2,9 @@ import { type AllResult, resultOf } from '../all/all-result.ts';
 import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
 import type { EvalResult } from './eval-result.ts';
+import type { PrecisionResult } from './precision-result.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
+import { sizeFigures, sizeRequests } from './size-tables.ts';
 import type { SystemsResult } from './systems-result.ts';
 
 /** Makes the lines of a table from the JSON file that its marker names. */
@@ -79,6 +81,24 @@ const systems: TableMaker<SystemsResult> = ({ rows }) => [
   ]),
 ];
 
+const precision: TableMaker<PrecisionResult> = ({ rows }) => {
+  const points = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(100 * value).toFixed(2)}`;
+  return [
+    ['set', 'precision', 'questions', 'recall@10', 'points to float32 (95 %)', 'better, worse', 'nDCG@10', 'MRR@10'],
+    rule(8, 2),
+    ...rows.map(({ set, precision, questions, metrics, difference }) => [
+      set,
+      precision,
+      figure.count(questions),
+      metrics['recall@10']!.toFixed(4),
+      difference === null ? '' : `${points(difference.mean)} (${points(difference.low)} to ${points(difference.high)})`,
+      difference === null ? '' : `${difference.better}, ${difference.worse}`,
+      metrics['ndcg@10']!.toFixed(4),
+      metrics['mrr@10']!.toFixed(4),
+    ]),
+  ];
+};
+
 const replicas: TableMaker<ReplicasFigures> = (result) => [
   ['What', 'Figure'],
   ['---', '---'],
@@ -103,7 +123,10 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'end-to-end': endToEnd,
   quality,
   evaluation: systems,
+  precision,
   replicas,
+  'size-requests': sizeRequests,
+  'size-figures': sizeFigures,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);

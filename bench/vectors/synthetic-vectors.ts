@@ -70,3 +70,15 @@ export class SyntheticVectors {
     for (let j = 0; j < dimension; j++) out[j]! *= shrink;
   }
 }
+
+/** A basis in the form that bench/size/synthetic_rows.cpp reads. */
+export function encodeBasis({ dimension, count, mean, centred, variance }: VectorBasis): Uint8Array {
+  const header = Buffer.alloc(20);
+  header.writeUInt32LE(dimension, 0);
+  header.writeUInt32LE(count, 4);
+  header.writeUInt32LE(TERMS, 8);
+  header.writeFloatLE(Math.sqrt((NOISE_SHARE * variance) / dimension), 12);
+  header.writeFloatLE(Math.sqrt((1 - NOISE_SHARE) / TERMS), 16);
+  const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8Array(buffer, byteOffset, byteLength);
+  return Buffer.concat([header, bytesOf(mean), bytesOf(centred)]);
+}

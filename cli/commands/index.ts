@@ -4,12 +4,15 @@ import { parseTemplate } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
+import { PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { parseColumns } from '../../src/filter/column.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
+import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
 import { jsonFacts } from '../building/build-summary.ts';
@@ -20,6 +23,7 @@ import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building
 import { runUpdate } from '../building/update-index.ts';
 import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { workFolder } from '../milvus/built-into-milvus.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   DEVICE_OPTION,
@@ -30,6 +34,7 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model/model-options.ts';
+import { publishFolder } from '../published/publish-folder.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -41,12 +46,13 @@ export const indexCommand = defineCommand({
     'A build writes to OUT.partial and renames it to OUT when it is complete, so that a build that fails or is stopped does ' +
     'not change OUT. The same command resumes a build that was stopped, was killed or ran out of disk space. SIGTERM stops a ' +
     'build after the current batch with exit code 75, Ctrl-C with 130.\n\n' +
+    'With an address in Milvus as --out, the index is built in the folder --work, published as by `trawl publish`, and compared; the same command resumes either part.\n\n' +
     '--update and --append change the index at OUT: new passages are embedded into new shards, and one rename of the ' +
     'manifest publishes all changes. A server that has the index open keeps the old version until it reloads.\n\n' +
     'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
     '"shards", "tokens", "resumedRows", "skippedExamples", "passagesWithoutId", "duplicates", "stageMs"; on stderr ' +
     '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds. ' +
-    'After --update or --append: {"changed", "folder", "kept", "restored", "added", "removed", "rows", "deletedRows", "generation", …}.',
+    'With an address as --out, a second line as of `trawl publish`. After --update or --append: {"changed", "folder", "kept", "restored", "added", "removed", "rows", "deletedRows", "generation", …}.',
   positionals: {
     usage: '<corpus...>',
     help: { 'corpus...': 'Files and directories, read in the order given.' },
@@ -54,7 +60,16 @@ export const indexCommand = defineCommand({
     max: 1000,
   },
   options: {
-    out: { type: 'string', value: 'DIR', help: 'The index directory to write. Required.' },
+    out: {
+      type: 'string',
+      value: 'DIR|ADDRESS',
+      help: 'The index directory to write, or the address of a collection in Milvus (milvus://…, docs/cluster.md) with --work. Required.',
+    },
+    work: {
+      type: 'string',
+      value: 'DIR',
+      help: 'With an address in Milvus as --out: the index directory that is built, then published, and kept for updates. If it is complete and of the same corpus, model and options, it is published without being built again.',
+    },
     model: {
       type: 'string',
       value: 'NAME|DIR|URL',
@@ -106,13 +121,28 @@ export const indexCommand = defineCommand({
     'trawl index wiki-18.jsonl.gz --bm25 --out indexes/wiki18-words',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --bm25 --out indexes/wiki18',
     'trawl index news.jsonl --column source:string --column meta.date:date --out indexes/news',
+    'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out milvus://localhost:19530/default/wiki18 --work indexes/wiki18',
     'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
     'trawl index wiki-18.jsonl.gz --model http://gpu-1:8000,http://gpu-2:8000 --out indexes/wiki18',
   ],
   resumable: true,
   async run(context) {
     const { options, positionals, given, signal, out, note } = context;
-    const folder = required(options.out);
+    const place = required(options.out);
+    const isRemote = isMilvusAddress(place);
+    if (isOpenSearchAddress(place)) {
+      throw new TrawlError(
+        'USAGE',
+        '--out is an address of OpenSearch; expected a folder or an address in Milvus. Build into a folder, then run trawl publish.',
+      );
+    }
+    if (!isRemote && options.work !== undefined) {
+      throw new TrawlError(
+        'USAGE',
+        '--work has no effect: --out is a folder. Omit it, or name an address in Milvus as --out.',
+      );
+    }
+    const folder = isRemote ? await workFolder(place, options.work, given) : place;
     const reading = corpusOptions(options);
     const fromFiles = options['from-embeddings'].length > 0;
     if (!fromFiles) refuseVectorFileOptions(given);
@@ -150,13 +180,16 @@ export const indexCommand = defineCommand({
     const bm25Only = bm25 !== undefined && !given.has('model') && !fromFiles;
     if (bm25Only) refuseWithoutModel(given);
     const encoder = bm25Only ? undefined : await open({});
+    // A complete index of an earlier run is not built again, but only published.
+    const keepsCurrent = options['if-changed'] || (isRemote && !options.overwrite);
+    let code: number;
     try {
-      return await withProgress(options, async (progress) => {
+      code = await withProgress(options, async (progress) => {
         // With --from-embeddings, `bm25Only` is false, so an encoder is open.
         const vectors = fromFiles
           ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder: encoder!, reopen: open })
           : undefined;
-        if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
+        if (keepsCurrent && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
           const current = await currentIndex(folder, {
             corpus: positionals,
             corpusOptions: reading,
@@ -190,6 +223,10 @@ export const indexCommand = defineCommand({
     } finally {
       await encoder?.close();
     }
+    if (!isRemote || options.plan || code !== EXIT.ok) return code;
+    const { quiet, json } = options;
+    const settings = { store: 'Milvus', ...PUBLISH_DEFAULTS, alias: undefined } as const;
+    return publishFolder(folder, place, settings, { quiet, json, signal, out, note });
   },
 });
 

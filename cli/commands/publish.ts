@@ -1,21 +1,9 @@
-import { INDEX_TYPES, type PublishProgress, publishIndex } from '../../publish/publish-index.ts';
-import { publishToOpenSearch } from '../../publish/publish-opensearch.ts';
+import { INDEX_TYPES, PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatCount, formatNumberOf } from '../format.ts';
-import { stepProgress } from '../progress/step-progress.ts';
-
-/** The part of the work that each step begins at; storing rows takes nearly all of it. */
-const STEP_SHARES: Readonly<Record<PublishProgress['step'], readonly [number, number]>> = {
-  'reading the passages': [0, 0.02],
-  'storing rows': [0.02, 0.85],
-  'storing files': [0.85, 0.88],
-  indexing: [0.88, 0.95],
-  loading: [0.95, 0.98],
-  comparing: [0.98, 1],
-};
+import { defineCommand } from '../command.ts';
+import { type PublishSettings, publishFolder } from '../published/publish-folder.ts';
 
 export const publishCommand = defineCommand({
   name: 'publish',
@@ -36,7 +24,7 @@ export const publishCommand = defineCommand({
     help: {
       index: 'The index directory.',
       address:
-        'milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION or opensearch://HOST[:PORT][,HOST…]/INDEX; milvus+tls:// and opensearch+https:// for TLS.',
+        'milvus://[USER@]HOST[:PORT]/DATABASE/COLLECTION or opensearch://HOST[:PORT][,HOST…]/INDEX; milvus+tls:// and opensearch+https:// for TLS. Passwords are in TRAWL_MILVUS_CREDENTIALS_FILE and TRAWL_OPENSEARCH_CREDENTIALS_FILE (docs/cluster.md).',
     },
     min: 2,
     max: 2,
@@ -50,21 +38,21 @@ export const publishCommand = defineCommand({
     'index-type': {
       type: 'choice',
       choices: INDEX_TYPES,
-      default: 'FLAT',
+      default: PUBLISH_DEFAULTS.indexType,
       help: "Milvus's index over the vectors: FLAT is exact and has the bits of the folder; HNSW is approximate, and replies say exact: false.",
     },
     replicas: {
       type: 'integer',
       min: 1,
       max: 64,
-      default: 1,
+      default: PUBLISH_DEFAULTS.replicas,
       help: 'Copies of the rows, each on nodes of its own; in Milvus, in their memory.',
     },
     channels: {
       type: 'integer',
       min: 1,
       max: 16,
-      default: 1,
+      default: PUBLISH_DEFAULTS.channels,
       help: 'Channels over which Milvus receives the rows (its "shards"); more only speed up loading.',
     },
     shards: {
@@ -78,7 +66,7 @@ export const publishCommand = defineCommand({
       type: 'integer',
       min: 0,
       max: 10_000,
-      default: 64,
+      default: PUBLISH_DEFAULTS.sample,
       help: 'Number of rows, and of questions made of them, that are compared at the end.',
     },
   },
@@ -105,50 +93,16 @@ export const publishCommand = defineCommand({
         `--${unused} is not for ${isOpenSearchAddress(address) ? 'OpenSearch' : 'Milvus'}.`,
       );
     }
-    const progress = stepProgress({ silent: options.quiet || options.json });
-    try {
-      const common = {
-        alias: options.alias,
-        sample: options.sample,
-        signal,
-        onProgress: ({ step, done, total }: PublishProgress) => {
-          const [from, to] = STEP_SHARES[step];
-          const share = total === 0 ? 1 : done / total;
-          progress.update({
-            step,
-            share: from + (to - from) * share,
-            facts: step === 'storing rows' ? `${formatCount(done)} of ${formatCount(total)}` : '',
-          });
-        },
-      };
-      const report = isOpenSearchAddress(address)
-        ? await publishToOpenSearch(folder, address, { ...common, copies: options.replicas, shards: options.shards })
-        : await publishIndex(folder, address, {
-            ...common,
-            indexType: options['index-type'],
-            replicas: options.replicas,
-            channels: options.channels,
-          });
-      progress.stop();
-      if (options.json) {
-        out(JSON.stringify(report));
-        return EXIT.ok;
-      }
-      const { rows, questions, same } = report.verified;
-      note(
-        `${formatNumberOf(rows, 'row')} and ${formatNumberOf(questions, 'question')} compared with the folder: ${
-          same === questions
-            ? 'all the same'
-            : `${same} questions with the same hits (${options['index-type']} is approximate)`
-        }`,
-      );
-      if (report.alias !== null) note(`the alias ${report.alias} now names ${report.collection}`);
-      out(
-        `${report.address}: ${formatNumberOf(report.rows, 'passage')}${report.wasComplete ? ', published before' : ''}`,
-      );
-      return EXIT.ok;
-    } finally {
-      progress.stop();
-    }
+    const common = { alias: options.alias, sample: options.sample };
+    const settings: PublishSettings = isOpenSearchAddress(address)
+      ? { ...common, store: 'OpenSearch', copies: options.replicas, shards: options.shards }
+      : {
+          ...common,
+          store: 'Milvus',
+          indexType: options['index-type'],
+          replicas: options.replicas,
+          channels: options.channels,
+        };
+    return publishFolder(folder, address, settings, { quiet: options.quiet, json: options.json, signal, out, note });
   },
 });

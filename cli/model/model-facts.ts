@@ -68,10 +68,14 @@ export function factsText(facts: ModelFacts): string {
     `  name          ${facts.name}`,
     ...(source === null ? [] : [`  source        ${source.kind === 'hub' ? 'hub' : 'folder'} ${source.id}${revision}`]),
     `  kind          ${facts.kind}, ${facts.architecture}`,
-    `  dimension     ${facts.dimension}, ${facts.similarity}`,
-    `  pooling       ${facts.pooling}${facts.normalize ? ', normalised' : ', not normalised'}`,
-    `  prefixes      query ${JSON.stringify(prefixes.query)}, passage ${JSON.stringify(prefixes.passage)}`,
-    `  max tokens    query ${maxTokens.query}, passage ${maxTokens.passage}`,
+    ...(facts.kind === 'cross-encoder'
+      ? [`  max tokens    ${maxTokens.passage} a pair`]
+      : [
+          `  dimension     ${facts.dimension}, ${facts.similarity}`,
+          `  pooling       ${facts.pooling}${facts.normalize ? ', normalised' : ', not normalised'}`,
+          `  prefixes      query ${JSON.stringify(prefixes.query)}, passage ${JSON.stringify(prefixes.passage)}`,
+          `  max tokens    query ${maxTokens.query}, passage ${maxTokens.passage}`,
+        ]),
     `  precisions    ${facts.precisions.join(', ')}`,
     `  size          ${formatBytes(facts.bytes)}`,
   ].join('\n');

@@ -26,9 +26,13 @@ export function modelTable(models: readonly ListedModel[]): string[] {
     const facts =
       'problem' in model
         ? `cannot be used: ${model.problem}`
-        : `${model.architecture}, ${model.dimension} dimensions, ${model.precisions.join(' + ')}, ${formatBytes(model.bytes)}`;
+        : `${whatOf(model)}, ${model.precisions.join(' + ')}, ${formatBytes(model.bytes)}`;
     return `${modelNameFor(model).padEnd(width)}  ${facts}`;
   });
+}
+
+function whatOf({ kind, architecture, dimension }: ModelFacts): string {
+  return kind === 'cross-encoder' ? `${architecture}, cross-encoder` : `${architecture}, ${dimension} dimensions`;
 }
 
 /** The value to use for `--model`: the folder's name if a look-up finds it, else its path. */

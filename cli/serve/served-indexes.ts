@@ -31,8 +31,10 @@ export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
   return texts.map((text) => {
     const [, given, folder] = /^([^=/\\]+)=(.+)$/.exec(text) ?? [];
     const place = folder ?? text;
-    const path = isPublishedAddress(place) ? place : resolve(place);
-    const name = given ?? (isPublishedAddress(place) ? parsePublishedAddress(place).name : basename(path));
+    // Parsed also with a name, so that a wrong address ends the command before it listens.
+    const published = isPublishedAddress(place) ? parsePublishedAddress(place).name : undefined;
+    const path = published === undefined ? resolve(place) : place;
+    const name = given ?? published ?? basename(path);
     if (NAME.test(name)) return { name, folder: path };
     throw new TrawlError(
       'USAGE',

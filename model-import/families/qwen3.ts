@@ -3,12 +3,13 @@ import type { Precision } from '../../src/manifest/model-identity.ts';
 import type { CheckpointWeights, Weight } from '../checkpoint-weights.ts';
 import { ConfigReader } from '../config-reader.ts';
 import type { DenseModule } from '../dense-modules.ts';
-import type { EncoderFamily } from '../encoder-family.ts';
+import type { AnswerIds, EncoderFamily } from '../encoder-family.ts';
+import { differenceOfRows } from '../fused-weights.ts';
 import { GraphArithmetic } from '../graph-arithmetic.ts';
 import { OnnxGraph } from '../onnx-graph.ts';
 import { attention, repeatedHeads } from '../parts/attention.ts';
 import { gatedFeedForward } from '../parts/feed-forward.ts';
-import { idsInput, tokenOutput } from '../parts/inputs.ts';
+import { idsInput, tokenOutput, tokenScores } from '../parts/inputs.ts';
 import { rmsNorm, sum } from '../parts/norms.ts';
 import { inverseFrequencies, type RotaryTables, rotaryBase, rotaryTables, rotated } from '../parts/rotary.ts';
 import { checkLayers, type Dense, prefixOf, WeightFinder } from '../weight-finder.ts';
@@ -53,11 +54,11 @@ interface Qwen3Weights {
 
 /**
  * Qwen3-Embedding: a decoder whose last token's vector is the text's. Input: `input_ids` alone, because no token sees those after
- * it, so padding on the right changes nothing.
+ * it, so padding on the right changes nothing. Qwen3-Reranker: the same decoder, whose last token's vector gives a score.
  */
 export const QWEN3_FAMILY: EncoderFamily = {
   modelTypes: ['qwen3'],
-  examples: 'Qwen3-Embedding',
+  examples: 'Qwen3-Embedding, Qwen3-Reranker',
   parse: (raw, path) => {
     const config = parseConfig(raw, path);
     return {
@@ -71,7 +72,14 @@ export const QWEN3_FAMILY: EncoderFamily = {
         const found = findWeights(weights, config);
         return (precision, modules) => qwen3Graph(config, found, precision, modules);
       },
-      crossEncoder: null,
+      crossEncoder: (weights, answers) => {
+        const found = findWeights(weights, config);
+        const head = findHead(weights, config, found.words, answers);
+        return {
+          labels: head.weight.shape[0]!,
+          graph: (precision) => qwen3Graph(config, found, precision, head),
+        };
+      },
     };
   },
 };
@@ -130,11 +138,33 @@ function findWeights(weights: CheckpointWeights, config: Qwen3Config): Qwen3Weig
   };
 }
 
+const LANGUAGE_MODEL_HEAD = 'lm_head.weight';
+
+/**
+ * What turns the last token's vector into the score: the head of a conversion to …ForSequenceClassification, or the difference of
+ * the rows of two answers in the language model's head, which is the word table if the checkpoint has none.
+ */
+function findHead(
+  weights: CheckpointWeights,
+  { vocabularySize, hiddenSize }: Qwen3Config,
+  words: Weight,
+  answers: AnswerIds | null,
+): Dense {
+  const find = new WeightFinder(weights, '');
+  if (answers === null) {
+    const labels = weights.get('score.weight')?.shape[0] ?? 1;
+    return find.matrix('score', labels, hiddenSize);
+  }
+  const head = find.has(LANGUAGE_MODEL_HEAD) ? find.weight(LANGUAGE_MODEL_HEAD, [vocabularySize, hiddenSize]) : words;
+  return { weight: differenceOfRows(head, answers.yes, answers.no), bias: null };
+}
+
+/** With Dense modules the graph of an encoder, with a head that of a reranker. */
 function qwen3Graph(
   config: Qwen3Config,
   weights: Qwen3Weights,
   precision: Precision,
-  modules: readonly DenseModule[],
+  ending: readonly DenseModule[] | Dense,
 ): OnnxGraph {
   const graph = new OnnxGraph('qwen3');
   const arithmetic = new GraphArithmetic(graph, precision, 'per-token');
@@ -145,7 +175,8 @@ function qwen3Graph(
     hidden = decoderLayer(arithmetic, `layer.${i}`, layer, hidden, { config, rotary });
   }
   const normed = rmsNorm(arithmetic, 'norm', hidden, weights.norm, config.epsilon);
-  tokenOutput(arithmetic, normed, config.hiddenSize, modules);
+  if ('weight' in ending) tokenScores(arithmetic, normed, ending);
+  else tokenOutput(arithmetic, normed, config.hiddenSize, ending);
   return graph;
 }
 

@@ -1,6 +1,7 @@
 import type { DenseModule } from '../dense-modules.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
 import { ONNX_TYPES } from '../onnx-graph.ts';
+import type { Dense } from '../weight-finder.ts';
 
 /** Names of the variable dimensions. */
 export const BATCH = 'batch';
@@ -20,6 +21,11 @@ export function maskInput({ graph }: GraphArithmetic): string {
 /** 0 or 1 for the first or second text of a pair: int64 [batch, sequence]. */
 export function typesInput({ graph }: GraphArithmetic): string {
   return graph.input('token_type_ids', 'int64', [BATCH, LENGTH]);
+}
+
+/** The score of every token as an output, float32 [batch, sequence, 1]: that of the last token is the pair's. */
+export function tokenScores(arithmetic: GraphArithmetic, hidden: string, head: Dense): void {
+  arithmetic.output('logits', arithmetic.smallDense('score', hidden, head), [BATCH, LENGTH, head.weight.shape[0]!]);
 }
 
 /**

@@ -19,6 +19,10 @@ export type Precision = (typeof PRECISIONS)[number];
 export const QUERY_TEMPLATES = ['query', 'question-query', 'history-query', 'question-history-query'] as const;
 export type QueryTemplate = (typeof QUERY_TEMPLATES)[number];
 
+/** What comes before the truncation of a vector (Matryoshka). `layer-norm`: a layer norm without weights, as nomic-embed-text-v1.5 asks. */
+export const BEFORE_TRUNCATION = ['layer-norm'] as const;
+export type BeforeTruncation = (typeof BEFORE_TRUNCATION)[number];
+
 /** The template of an index that names none: Agentic-R's form. */
 export const DEFAULT_QUERY_TEMPLATE: QueryTemplate = 'question-query';
 
@@ -37,6 +41,8 @@ export interface ModelIdentity {
   readonly dimension: number;
   /** The model's own dimension, if vectors are truncated to their first `dimension` values (Matryoshka). */
   readonly fullDimension?: number;
+  /** Computed with all values before the truncation to `dimension`; only with `fullDimension`. Absent: nothing. */
+  readonly beforeTruncation?: BeforeTruncation;
   readonly pooling: Pooling;
   readonly normalize: boolean;
   readonly similarity: Metric;

@@ -4,7 +4,7 @@ import { ANALYSERS, LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts'
 import { METRICS } from '../metric.ts';
 import { Count } from './count.ts';
 import { EndpointRecord } from './endpoint-record.ts';
-import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from './model-identity.ts';
+import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from './model-identity.ts';
 
 /** Parts of the manifests' schemas. Readers ignore unknown fields. */
 
@@ -38,6 +38,7 @@ export const ModelRecord = Type.Object({
   batchInvariant: Type.Boolean(),
   queryTemplate: Type.Optional(Type.Enum([...QUERY_TEMPLATES])),
   fullDimension: Type.Optional(Type.Integer({ minimum: 1 })),
+  beforeTruncation: Type.Optional(Type.Enum([...BEFORE_TRUNCATION])),
   sourceSha256: Type.Optional(Sha256),
   overrides: Type.Optional(Type.Array(Type.String())),
   endpoint: Type.Optional(EndpointRecord),

@@ -5,17 +5,19 @@ export interface MilvusAddress {
   /** HOST:PORT. */
   readonly server: string;
   readonly tls: boolean;
+  /** Whose password `credentialsFor` has. */
   readonly user: string | undefined;
-  readonly password: string | undefined;
   readonly database: string;
   /** Name of a collection, or an alias of one. */
   readonly collection: string;
 }
 
-const DEFAULT_PORT = 19_530;
+export const DEFAULT_PORT = 19_530;
+export const PASSWORD_ADVICE =
+  ' Put the line milvus://USER:PASSWORD@HOST[:PORT] into a file, and its path into the environment variable TRAWL_MILVUS_CREDENTIALS_FILE.';
 /** Milvus's own rule for names. */
 const NAME = /^[A-Za-z_]\w{0,254}$/;
-const EXPECTED = 'expected milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls:// for TLS';
+const EXPECTED = 'expected milvus://[USER@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls:// for TLS';
 
 /** Whether a text names an index in Milvus, not a folder. */
 export function isMilvusAddress(text: string): boolean {
@@ -23,8 +25,8 @@ export function isMilvusAddress(text: string): boolean {
 }
 
 /**
- * Parses `milvus://[USER:PASSWORD@]HOST[:PORT]/DATABASE/COLLECTION`; the database may be left out. A user or password with `@`, `:` or `/`
- * is percent-encoded.
+ * Parses `milvus://[USER@]HOST[:PORT]/DATABASE/COLLECTION`; the database may be left out. A user with `@`, `:` or `/` is percent-encoded. A
+ * password is refused: every user of the machine reads it in the list of processes, and it stays in the shell's history.
  *
  * @throws TrawlError CONFIG_INVALID. The message does not repeat the address, which may have a password.
  */
@@ -33,8 +35,11 @@ export function parseMilvusAddress(text: string): MilvusAddress {
   const url = new URL(text);
   if (url.hostname === '') throw invalid('has no host');
   if (url.search !== '' || url.hash !== '') throw invalid('has a query or a fragment');
-  if ((url.username === '') !== (url.password === '')) {
-    throw invalid(url.password === '' ? 'has a user without a password' : 'has a password without a user');
+  if (url.password !== '') {
+    throw invalid(
+      'has a password, which the list of processes and the history of the shell would show',
+      PASSWORD_ADVICE,
+    );
   }
   const names = url.pathname.replace(/^\//, '').split('/');
   const [database, collection] = names.length === 1 ? ['default', names[0]!] : (names as [string, string]);
@@ -52,10 +57,9 @@ export function parseMilvusAddress(text: string): MilvusAddress {
     );
   }
   return {
-    server: `${url.hostname}:${url.port === '' ? DEFAULT_PORT : url.port}`,
+    server: `${url.hostname.toLowerCase()}:${url.port === '' ? DEFAULT_PORT : url.port}`,
     tls: /^milvus\+tls:$/i.test(url.protocol),
     user: url.username === '' ? undefined : decoded(url.username),
-    password: url.password === '' ? undefined : decoded(url.password),
     database,
     collection,
   };
@@ -70,10 +74,10 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalid('has a user or password that is not percent-encoded correctly');
+    throw invalid('has a user that is not percent-encoded correctly');
   }
 }
 
-function invalid(reason: string): TrawlError {
-  return new TrawlError('CONFIG_INVALID', `The address of Milvus ${reason}; ${EXPECTED}.`);
+function invalid(reason: string, advice = ''): TrawlError {
+  return new TrawlError('CONFIG_INVALID', `The address of Milvus ${reason}; ${EXPECTED}.${advice}`);
 }

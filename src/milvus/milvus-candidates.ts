@@ -52,6 +52,16 @@ export class MilvusCandidates implements CandidateSource {
     }));
   }
 
+  async count(condition: RowCondition, signal?: AbortSignal): Promise<number> {
+    const [found] = await this.#client.query(this.#vectors.collection, {
+      filter: expressionOf(condition),
+      fields: ['count(*)'],
+      consistency: 'Bounded',
+      signal,
+    });
+    return Number(found?.['count(*)']);
+  }
+
   async vectors(rows: readonly number[], signal?: AbortSignal): Promise<Float32Array> {
     const { collection, dimension } = this.#vectors;
     const entities = await readRows(this.#client, collection, { rows, fields: [ROW_FIELD, VECTOR_FIELD], signal });
@@ -94,6 +104,8 @@ function expressionOf(condition: RowCondition): string {
       return `${ROW_FIELD} in [${condition.rows.join(',')}]`;
     case 'not-in':
       return `${ROW_FIELD} not in [${condition.rows.join(',')}]`;
+    case 'filter':
+      return `(${condition.expression}) and ${ROW_FIELD} >= ${condition.first} and ${ROW_FIELD} < ${condition.end}`;
     case 'range':
       return `${ROW_FIELD} >= ${condition.first} and ${ROW_FIELD} < ${condition.end}`;
     case 'bitmap':

@@ -3,6 +3,7 @@ import { throwIfCancelled, untilAborted } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
 import { importOptional } from '../system/optional-package.ts';
 import type { MilvusAddress } from './milvus-address.ts';
+import { credentialsFor } from './milvus-credentials.ts';
 import { MilvusFailure, storeError } from './milvus-failure.ts';
 
 const PACKAGE = '@zilliz/milvus2-sdk-node';
@@ -13,6 +14,9 @@ const READ_MS = 15_000;
 const WRITE_MS = 120_000;
 /** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
 const PAUSES_MS = [100, 400, 1_000];
+
+/** The package's own limit is two minutes, for which a restarted Milvus would stay unused. In milliseconds. */
+const RECONNECT = { 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 2_000 };
 
 /** `strong`: all that was written before. `bounded`: what was written until a few seconds ago. `eventually`: what is loaded. */
 export type Consistency = 'Strong' | 'Bounded' | 'Eventually';
@@ -106,19 +110,21 @@ export class MilvusClient {
     this.#client = client;
   }
 
-  /** @throws TrawlError PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND (no such database). */
+  /** @throws TrawlError CONFIG_INVALID (credentials), PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND (no such database). */
   static async connect(address: MilvusAddress): Promise<MilvusClient> {
+    const credentials = credentialsFor(address);
     const sdk = await loadSdk();
-    const { server, tls, user, password, database } = address;
+    const { server, tls, database } = address;
     const connection = new sdk.MilvusClient({
       address: server,
       ssl: tls,
-      ...(user === undefined ? {} : { username: user, password }),
+      ...(credentials === undefined ? {} : { username: credentials.user, password: credentials.password }),
       database,
       timeout: READ_MS,
       // Attempts are counted here: the package would also repeat calls after errors of which it knows nothing.
       maxRetries: 0,
       logLevel: 'error',
+      channelOptions: RECONNECT,
       // The package would connect at once, and report a failure where nobody waits for it.
       __SKIP_CONNECT__: true,
     });
@@ -333,7 +339,7 @@ export class MilvusClient {
       throwIfCancelled(signal);
       try {
         const reply = await untilAborted(call(), signal);
-        checkStatus(reply);
+        checkStatus(reply, readsRows);
         return reply;
       } catch (error) {
         if (error instanceof TrawlError) throw error;
@@ -350,8 +356,12 @@ export class MilvusClient {
 /** Milvus's limit of a text, in bytes of UTF-8. */
 export const MAX_TEXT_BYTES = 65_535;
 
-/** @throws MilvusFailure. */
-function checkStatus(reply: SdkReply): void {
+/**
+ * @param needsStatus whether a reply without a status is a failure: the package makes an empty reply of calls that a server does not have.
+ * @throws MilvusFailure.
+ */
+function checkStatus(reply: SdkReply, needsStatus: boolean): void {
+  if (needsStatus && reply?.status === undefined) throw MilvusFailure.ofThrown(new Error('its reply has no status'));
   // Some replies are the status, others have one.
   const status: SdkStatus = reply?.status ?? reply ?? {};
   const { error_code: errorCode = 'Success', code = 0, reason = '', retriable = false } = status;

@@ -77,7 +77,7 @@ export function storeError(server: string, doing: string, failure: MilvusFailure
   if (failure.isRefused) {
     return new TrawlError(
       'STORE_REFUSED',
-      `Milvus at ${server} refuses ${doing}: ${reason} Check user and password in the address (milvus://USER:PASSWORD@…) and the user's privileges.`,
+      `Milvus at ${server} refuses ${doing}: ${reason}. Check user and password (TRAWL_MILVUS_CREDENTIALS_FILE or TRAWL_MILVUS_CREDENTIALS, docs/cluster.md) and the user's privileges.`,
     );
   }
   const late = failure.isLate ? 'it did not answer in time' : reason;

@@ -6,6 +6,7 @@ import { parseMilvusAddress } from './milvus-address.ts';
 import { MilvusCandidates } from './milvus-candidates.ts';
 import { MilvusClient } from './milvus-client.ts';
 import { milvusPassages } from './milvus-passages.ts';
+import { PushedFilters } from './pushed-filters.ts';
 import { MILVUS_SCORES } from './score-bound.ts';
 
 /** The only index of Milvus that scores every row. */
@@ -47,6 +48,7 @@ export function openCollection(
       source: new MilvusCandidates(client, { collection: name, dimension, metric, indexType }),
       scores: MILVUS_SCORES,
       scoresEveryRow: indexType === EXACT_INDEX,
+      pushed: new PushedFilters(publication.keyColumns ?? []),
       passages: milvusPassages(client, name, pieces),
     },
     closeClient,

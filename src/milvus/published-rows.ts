@@ -1,5 +1,6 @@
 import { LOOKUPS, type Lookup } from '../passages/schema.ts';
 import { lookupHash, type PublishedRow } from '../published/published-row.ts';
+import { columnField } from './column-keys.ts';
 import { type FieldSpec, MAX_TEXT_BYTES } from './milvus-client.ts';
 
 /** Fields of the collection with an entity a live row. */
@@ -25,20 +26,29 @@ export function pieceFields(pieces: number): string[] {
   return Array.from({ length: pieces }, (_, i) => (i === 0 ? 'document' : `document_${i + 1}`));
 }
 
-export function rowFields(dimension: number, pieces: number): FieldSpec[] {
+export function rowFields(dimension: number, { pieces, keyColumns = [] }: RowForm): FieldSpec[] {
   return [
     { name: ROW_FIELD, type: 'int64', isKey: true },
     { name: VECTOR_FIELD, type: 'vector', dimension },
     { name: ID_FIELD, type: 'text' },
     ...LOOKUPS.map((by) => ({ name: lookupField(by), type: 'int64' }) as const),
     ...pieceFields(pieces).map((name) => ({ name, type: 'text' }) as const),
+    ...keyColumns.map((column) => ({ name: columnField(column), type: 'int64' }) as const),
   ];
+}
+
+/** What the fields of a row depend on. */
+export interface RowForm {
+  /** Fields that a document is divided into. */
+  readonly pieces: number;
+  /** Positions of the columns that are fields. */
+  readonly keyColumns?: readonly number[];
 }
 
 /** The entity of a row. `pieces` must be enough for its document. */
 export function entityOf(
-  { row, vector, document, id, lookups }: PublishedRow,
-  pieces: number,
+  { row, vector, document, id, lookups, keys }: PublishedRow,
+  { pieces, keyColumns = [] }: RowForm,
 ): Record<string, unknown> {
   const entity: Record<string, unknown> = {
     [ROW_FIELD]: row,
@@ -49,6 +59,7 @@ export function entityOf(
   for (const by of LOOKUPS) entity[lookupField(by)] = lookupHash(by, lookups[by]);
   const parts = splitText(document);
   for (const [i, name] of pieceFields(pieces).entries()) entity[name] = parts[i] ?? '';
+  for (const [i, column] of keyColumns.entries()) entity[columnField(column)] = keys[i]!;
   return entity;
 }
 
@@ -62,6 +73,11 @@ export function documentOf(entity: Readonly<Record<string, unknown>>, pieces: nu
 export function idOf(entity: Readonly<Record<string, unknown>>): string | null {
   const marked = String(entity[ID_FIELD]);
   return marked === '' ? null : marked.slice(1);
+}
+
+/** The keys of an entity's columns. */
+export function keysOf(entity: Readonly<Record<string, unknown>>, keyColumns: readonly number[]): string[] {
+  return keyColumns.map((column) => String(entity[columnField(column)]));
 }
 
 export const ID_FIELDS: readonly string[] = [ROW_FIELD, ID_FIELD];

@@ -29,6 +29,8 @@ export function rowQuery(condition: RowCondition): object {
       const inSet = { script: { script: { lang: 'painless', source: IN_SET, params } } };
       return { bool: { filter: [rangeQuery(condition.first, condition.end), inSet] } };
     }
+    case 'filter':
+      throw new TypeError('OpenSearch takes no expressions.');
   }
 }
 

@@ -17,6 +17,7 @@ import {
   MAX_CANDIDATES,
   MAX_NAMED_ROWS,
   type RowCondition,
+  type StoreFilters,
   type StoreScores,
 } from './candidate-source.ts';
 import { QueryProof } from './query-proof.ts';
@@ -44,6 +45,8 @@ export interface CandidateIndexFacts {
   readonly scores: StoreScores;
   /** Whether the first pass scores every row (in Milvus, a FLAT index). If not, nothing is proved, and replies say so. */
   readonly scoresEveryRow: boolean;
+  /** Filters that the store can evaluate, and counts the rows of; absent: none. */
+  readonly pushed?: StoreFilters | undefined;
 }
 
 /** Rows among which a query is searched: [first, end), with their numbers of live and of allowed rows. */
@@ -78,6 +81,8 @@ export class CandidateIndex implements VectorIndex {
   readonly #live: RowBitmap;
   readonly #liveCount: number;
   readonly #counts = new WeakMap<RowBitmap, number>();
+  /** Rows of filters of which the store found as many as are here. */
+  readonly #agreed = new WeakSet<RowBitmap>();
   readonly #score: Score;
   readonly #end: () => Promise<void>;
   readonly #calls = new RunningCalls('The index is closed.');
@@ -110,8 +115,15 @@ export class CandidateIndex implements VectorIndex {
     throwIfCancelled(signal);
     const allowed = this.#allowed(request.filter);
     const whole: Part = { first: 0, end: this.rows, live: this.#liveCount, allowed: this.#countOf(allowed) };
-    const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, allowed));
+    const pushed = request.filter === undefined ? undefined : this.#facts.pushed?.expressionOf(request.filter);
+    const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, { allowed, pushed }));
     const isScoredHere = whole.allowed <= k;
+    // Counted once for each filter: a row that the store lets pass shows in the hits, one that it leaves out would not.
+    if (!isScoredHere && pushed !== undefined && !this.#agreed.has(request.filter!)) {
+      const found = await this.#source.count!(filterOf(whole, pushed), signal);
+      if (found !== whole.allowed) throw foreignFilter(this.#facts.scores.store, found, whole.allowed);
+      this.#agreed.add(request.filter!);
+    }
     if (whole.allowed > 0) {
       const others = searches.filter((search) => !this.#answerZero(search, whole.allowed));
       if (isScoredHere) await this.#scoreAll(others, allowed, signal);
@@ -181,7 +193,11 @@ export class CandidateIndex implements VectorIndex {
     return count;
   }
 
-  #query({ queries, k }: SearchRequest, q: number, allowed: RowBitmap): QuerySearch {
+  #query(
+    { queries, k }: SearchRequest,
+    q: number,
+    { allowed, pushed }: { allowed: RowBitmap; pushed: string | undefined },
+  ): QuerySearch {
     const { dimension, metric } = this;
     const query = queries.slice(q * dimension, (q + 1) * dimension);
     const { store, largestNorm, scalesQueries } = this.#facts.scores;
@@ -197,8 +213,8 @@ export class CandidateIndex implements VectorIndex {
       );
     }
     const norms = { dimension, queryNorm, rowNorm: this.#facts.largestNorm };
-    const error = this.#facts.scores.error(metric, norms) * valueScale;
-    return { query, sent, valueScale, isZero: queryNorm === 0, allowed, proof: new QueryProof(k, error), searches: 0 };
+    const proof = new QueryProof(k, this.#facts.scores.error(metric, norms) * valueScale);
+    return { query, sent, valueScale, isZero: queryNorm === 0, allowed, pushed, proof, searches: 0 };
   }
 
   /** A zero query has the score 0 with every row except by L2: the lowest rows are the answer. */
@@ -217,8 +233,8 @@ export class CandidateIndex implements VectorIndex {
   /** Searches all rows for all queries at once, then widens each query that this does not prove. */
   async #searchWhole(searches: readonly QuerySearch[], whole: Part, signal: AbortSignal | undefined): Promise<void> {
     if (searches.length === 0) return;
-    const { allowed, proof } = searches[0]!;
-    const named = this.#named(whole, allowed);
+    const { proof } = searches[0]!;
+    const named = this.#named(whole, searches[0]!);
     const limit = this.#firstLimit(whole, proof.k, named);
     const perSearch = Math.max(1, Math.min(Math.floor(HITS_A_SEARCH / limit), this.#vectorsAtOnce));
     for (let first = 0; first < searches.length; first += perSearch) {
@@ -236,7 +252,7 @@ export class CandidateIndex implements VectorIndex {
     search: QuerySearch,
     { whole, limit: asked, signal }: { whole: Part; limit: number; signal: AbortSignal | undefined },
   ): Promise<void> {
-    const named = this.#named(whole, search.allowed);
+    const named = this.#named(whole, search);
     const most = Math.min(MAX_CANDIDATES, named?.among ?? whole.live);
     let last = Number.POSITIVE_INFINITY;
     for (let limit = asked; limit < most; ) {
@@ -261,7 +277,7 @@ export class CandidateIndex implements VectorIndex {
       if (next === undefined || this.#isDone(search, next.part, next.last)) return;
       for (const part of this.#halves(next.part, search.allowed)) {
         if (part.allowed === 0) continue;
-        const named = this.#named(part, search.allowed);
+        const named = this.#named(part, search);
         const limit = Math.min(MAX_CANDIDATES, named?.among ?? part.live);
         const [last] = await this.#ask([search], part, { limit, named, signal });
         await this.#rescore([search], signal);
@@ -349,9 +365,13 @@ export class CandidateIndex implements VectorIndex {
     }
   }
 
-  /** The rows of a part by name, where few of them are allowed or few are not; undefined where the store searches them all. */
-  #named(part: Part, allowed: RowBitmap): Named | undefined {
+  /**
+   * The allowed rows of a part: by the expression of the filter, by name where few of them are allowed or few are not, or as a set;
+   * undefined where the store searches them all.
+   */
+  #named(part: Part, { allowed, pushed }: QuerySearch): Named | undefined {
     if (part.allowed === part.live) return undefined;
+    if (pushed !== undefined) return { condition: filterOf(part, pushed), among: part.allowed };
     if (part.allowed <= MAX_NAMED_ROWS) {
       return { condition: { type: 'in', rows: rowsOf(part, allowed) }, among: part.allowed };
     }
@@ -380,6 +400,8 @@ interface QuerySearch {
   readonly valueScale: number;
   readonly isZero: boolean;
   readonly allowed: RowBitmap;
+  /** The store's expression of the allowed rows. */
+  readonly pushed: string | undefined;
   readonly proof: QueryProof;
   searches: number;
 }
@@ -392,6 +414,10 @@ interface Named {
 
 function rangeOf({ first, end }: Part, rows: number): RowCondition {
   return first === 0 && end === rows ? { type: 'all' } : { type: 'range', first, end };
+}
+
+function filterOf({ first, end }: Part, expression: string): RowCondition {
+  return { type: 'filter', expression, first, end };
 }
 
 function rowsOf({ first, end }: Pick<Part, 'first' | 'end'>, rows: RowBitmap): number[] {
@@ -419,6 +445,15 @@ function foreignRow(store: string, row: number): TrawlError {
     `${store} returned row ${row}, which is not among the published rows that were asked for: what was published was written to ` +
       'since. Publish the index again, under another name.',
     { details: { row } },
+  );
+}
+
+function foreignFilter(store: string, found: number, expected: number): TrawlError {
+  return new TrawlError(
+    'STORE_DIFFERS',
+    `${store} lets ${found} rows pass a filter that ${expected} of the published rows pass: what was published was written to ` +
+      'since. Publish the index again, under another name.',
+    { details: { found, expected } },
   );
 }
 

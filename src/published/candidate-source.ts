@@ -1,3 +1,4 @@
+import type { RowFilters } from '../columns/row-filters.ts';
 import type { Metric } from '../metric.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 
@@ -6,6 +7,8 @@ export type RowCondition =
   | { readonly type: 'all' }
   | { readonly type: 'in'; readonly rows: readonly number[] }
   | { readonly type: 'not-in'; readonly rows: readonly number[] }
+  /** The rows of [first, end) for which the store's expression of a filter holds. */
+  | { readonly type: 'filter'; readonly expression: string; readonly first: number; readonly end: number }
   /** [first, end). */
   | { readonly type: 'range'; readonly first: number; readonly end: number }
   /** The rows of [first, end) in the set. */
@@ -36,8 +39,18 @@ export interface CandidateSource {
       readonly signal?: AbortSignal | undefined;
     },
   ): Promise<readonly Candidates[]>;
+  /** How many rows fulfil a condition, in a store that evaluates filters. */
+  count?(condition: RowCondition, signal?: AbortSignal): Promise<number>;
   /** The vectors of distinct rows, row-major in their order. */
   vectors(rows: readonly number[], signal?: AbortSignal): Promise<Float32Array>;
+}
+
+/** The filters that a store can evaluate. Their rows are found here; the store gets its expressions of them. */
+export interface StoreFilters {
+  /** The same filters, of whose rows the expressions are kept. */
+  watching(filters: RowFilters): RowFilters;
+  /** The expression of the live rows among these; undefined for rows that no filter alone gave. */
+  expressionOf(rows: RowBitmap): string | undefined;
 }
 
 /** What is known of the scores of a store. */

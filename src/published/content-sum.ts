@@ -8,6 +8,7 @@ interface RowContent {
   readonly vector: ArrayLike<number>;
   readonly id: string | null;
   readonly document: string;
+  readonly keys: readonly string[];
 }
 
 /**
@@ -22,9 +23,9 @@ export class ContentSum {
     this.#sum = BigInt(`0x${hex}`);
   }
 
-  add({ row, vector, id, document }: RowContent): void {
+  add({ row, vector, id, document, keys }: RowContent): void {
     const hash = createHash('sha256')
-      .update(JSON.stringify([row, id]))
+      .update(JSON.stringify([row, id, ...keys]))
       .update(Float32Array.from(vector))
       .update(document)
       .digest('hex');

@@ -8,7 +8,7 @@ import type { PassageStore } from '../passages/passage-store.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import type { VectorIndex } from '../vector-index/vector-index.ts';
 import { CandidateIndex } from './candidate-index.ts';
-import type { CandidateSource, StoreScores } from './candidate-source.ts';
+import type { CandidateSource, StoreFilters, StoreScores } from './candidate-source.ts';
 import type { Publication } from './publication.ts';
 import { type PartStore, readFile } from './stored-files.ts';
 import { type PassageReader, StoredPassages } from './stored-passages.ts';
@@ -30,6 +30,8 @@ export interface PublishedIndex {
   /** Undefined if no row is deleted. */
   readonly liveRows: RowBitmap | undefined;
   readonly columns: readonly ColumnFiles[];
+  /** Filters that the store can evaluate; undefined: none. */
+  readonly pushed: StoreFilters | undefined;
   openVectors(): VectorIndex;
   openPassages(): PassageStore;
   /** The vectors of distinct rows, row-major in their order. */
@@ -45,6 +47,7 @@ export interface StoreParts {
   readonly source: CandidateSource;
   readonly scores: StoreScores;
   readonly scoresEveryRow: boolean;
+  readonly pushed?: StoreFilters;
   readonly passages: PassageReader;
 }
 
@@ -89,7 +92,7 @@ async function fetchFiles(
 }
 
 function partsOf(
-  { name, publication, source, scores, scoresEveryRow, passages }: StoreParts,
+  { name, publication, source, scores, scoresEveryRow, pushed, passages }: StoreParts,
   {
     columns,
     liveRows,
@@ -110,8 +113,11 @@ function partsOf(
     scoresEveryRow,
     liveRows,
     columns,
-    openVectors: () =>
-      new CandidateIndex(source, { dimension, rows, metric, liveRows, largestNorm, scores, scoresEveryRow }, release()),
+    pushed,
+    openVectors: () => {
+      const facts = { dimension, rows, metric, liveRows, largestNorm, scores, scoresEveryRow, pushed };
+      return new CandidateIndex(source, facts, release());
+    },
     openPassages: () =>
       new StoredPassages(
         passages,

@@ -22,6 +22,8 @@ const PublicationPlan = Type.Object({
   indexType: Type.String({ minLength: 1 }),
   /** How many pieces of 65,535 bytes the longest document has. In Milvus, they are fields. */
   pieces: Type.Integer({ minimum: 1 }),
+  /** Positions of the columns that are fields, over which Milvus evaluates filters; absent in publications of earlier versions: none. */
+  keyColumns: Type.Optional(Type.Array(Count)),
 });
 export type PublicationPlan = Type.Static<typeof PublicationPlan>;
 
@@ -71,9 +73,9 @@ function fingerprintOf({ generation, rows, dimension, metric, tombstones, column
 
 export function planOf(
   manifest: IndexManifest,
-  { indexType, pieces }: { readonly indexType: string; readonly pieces: number },
+  facts: Pick<PublicationPlan, 'indexType' | 'pieces' | 'keyColumns'>,
 ): PublicationPlan {
-  return { format: 'trawl-publication', version: VERSION, fingerprint: fingerprintOf(manifest), indexType, pieces };
+  return { format: 'trawl-publication', version: VERSION, fingerprint: fingerprintOf(manifest), ...facts };
 }
 
 /** Undefined if the publication is unfinished. @throws TrawlError INDEX_VERSION_UNSUPPORTED or INDEX_MANIFEST_INVALID. */

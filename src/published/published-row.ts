@@ -10,6 +10,8 @@ export interface PublishedRow {
   readonly document: string;
   readonly id: string | null;
   readonly lookups: Readonly<Record<Lookup, LookupValue>>;
+  /** Of each column that is a field, in the order of `keyColumns`. */
+  readonly keys: readonly string[];
 }
 
 /**

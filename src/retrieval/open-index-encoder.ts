@@ -187,6 +187,8 @@ export function recordedOverrides(model: ModelIdentity): ModelOverrides {
     normalize: model.normalize,
     maxQueryTokens: model.maxTokens.query ?? undefined,
     maxPassageTokens: model.maxTokens.passage ?? undefined,
-    ...(model.fullDimension === undefined ? {} : { dimension: model.dimension }),
+    ...(model.fullDimension === undefined
+      ? {}
+      : { dimension: model.dimension, beforeTruncation: model.beforeTruncation ?? null }),
   };
 }

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { FilterCache } from '../columns/filter-cache.ts';
 import { openRowFilters } from '../columns/open-row-filters.ts';
-import type { ColumnSource } from '../columns/row-filters.ts';
+import type { ColumnSource, RowFilters } from '../columns/row-filters.ts';
 import { TokenCutter, tokenizerFile } from '../embedding/cutting/token-cutter.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
@@ -76,7 +76,8 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       opened.push(index);
       dense = { encoder, index };
     }
-    const filters = columns.length === 0 ? undefined : new FilterCache(openRowFilters(columns, manifest.rows));
+    const filters =
+      columns.length === 0 ? undefined : new FilterCache(parts.watchFilters(openRowFilters(columns, manifest.rows)));
     if (filters !== undefined) opened.push(filters);
     onProgress('opening the passages', 'mapping');
     const passages = await parts.openPassages();
@@ -136,6 +137,8 @@ interface IndexParts {
   readonly liveRows: RowBitmap | undefined;
   /** Folders at which the path of the model may start. */
   readonly modelFolders: readonly string[];
+  /** Lets the vectors know the filters of rows that they are searched with. */
+  watchFilters(filters: RowFilters): RowFilters;
   openVectors(): Promise<VectorIndex>;
   openPassages(): Promise<PassageStore>;
   /** Ends what only the opening needed. */
@@ -159,6 +162,7 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
     columns,
     liveRows,
     modelFolders: [folder, directory.folder],
+    watchFilters: (filters) => filters,
     openVectors: () => openEngine(directory.source!, engine),
     openPassages: () => SqlitePassageStore.open(directory.passages),
     close: async () => undefined,
@@ -184,6 +188,7 @@ async function publishedParts(address: string, { modes: wanted }: OpenRetrieverO
     columns,
     liveRows,
     modelFolders: [shownPlace(address)],
+    watchFilters: (filters) => published.pushed?.watching(filters) ?? filters,
     openVectors: async () => published.openVectors(),
     openPassages: async () => published.openPassages(),
     close: () => published.close(),

@@ -5,7 +5,15 @@ import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
 import { expectOk, runCommand as run } from '../helpers/run-command.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
-import { buildCases, columnCases, type KillCase, updateCases, wordBuildCases, wordUpdateCases } from './kill-cases.ts';
+import {
+  buildCases,
+  type CaseInputs,
+  columnCases,
+  type KillCase,
+  updateCases,
+  wordBuildCases,
+  wordUpdateCases,
+} from './kill-cases.ts';
 
 export interface KillTest {
   /** Empty folder to work in. */
@@ -20,6 +28,8 @@ export interface KillTest {
   readonly bm25?: boolean;
   /** Kill builds with columns for filters, and `trawl optimize` that adds columns, instead of other commands. */
   readonly columns?: boolean;
+  /** Options that choose another encoder for builds. Default: token-average-256. */
+  readonly encoder?: readonly string[];
   readonly onMoment?: (text: string) => void;
 }
 
@@ -42,12 +52,14 @@ export interface KillTestResult {
  */
 export async function killAndResume(options: KillTest): Promise<KillTestResult> {
   const { folder, moments, seed, passages, columns = false, onMoment = () => undefined } = options;
-  const { updates = false, bm25 = false } = options;
+  const { updates = false, bm25 = false, encoder } = options;
   const random = seededRandom(seed);
   const corpus = join(folder, 'corpus.jsonl');
   writeFileSync(corpus, corpusText(passages, random));
   const ofPassages = updates ? (bm25 ? wordUpdateCases : updateCases) : bm25 ? wordBuildCases : buildCases;
-  const makeCases = columns ? columnCases : ofPassages;
+  const ofCorpus = columns ? columnCases : ofPassages;
+  const makeCases = (inputs: CaseInputs) =>
+    encoder === undefined ? ofCorpus(inputs) : buildCases(inputs, ['--model', ...encoder]);
   const cases = await makeCases({
     folder,
     corpus,

@@ -22,6 +22,8 @@ export interface FakeOptions {
   readonly float32?: boolean;
   /** Whether conditions may be bitmaps. Default: false. */
   readonly takesBitmaps?: boolean;
+  /** Whether a row passes an expression. */
+  readonly passes?: (expression: string, row: number) => boolean;
   /** Changes the hits of a search before they are returned. */
   readonly damage?: (candidates: Candidates) => Candidates;
 }
@@ -66,6 +68,7 @@ export class FakeCandidates implements CandidateSource {
   readonly #random = seededRandom(5);
   /** The conditions and limits that were asked for. */
   readonly asked: { readonly condition: RowCondition; readonly limit: number; readonly count: number }[] = [];
+  readonly counted: RowCondition[] = [];
   fetched = 0;
   /** The most vectors that were fetched at once. */
   fetchedAtOnce = 0;
@@ -90,29 +93,14 @@ export class FakeCandidates implements CandidateSource {
     queries: Float32Array,
     { count, limit, condition }: Parameters<CandidateSource['search']>[1],
   ): Promise<Candidates[]> {
-    const {
-      values,
-      dimension,
-      metric,
-      liveRows,
-      wrong = 1,
-      float32 = false,
-      damage = (found) => found,
-    } = this.#options;
+    const { values, dimension, metric, wrong = 1, float32 = false, damage = (found) => found } = this.#options;
     if (limit > MAX_CANDIDATES) throw new Error(`limit ${limit}`);
     if ('rows' in condition && condition.rows.length > MAX_NAMED_ROWS)
       throw new Error(`${condition.rows.length} rows named`);
     this.asked.push({ condition, limit, count });
     const score = scoreFunction(metric, dimension);
     const { largestNorm } = this;
-    const named = 'rows' in condition ? new Set(condition.rows) : new Set<number>();
-    const passes = (row: number): boolean => {
-      if (liveRows?.has(row) === false) return false;
-      if (condition.type === 'in') return named.has(row);
-      if (condition.type === 'not-in') return !named.has(row);
-      if (condition.type === 'bitmap' && !condition.set.has(row)) return false;
-      return condition.type === 'all' || (row >= condition.first && row < condition.end);
-    };
+    const passes = this.#test(condition);
     return Array.from({ length: count }, (_, q) => {
       const queryNorm = upperNorm(queries, q * dimension, dimension);
       const query = queries.subarray(q * dimension, (q + 1) * dimension);
@@ -134,6 +122,25 @@ export class FakeCandidates implements CandidateSource {
         values: Float64Array.from(best, ({ value }) => value),
       });
     });
+  }
+
+  async count(condition: RowCondition): Promise<number> {
+    this.counted.push(condition);
+    return Array.from({ length: this.rows }, (_, row) => row).filter(this.#test(condition)).length;
+  }
+
+  #test(condition: RowCondition): (row: number) => boolean {
+    const { liveRows, passes = () => true } = this.#options;
+    const named = 'rows' in condition ? new Set(condition.rows) : new Set<number>();
+    return (row) => {
+      if (liveRows?.has(row) === false) return false;
+      if (condition.type === 'in') return named.has(row);
+      if (condition.type === 'not-in') return !named.has(row);
+      if (condition.type === 'all') return true;
+      if (row < condition.first || row >= condition.end) return false;
+      if (condition.type === 'bitmap') return condition.set.has(row);
+      return condition.type === 'range' || passes(condition.expression, row);
+    };
   }
 
   async vectors(rows: readonly number[]): Promise<Float32Array> {

@@ -8,7 +8,8 @@ import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 /** Nothing listens on port 1. */
-const NOBODY = 'milvus://root:secret@127.0.0.1:1/wiki/passages';
+const NOBODY = 'milvus://127.0.0.1:1/wiki/passages';
+const WITH_PASSWORD = 'milvus://root:secret@127.0.0.1:1/wiki/passages';
 
 function assertFails({ code, stderr, stdout }: Ended, exitCode: number, reason: RegExp): void {
   assert.equal(code, exitCode, stderr);
@@ -41,7 +42,9 @@ test('something other than Milvus ends the command', async (t) => {
   t.after(() => server.close());
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as { port: number };
-  const ended = await runTrawl(['inspect', `milvus://root:secret@127.0.0.1:${port}/wiki/passages`]);
+  const place = `127.0.0.1:${port}`;
+  const env = { TRAWL_MILVUS_CREDENTIALS: `milvus://root:secret@${place}` };
+  const ended = await runTrawl(['inspect', `milvus://${place}/wiki/passages`], { env });
   assertFails(ended, 1, /could not .*\[STORE_FAILED\]/);
 });
 
@@ -78,4 +81,55 @@ test('a wrong address is refused before anything is read', async () => {
     assertFails(await runTrawl(['search', address, 'x']), 1, /\[CONFIG_INVALID\]/);
     assertFails(await runTrawl(['serve', address]), 1, /\[CONFIG_INVALID\]/);
   }
+});
+
+test('a password on the command line is refused by every command, with the file that it belongs into', async () => {
+  for (const args of [
+    ['search', WITH_PASSWORD, 'x'],
+    ['inspect', WITH_PASSWORD],
+    ['verify', WITH_PASSWORD],
+    ['serve', `name=${WITH_PASSWORD}`],
+    ['mcp', WITH_PASSWORD],
+    ['doctor', WITH_PASSWORD],
+  ]) {
+    assertFails(await runTrawl(args), 1, /has a password.*TRAWL_MILVUS_CREDENTIALS_FILE.*\[CONFIG_INVALID\]/);
+  }
+});
+
+test('credentials that cannot be used end the command before Milvus is asked, without being shown', async (t) => {
+  const file = join(await tempFolder(t), 'credentials');
+  writeFileSync(file, '# the cluster\n\nmilvus://root:sec/ret@h\n');
+  const of = (env: Record<string, string>, address = NOBODY) => runTrawl(['search', address, 'x'], { env });
+  assertFails(
+    await of({ TRAWL_MILVUS_CREDENTIALS_FILE: file }),
+    1,
+    /credentials, line 3, is not milvus:.*percent-encoded/,
+  );
+  assertFails(
+    await of({ TRAWL_MILVUS_CREDENTIALS_FILE: `${file}-none` }),
+    1,
+    /cannot be read: ENOENT.*\[CONFIG_INVALID\]/,
+  );
+  assertFails(await of({ TRAWL_MILVUS_CREDENTIALS: 'root:secret' }), 1, /part 1, is not milvus:/);
+  const other = { TRAWL_MILVUS_CREDENTIALS: 'milvus://root:secret@h:1' };
+  assertFails(await of(other, 'milvus://root@127.0.0.1:1/c'), 1, /no password for milvus:\/\/127\.0\.0\.1:1 is known/);
+});
+
+test('a build into Milvus names a working folder, and asks Milvus before it embeds', async (t) => {
+  const work = join(await tempFolder(t), 'work');
+  const build = ['index', 'corpus.jsonl', '--out', NOBODY];
+  assertFails(await runTrawl(build), 2, /--work is missing.*\[USAGE\]/);
+  for (const wrong of [['--update'], ['--append'], ['--shard', '1/2'], ['--bm25'], ['--from-embeddings', 'x.npy']])
+    assertFails(
+      await runTrawl([...build, '--work', work, ...wrong]),
+      2,
+      /does not work with an address as --out.*\[USAGE\]/,
+    );
+  assertFails(await runTrawl(['index', 'corpus.jsonl', '--out', 'x', '--work', work]), 2, /--work has no effect/);
+  assertFails(
+    await runTrawl(['index', 'corpus.jsonl', '--out', WITH_PASSWORD, '--work', work]),
+    1,
+    /\[CONFIG_INVALID\]/,
+  );
+  assertFails(await runTrawl([...build, '--work', work]), 1, /\[STORE_FAILED\]/);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { METRICS, type Metric } from '../../src/metric.ts';
+import { PushedFilters } from '../../src/milvus/pushed-filters.ts';
 import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
 import { CandidateIndex } from '../../src/published/candidate-index.ts';
 import { type Candidates, MAX_NAMED_ROWS } from '../../src/published/candidate-source.ts';
@@ -16,12 +17,12 @@ import { FakeCandidates, type FakeOptions } from './fake-candidates.ts';
 function indexOf(
   { values, dimension }: Rows,
   metric: Metric,
-  options: Partial<FakeOptions> & { scoresEveryRow?: boolean } = {},
+  options: Partial<FakeOptions> & { scoresEveryRow?: boolean; pushed?: PushedFilters } = {},
 ): { index: CandidateIndex; fake: FakeCandidates } {
-  const { scoresEveryRow = true, liveRows, ...others } = options;
+  const { scoresEveryRow = true, liveRows, pushed, ...others } = options;
   const fake = new FakeCandidates({ values, dimension, metric, liveRows, ...others });
   const { rows, largestNorm } = fake;
-  const facts = { dimension, rows, metric, liveRows, largestNorm, scores: MILVUS_SCORES, scoresEveryRow };
+  const facts = { dimension, rows, metric, liveRows, largestNorm, scores: MILVUS_SCORES, scoresEveryRow, pushed };
   return { fake, index: new CandidateIndex(fake, facts) };
 }
 
@@ -297,4 +298,54 @@ test('requests that no engine takes are refused, and a closed index and an abort
   );
   await index.close();
   await assert.rejects(index.search({ queries, count: 1, k: 1 }), trawlError('NOT_READY', /closed/));
+});
+
+/** A filter over column 0, whose rows and expression are known. */
+async function pushedFilter(rows: RowBitmap): Promise<PushedFilters> {
+  const pushed = new PushedFilters([0]);
+  const filters = { columns: [], rows: async () => rows, extremes: async () => [], close: async () => undefined };
+  await pushed.watching(filters).rows({ type: 'in', column: 0, values: [1] });
+  return pushed;
+}
+
+test('a filter that Milvus can evaluate is sent to it, needs one search, and has the same hits', async () => {
+  const rows = normalRows(20_000, 8, 4);
+  const liveRows = randomBitmap(20_000, 0.9, 8);
+  const filter = randomBitmap(20_000, 0.4, 9);
+  const queries = normalRows(3, 8, 5).values;
+  for (const metric of METRICS) {
+    const pushed = await pushedFilter(filter);
+    const passes = (_: string, row: number): boolean => filter.has(row);
+    const { index, fake } = indexOf(rows, metric, { liveRows, pushed, passes, wrong: 0.01 });
+    for (const k of [1, 100, 3_000]) {
+      const asked = { queries, k, filter };
+      const found = await index.search({ ...asked, count: 3 });
+      assert.deepEqual(listsOf(found, k), expected(rows, metric, { ...asked, filter: filter.intersection(liveRows) }));
+    }
+    assert.ok(fake.asked.every(({ condition }) => condition.type === 'filter'));
+    assert.equal(fake.counted.length, 1, 'a filter is counted once');
+    assert.deepEqual(fake.counted[0], {
+      type: 'filter',
+      expression: 'column_0 in [4607182418800017408]',
+      first: 0,
+      end: 20_000,
+    });
+  }
+});
+
+test('a filter by which Milvus lets other rows pass is refused, whether a row is missing or too many', async () => {
+  const rows = normalRows(5_000, 8, 4);
+  const filter = randomBitmap(5_000, 0.4, 9);
+  const [first] = filter;
+  for (const wrong of [
+    (row: number) => filter.has(row) && row !== first,
+    (row: number) => filter.has(row) || row < 9,
+  ]) {
+    const { index } = indexOf(rows, 'inner-product', {
+      pushed: await pushedFilter(filter),
+      passes: (_, row) => wrong(row),
+    });
+    const search = index.search({ queries: normalRows(1, 8, 5).values, count: 1, k: 5, filter });
+    await assert.rejects(search, trawlError('STORE_DIFFERS', /rows pass a filter/));
+  }
 });

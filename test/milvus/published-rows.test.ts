@@ -15,7 +15,7 @@ test('a document of any length is divided between characters and joined again', 
       const bytes = Buffer.byteLength(document);
       if (bytes > MAX_DOCUMENT_BYTES) continue;
       const pieces = piecesFor(bytes);
-      const entity = entityOf({ row: 1, vector, document, id: null, lookups }, pieces);
+      const entity = entityOf({ row: 1, vector, document, id: null, lookups, keys: [] }, { pieces });
       assert.equal(documentOf(entity, pieces), document);
       for (const [name, text] of Object.entries(entity)) {
         if (name.startsWith('document'))
@@ -27,7 +27,7 @@ test('a document of any length is divided between characters and joined again', 
 
 test('an empty id differs from none', () => {
   for (const id of [null, '', '=', 'row:1', '7']) {
-    assert.equal(idOf(entityOf({ row: 1, vector, document: '{}', id, lookups }, 1)), id);
+    assert.equal(idOf(entityOf({ row: 1, vector, document: '{}', id, lookups, keys: [] }, { pieces: 1 })), id);
   }
 });
 
@@ -49,8 +49,8 @@ test('a look-up finds keys of the same type alone, as in a folder', () => {
 
 test('the checksum of rows depends on every part of them, and not on their order', () => {
   const rows = [
-    { row: 0, vector, id: 'a', document: '{"x":1}' },
-    { row: 1, vector: Float32Array.of(3, -0), id: null, document: '{}' },
+    { row: 0, vector, id: 'a', document: '{"x":1}', keys: ['1', '2'] },
+    { row: 1, vector: Float32Array.of(3, -0), id: null, document: '{}', keys: ['1', '2'] },
   ];
   const sumOf = (all: typeof rows, start?: string): string => {
     const sum = new ContentSum(start);
@@ -60,7 +60,13 @@ test('the checksum of rows depends on every part of them, and not on their order
   const whole = sumOf(rows);
   assert.equal(sumOf(rows.toReversed()), whole);
   assert.equal(sumOf(rows.slice(1), sumOf(rows.slice(0, 1))), whole);
-  const changes = [{ row: 2 }, { vector: Float32Array.of(3, 0) }, { id: '' }, { document: '{ }' }];
+  const changes = [
+    { row: 2 },
+    { vector: Float32Array.of(3, 0) },
+    { id: '' },
+    { document: '{ }' },
+    { keys: ['1', '3'] },
+  ];
   for (const change of changes) assert.notEqual(sumOf([rows[0]!, { ...rows[1]!, ...change }]), whole);
   assert.notEqual(sumOf([rows[0]!]), whole);
 });

@@ -47,6 +47,7 @@ test('what cannot be done is refused before OpenSearch is asked', async () => {
     [['publish', 'indexes/sample', 'milvus://h/c', '--shards', '2'], 2, /--shards is not for Milvus.*\[USAGE\]/],
     [['search', NOBODY, '--queries', 'q.jsonl', '--out', 'hits.jsonl'], 2, /\[USAGE\]/],
     [['serve', NOBODY, '--plan'], 2, /\[USAGE\]/],
+    [['index', 'corpus', '--out', NOBODY, '--work', 'w'], 2, /Build into a folder, then run trawl publish.*\[USAGE\]/],
   ];
   for (const [args, code, reason] of cases) assertFails(await runTrawl(args), code, reason);
 });

@@ -24,5 +24,6 @@ test('all-MiniLM-L6-v2 in bfloat16: 2,000 passages have a cosine of at least 0.9
   const [whole, half] = await Promise.all(precisions.map((precision) => openEncoder(model, { precision })));
   t.after(() => Promise.all([whole!.close(), half!.close()]));
   const cosine = await smallestCosine(whole!, half!, texts);
+  t.diagnostic(`smallest cosine: ${cosine}`);
   assert.ok(cosine >= 0.9999, String(cosine));
 });

@@ -47,6 +47,16 @@ export class MilvusNode {
     this.#sockets = sockets;
   }
 
+  /** The working folder of Milvus, with its data. */
+  get dataFolder(): string {
+    return join(this.#folder, 'data');
+  }
+
+  /** Variables with the password of Milvus's first user, for a file or for `TRAWL_MILVUS_CREDENTIALS`. */
+  get environment(): { readonly TRAWL_MILVUS_CREDENTIALS: string } {
+    return { TRAWL_MILVUS_CREDENTIALS: `milvus://root:Milvus@127.0.0.1:${this.port}` };
+  }
+
   static async start(): Promise<MilvusNode> {
     const folder = await mkdtemp(join(tmpdir(), 'trawl-milvus-'));
     const socket = join(folder, 's');
@@ -75,6 +85,7 @@ export class MilvusNode {
     }).listen(0, '127.0.0.1');
     await once(relay, 'listening');
     const node = new MilvusNode(folder, supervisor, relay, sockets);
+    Object.assign(process.env, node.environment);
     node.tell('start');
     try {
       await node.untilReady();

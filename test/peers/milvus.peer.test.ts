@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { METRICS } from '../../src/metric.ts';
 import { MILVUS_METRIC, MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
 import { rowFields } from '../../src/milvus/published-rows.ts';
@@ -16,7 +18,7 @@ import { upperNorm } from '../../src/published/upper-norm.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { TopK } from '../../src/top-k.ts';
 import { referenceSearch } from '../../src/vector-index/reference-search.ts';
-import { endOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from '../cli/run-trawl.ts';
+import { type Ended, endOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl, TRAWL } from '../cli/run-trawl.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { normalRows, ternaryRows } from '../vector-index/index-files.ts';
@@ -40,9 +42,13 @@ after(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
+function run(...args: string[]): Promise<Ended> {
+  return runTrawl(args, { env: node.environment });
+}
+
 /** Runs a command that has to succeed. */
 async function trawl(...args: string[]): Promise<string> {
-  const ended = await runTrawl(args);
+  const ended = await run(...args);
   assert.equal(ended.code, 0, `trawl ${args.join(' ')}: ${ended.stderr}`);
   return ended.stdout;
 }
@@ -56,7 +62,9 @@ async function serve(
   args: readonly string[] = [],
   started: (child: ChildProcess) => void = () => undefined,
 ): Promise<string> {
-  const child = spawnTrawl(['serve', place, '--port', '0', '--json', '--quiet', ...args]);
+  const child = spawnTrawl(['serve', place, '--port', '0', '--json', '--quiet', ...args], {
+    env: node.environment,
+  });
   t.after(async () => {
     child.kill('SIGTERM');
     if (child.exitCode === null) await once(child, 'exit');
@@ -120,7 +128,7 @@ for (const metric of METRICS) {
     const client = await node.client();
     const collection = `proof_${MILVUS_METRIC[metric]}`;
     try {
-      await client.create(collection, { description: '', fields: rowFields(dimension, 1).slice(0, 2) });
+      await client.create(collection, { description: '', fields: rowFields(dimension, { pieces: 1 }).slice(0, 2) });
       const live = [...liveRows];
       for (let at = 0; at < live.length; at += 1_000) {
         const entities = live
@@ -230,7 +238,7 @@ test('a published index answers as its folder, with filters, deleted rows, look-
     assert.deepEqual(comparable(b!), comparable(a!), path);
   }
 
-  const refused = await runTrawl(['publish', join(folder, 'other'), address]);
+  const refused = await run('publish', join(folder, 'other'), address);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /is of another index.*\[INDEX_EXISTS\]/);
 
@@ -240,7 +248,7 @@ test('a published index answers as its folder, with filters, deleted rows, look-
   await client.upsert('answers', [{ ...row, document: '{"text":"changed"}' }]);
   await client.flush('answers');
   await pause(6_000);
-  const damaged = await runTrawl(['verify', address]);
+  const damaged = await run('verify', address);
   assert.equal(damaged.code, 3, damaged.stdout + damaged.stderr);
 });
 
@@ -260,13 +268,22 @@ test('an approximate index says exact: false in every reply', { skip }, async (t
   );
 });
 
-test('a killed publication is resumed, and the collection is an index only after its end', {
+test('a build into Milvus that is killed while it embeds and while it publishes is resumed, and is an index only after its end', {
   skip: skipHotpot,
 }, async () => {
   const local = join(folder, 'hotpot');
-  await trawl('index', sharedData(HOTPOT), '--out', local, '--model', 'token-average-256');
   const address = node.address('resumed');
-  const publishing = spawnTrawl(['publish', local, address, '--quiet']);
+  const build = ['index', sharedData(HOTPOT), '--out', address, '--work', local, '--model', 'token-average-256'];
+  const start = (): ChildProcess => spawnTrawl([...build, '--quiet'], { env: node.environment });
+  const building = start();
+  while (!existsSync(`${local}.partial`)) {
+    assert.equal(building.exitCode, null, 'the build ended before it was killed');
+    await pause(5);
+  }
+  building.kill('SIGKILL');
+  await endOf(building);
+  assert.ok(!existsSync(local));
+  const publishing = start();
   const client = await node.client();
   try {
     // Killed after the first record of progress, before the last.
@@ -280,57 +297,132 @@ test('a killed publication is resumed, and the collection is an index only after
     }
     publishing.kill('SIGKILL');
     await endOf(publishing);
-    const unfinished = await runTrawl(['search', address, 'x']);
+    const unfinished = await run('search', address, 'x');
     assert.match(unfinished.stderr, /the publication into resumed is unfinished.*\[INDEX_NOT_FOUND\]/);
-    const report = JSON.parse(await trawl('publish', local, address, '--json'));
+    const [built, report] = (await trawl(...build, '--json'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.equal(built.built, false, 'a complete folder is not built again');
     assert.equal(report.resumed, true);
     assert.equal(report.rows, 4_937);
+    const again = JSON.parse(await trawl('publish', local, address, '--json'));
+    assert.equal(again.wasComplete, true);
+    assert.equal(again.verified.same, again.verified.questions);
     assert.match(await trawl('verify', address), /intact/);
   } finally {
     await client.close();
   }
 });
 
-test('an alias is moved to the next index, and a reload takes it', { skip }, async (t) => {
+test('an alias is moved under the load of several clients, of whom none gets a failed or mixed answer', {
+  skip,
+}, async (t) => {
   const first = join(folder, 'other');
   const second = join(folder, 'next');
   await trawl('index', corpus(), '--out', second, '--model', 'token-average-256', '--passage-template', '{text}');
   await trawl('publish', first, node.address('swap_1'), '--alias', 'live');
   let server: ChildProcess | undefined;
-  const url = await serve(t, node.address('live'), [], (child) => (server = child));
+  const url = await serve(t, node.address('live'), ['--cache-bytes', '0'], (child) => (server = child));
+  const queries = QUESTIONS.slice(0, 3);
   const ask = async (): Promise<string> => {
-    const { status, text } = await post(`${url}/retrieve`, { queries: ['Which river flows through Vienna?'], topk: 3 });
+    const { status, text } = await post(`${url}/retrieve`, { queries, topk: 3, return_scores: true });
     assert.equal(status, 200, text);
     return text;
   };
   const before = await ask();
-  await trawl('publish', second, node.address('swap_2'), '--alias', 'live');
-  assert.equal(await ask(), before, 'a running server stays with the collection that it opened');
-  server!.kill('SIGHUP');
-  const answers = new Set<string>();
-  for (let i = 0; i < 200; i++) {
-    const answer = await ask();
-    answers.add(answer);
-    if (answer !== before) break;
-    await pause(100);
+  const answers = Array.from({ length: 4 }, (): string[] => []);
+  let isOver = false;
+  const clients = answers.map(async (own) => {
+    while (!isOver) own.push(await ask());
+  });
+  const load = Promise.all(clients);
+  try {
+    await trawl('publish', second, node.address('swap_2'), '--alias', 'live');
+    assert.equal(await ask(), before, 'a running server stays with the collection that it opened');
+    server!.kill('SIGHUP');
+    const end = performance.now() + 60_000;
+    while ((await ask()) === before) assert.ok(performance.now() < end, 'the server did not take the next index');
+    for (let i = 0; i < 20; i++) await ask();
+  } finally {
+    isOver = true;
+    await load;
   }
   const after = await ask();
   assert.notEqual(after, before);
-  for (const answer of answers) assert.ok(answer === before || answer === after);
-  const same = await runTrawl(['publish', first, node.address('live')]);
+  for (const own of answers) {
+    const changed = own.indexOf(after);
+    assert.ok(changed > 0 && own.every((answer, i) => answer === (i < changed ? before : after)));
+  }
+  t.diagnostic(`${answers.flat().length} answers of 4 clients`);
+  const same = await run('publish', first, node.address('live'));
   assert.match(same.stderr, /live is an alias of swap_2.*\[INDEX_EXISTS\]/);
 });
 
-test('a server whose Milvus is frozen or killed answers 503 with Retry-After within its time limit, never a partial list', {
+test('eval and MCP give the same figures and passages as the folder', { skip }, async (t) => {
+  const local = join(folder, 'other');
+  const lines = readFileSync(SAMPLE_PASSAGES, 'utf8').split('\n').filter(Boolean).slice(0, 20);
+  const questions = join(folder, 'questions.jsonl');
+  const rows = lines.map((line, i) => {
+    const { id, title } = JSON.parse(line) as { id: string; title: string };
+    return JSON.stringify({ id: `q${i}`, question: title, gold_ids: [id] });
+  });
+  writeFileSync(questions, `${rows.join('\n')}\n`);
+  const [here, there] = [
+    JSON.parse(await trawl('eval', local, '--queries', questions, '--json')),
+    JSON.parse(await trawl('eval', node.address('steady'), '--queries', questions, '--json')),
+  ];
+  assert.deepEqual(there.metrics, here.metrics);
+  assert.deepEqual(there.queries, 20);
+  assert.ok(here.metrics['recall@10'] > 0.5);
+
+  const found = await Promise.all(
+    [local, node.address('steady')].map(async (place) => {
+      const client = new Client({ name: 'test', version: '1' });
+      t.after(() => client.close());
+      const env = { ...process.env, ...node.environment } as Record<string, string>;
+      await client.connect(
+        new StdioClientTransport({ command: process.execPath, args: [...TRAWL.slice(1), 'mcp', place], env }),
+      );
+      const call = { name: 'search', arguments: { query: 'who designed the Brooklyn Bridge', k: 2 } };
+      const { structuredContent } = await client.callTool(call);
+      const { results } = structuredContent as { results: { id: string }[] };
+      const fetched = await client.callTool({ name: 'fetch', arguments: { id: results[0]!.id } });
+      // The name of the index is in addresses of passages.
+      const text = JSON.stringify({ results, fetched: fetched.structuredContent });
+      return JSON.parse(
+        text.replaceAll(/trawl:\/\/\w+\//g, 'trawl://index/').replaceAll(/"index":"\w+"/g, '"index":""'),
+      );
+    }),
+  );
+  assert.equal(found[0].results.length, 2);
+  assert.deepEqual(found[1], found[0]);
+});
+
+test('a wrong or missing password of Milvus is refused, and never shown', { skip }, async () => {
+  const credentials = join(folder, 'credentials');
+  writeFileSync(credentials, `milvus://root:Milvus@127.0.0.1:${node.port}\n`);
+  const search = (env: Record<string, string>) => runTrawl(['inspect', node.address('steady')], { env });
+  assert.equal((await search({ TRAWL_MILVUS_CREDENTIALS_FILE: credentials })).code, 0);
+  for (const env of [{}, { TRAWL_MILVUS_CREDENTIALS: `milvus://root:secret@127.0.0.1:${node.port}` }]) {
+    const { code, stderr } = await search(env);
+    assert.equal(code, 1);
+    assert.match(stderr, /TRAWL_MILVUS_CREDENTIALS_FILE.*\[STORE_REFUSED\]/);
+    assert.doesNotMatch(stderr, /secret/);
+  }
+});
+
+test('a server whose Milvus is frozen or killed answers 503 with Retry-After, never a partial list, and recovers by itself', {
   skip,
 }, async (t) => {
   const url = await serve(t, node.address('steady'), ['--cache-bytes', '0']);
-  let number = 0;
-  // A new query each time, so that no earlier answer is repeated.
-  const ask = (text = `question ${number++}`) => post(`${url}/retrieve`, { queries: [text], topk: 3 });
-  const before = await ask('Vienna');
+  const ask = () => post(`${url}/retrieve`, { queries: QUESTIONS.slice(0, 3), topk: 3, return_scores: true });
+  const before = await ask();
   assert.equal(before.status, 200);
-  for (const harm of ['freeze', 'kill'] as const) {
+  for (const [harm, repair] of [
+    ['freeze', 'thaw'],
+    ['kill', 'start'],
+  ] as const) {
     node.tell(harm);
     await pause(500);
     const start = performance.now();
@@ -338,5 +430,26 @@ test('a server whose Milvus is frozen or killed answers 503 with Retry-After wit
     assert.equal(failed.status, 503, failed.text);
     assert.ok(Number(failed.retryAfter) >= 1);
     assert.ok(performance.now() - start < 40_000);
+    node.tell(repair);
+    const repaired = performance.now();
+    const ready = node.untilReady().then(() => performance.now() - repaired);
+    let refused = 0;
+    for (;;) {
+      const answer = await ask();
+      if (answer.status === 200) {
+        assert.equal(answer.text, before.text);
+        break;
+      }
+      refused++;
+      assert.equal(answer.status, 503, answer.text);
+      assert.ok(Number(answer.retryAfter) >= 1);
+      assert.ok(performance.now() - repaired < 180_000, `no answer three minutes after ${repair}: ${answer.text}`);
+      await pause(250);
+    }
+    const recoveredMs = performance.now() - repaired;
+    t.diagnostic(
+      `${repair}: Milvus ready after ${Math.round(await ready)} ms, the server after ${Math.round(recoveredMs)} ms, ${refused} refused`,
+    );
+    for (let i = 0; i < 10; i++) assert.equal((await ask()).text, before.text);
   }
 });

@@ -128,7 +128,7 @@ for (const metric of METRICS) {
       for (let at = 0; at < live.length; at += 1_000) {
         const documents = live.slice(at, at + 1_000).map((row) => {
           const vector = values.subarray(row * dimension, (row + 1) * dimension);
-          return [row, documentOfRow({ row, vector, document: '', id: null, lookups })] as const;
+          return [row, documentOfRow({ row, vector, document: '', id: null, lookups, keys: [] })] as const;
         });
         await client.store(name, documents);
       }

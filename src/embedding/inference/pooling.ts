@@ -1,5 +1,5 @@
 import { TrawlError } from '../../errors.ts';
-import type { Pooling } from '../../manifest/model-identity.ts';
+import type { BeforeTruncation, Pooling } from '../../manifest/model-identity.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 
 /** A graph's output for one text, row-major, `tokens` × `dimension`; one row if the graph pools. */
@@ -45,6 +45,18 @@ export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
     default:
       throw new TrawlError('MODEL_INVALID', `Unknown pooling "${pooling satisfies never}".`);
   }
+}
+
+/** Added to the variance; the default of `torch.nn.functional.layer_norm`. */
+const LAYER_NORM_EPSILON = 1e-5;
+
+/** The first values of a vector (Matryoshka), after a layer norm of all values if the model asks for it. Computed in float64. */
+export function truncated(vector: Float32Array, values: number, before: BeforeTruncation | undefined): Float32Array {
+  if (before === undefined) return vector.slice(0, values);
+  const mean = vector.reduce((sum, value) => sum + value, 0) / vector.length;
+  const variance = vector.reduce((sum, value) => sum + (value - mean) ** 2, 0) / vector.length;
+  const scale = 1 / Math.sqrt(variance + LAYER_NORM_EPSILON);
+  return Float32Array.from({ length: values }, (_, i) => (vector[i]! - mean) * scale);
 }
 
 /** Divides a vector by its Euclidean length, in place; a zero vector stays zero. Returns its argument. */

@@ -1,12 +1,13 @@
 import { bug, TrawlError } from '../../errors.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
-import { tokenizePair, type WorkInput } from '../tokenizer/text-pair.ts';
+import { type QueryAndPassage, tokenizePair, type WorkInput } from '../tokenizer/text-pair.ts';
+import { tokenizeInTemplate } from '../tokenizer/tokenize-in-template.ts';
 import { TextTokenizer } from '../tokenizer/tokenizer.ts';
 import { type TokenizedText, type TokenizeOptions, tokenizeInput } from '../tokenizer/truncation.ts';
 import { canGroupTexts } from './grouping-trial.ts';
 import { NativeSession } from './native-session.ts';
 import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-session.ts';
-import { firstNonFinite, normalizeL2, pool, valuesPerInput } from './pooling.ts';
+import { firstNonFinite, normalizeL2, pool, truncated, valuesPerInput } from './pooling.ts';
 import { type TokenBatch, tokenBatch } from './token-batch.ts';
 
 /** Tokenizer and graph of a model. They block the calling thread, so this class runs in worker threads. */
@@ -51,8 +52,15 @@ export class TextModel {
   /** The token ids that the graph receives for an input. */
   tokenize(input: WorkInput, options: TokenizeOptions): TokenizedText {
     return typeof input !== 'string' && 'passage' in input
-      ? tokenizePair(this.#tokenizer, input, options.maxTokens)
+      ? this.#tokenizePair(input, options.maxTokens)
       : tokenizeInput(this.#tokenizer, input, options);
+  }
+
+  #tokenizePair(pair: QueryAndPassage, maxTokens: number): TokenizedText {
+    const { pairTemplate } = this.#model;
+    return pairTemplate === null
+      ? tokenizePair(this.#tokenizer, pair, maxTokens)
+      : tokenizeInTemplate(this.#tokenizer, pairTemplate, pair, maxTokens);
   }
 
   /** Result of `tryGrouping`; null before its first call. */
@@ -92,12 +100,12 @@ export class TextModel {
     const { kind, identity } = this.#model;
     const isPooled = this.#isPooled;
     const { data, size, width } = rowOf(output, batch, row, isPooled ? 1 : batch.length);
-    const pooling = kind === 'cross-encoder' ? 'none' : identity.pooling;
+    const pooling = isPooled ? 'none' : identity.pooling;
     const rows = isPooled ? 1 : tokens;
     const whole = pool({ data: data.subarray(0, rows * width), tokens: rows, dimension: width }, pooling);
     const values = valuesPerInput(this.#model);
     if (whole.length < values || size === 0) throw bug(`a vector of ${whole.length} values`);
-    const vector = whole.length === values ? whole : whole.slice(0, values);
+    const vector = whole.length === values ? whole : truncated(whole, values, identity.beforeTruncation);
     // Checked after pooling because there is only one row then, and a sum hides neither NaN nor infinity.
     const bad = firstNonFinite(vector);
     if (bad >= 0) {
@@ -113,7 +121,9 @@ export class TextModel {
   /** Whether the graph's output has one row per text. */
   get #isPooled(): boolean {
     const { kind, identity } = this.#model;
-    return kind === 'cross-encoder' || identity.pooling === 'pooler' || identity.pooling === 'none';
+    // A decoder scores pairs at every token, and the last one has seen both texts.
+    if (kind === 'cross-encoder') return identity.pooling !== 'last';
+    return identity.pooling === 'pooler' || identity.pooling === 'none';
   }
 
   async #checkGraph(): Promise<void> {
@@ -148,7 +158,7 @@ export class TextModel {
       return { ids: this.#tokenizer.frame(this.#tokenizer.contentIds('a', 1)), cut: 'nothing' };
     }
     const pair = { query: 'a', passage: 'a', truncatePair: 'longest-first' } as const;
-    return tokenizePair(this.#tokenizer, pair, this.#model.identity.maxTokens.passage);
+    return this.#tokenizePair(pair, this.#model.identity.maxTokens.passage);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ModelIdentity, Pooling } from '../../manifest/model-identity.ts';
+import type { BeforeTruncation, ModelIdentity, Pooling } from '../../manifest/model-identity.ts';
 
 /** Defaults of a model family, for checkpoints whose files do not state them. */
 export interface ModelFamily {
@@ -6,6 +6,8 @@ export interface ModelFamily {
   readonly pooling: Pooling;
   /** True: always normalised, even if modules.json has no Normalize module. False: modules.json decides. */
   readonly normalize: boolean;
+  /** What comes before a truncation of its vectors. */
+  readonly beforeTruncation?: BeforeTruncation;
 }
 
 const BGE_ENGLISH = 'Represent this sentence for searching relevant passages: ';
@@ -24,6 +26,10 @@ const FAMILIES: readonly { readonly name: RegExp; readonly family: ModelFamily }
   // Not bge-en-icl and bge-multilingual-gemma2, which take instructions. Ollama's bge-large is the English one.
   { name: /bge[-_](small|base|large)([-_]en|:|$)/, family: family('cls', BGE_ENGLISH, '') },
   { name: /qwen3-embedding/, family: family('last', QWEN_SEARCH, '') },
+  {
+    name: /nomic-embed-text-v1\.5/,
+    family: { ...family('mean', 'search_query: ', 'search_document: '), beforeTruncation: 'layer-norm' },
+  },
   { name: /(nomic|modernbert)-embed/, family: family('mean', 'search_query: ', 'search_document: ') },
   { name: /gte-(modernbert|multilingual|(base|large)-en-v1\.5)/, family: family('cls', '', '') },
   // all-MiniLM-L6-v2 is normalised, msmarco-MiniLM-L-6-v3 is not.

@@ -7,6 +7,7 @@ import { sha256OfFile } from '../../system/file-checksum.ts';
 import { cachedSha256OfFile, sha256OfText } from './model-checksum.ts';
 import { locateModelFolder } from './model-location.ts';
 import { applyOverrides, type ModelOverrides } from './model-overrides.ts';
+import { type PairTemplate, parsePairTemplate } from './pair-template.ts';
 import { readTransformersFolder } from './transformers-folder.ts';
 import {
   graphsOf,
@@ -42,6 +43,8 @@ export interface ModelFolder {
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
   readonly labels: number | null;
   readonly activation: ScoreActivation | null;
+  /** Rerankers that read a chat: the text of a pair; null for the tokenizer's template of pairs. */
+  readonly pairTemplate: PairTemplate | null;
   /** Checksum of the checkpoint's weights, equal for all precisions made from it; null if not recorded. */
   readonly weightsSha256: string | null;
   /** Recorded files with absolute paths; empty for a folder without trawl-model.json. */
@@ -140,11 +143,14 @@ async function readDescribed(folder: string, { precision, checksums = true }: Mo
     const small = files.filter(({ path, bytes }) => used.includes(path) && bytes <= MAX_CHECKED_BYTES);
     await checkChecksums(folder, small, checksumOf);
   }
+  const filesSha256 = await identitySha256(used, files);
+  const { pairTemplate } = description;
   const model: ModelFolder = {
     folder,
     identity: {
       name,
-      sha256: await identitySha256(used, files),
+      // Scores depend on the text around a pair as on the weights.
+      sha256: pairTemplate === undefined ? filesSha256 : sha256OfText(`${filesSha256}\n${pairTemplate}`),
       architecture,
       dimension,
       pooling,
@@ -154,6 +160,7 @@ async function readDescribed(folder: string, { precision, checksums = true }: Mo
       maxTokens: { query: maxTokens.query, passage: maxTokens.passage },
       precision: graph.precision,
       batchInvariant,
+      ...(description.beforeTruncation === undefined ? {} : { beforeTruncation: description.beforeTruncation }),
       ...(description.queryTemplate === undefined ? {} : { queryTemplate: description.queryTemplate }),
     },
     graphPath,
@@ -164,6 +171,7 @@ async function readDescribed(folder: string, { precision, checksums = true }: Mo
     kind: description.kind ?? 'encoder',
     labels: description.labels ?? null,
     activation: description.activation ?? null,
+    pairTemplate: pairTemplate === undefined ? null : parsePairTemplate(pairTemplate),
     weightsSha256: description.weightsSha256 ?? null,
     files,
   };
@@ -187,6 +195,7 @@ async function readUndescribed(folder: string, precision: Precision | undefined)
     kind: 'encoder',
     labels: null,
     activation: null,
+    pairTemplate: null,
     weightsSha256: null,
     files: [],
   };

@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
 import {
+  type BeforeTruncation,
   DEFAULT_QUERY_TEMPLATE,
   type FolderModelIdentity,
   POOLINGS,
@@ -21,6 +22,8 @@ export interface ModelOverrides {
   readonly maxPassageTokens?: number | undefined;
   /** Number of values to keep of each vector, before normalisation; from 1 to the model's dimension. */
   readonly dimension?: number | undefined;
+  /** What comes before the truncation to `dimension`; null: nothing. Default: as the model's description says. */
+  readonly beforeTruncation?: BeforeTruncation | null | undefined;
 }
 
 const KNOWN = [
@@ -32,6 +35,7 @@ const KNOWN = [
   'maxQueryTokens',
   'maxPassageTokens',
   'dimension',
+  'beforeTruncation',
 ] as const;
 
 /**
@@ -59,13 +63,18 @@ export function applyOverrides(
     maxQueryTokens: identity.maxTokens.query,
     maxPassageTokens: identity.maxTokens.passage,
     dimension: identity.dimension,
+    beforeTruncation: identity.beforeTruncation ?? null,
   };
-  const differing = KNOWN.filter((name) => overrides[name] !== undefined && overrides[name] !== own[name]).sort();
+  // No option sets what comes before a truncation; the identity records it beside the dimension.
+  const differing = KNOWN.filter(
+    (name) => name !== 'beforeTruncation' && overrides[name] !== undefined && overrides[name] !== own[name],
+  ).sort();
   const pooling = overrides.pooling ?? identity.pooling;
   if (!POOLINGS.includes(pooling)) {
     throw new TrawlError('CONFIG_INVALID', `Unknown pooling "${pooling}". Expected one of ${POOLINGS.join(', ')}.`);
   }
-  const { queryTemplate: ownTemplate, ...rest } = identity;
+  const { queryTemplate: ownTemplate, beforeTruncation: ownStep, ...rest } = identity;
+  const step = overrides.beforeTruncation === undefined ? ownStep : (overrides.beforeTruncation ?? undefined);
   const template = checkTemplate(overrides.queryTemplate ?? ownTemplate ?? DEFAULT_QUERY_TEMPLATE);
   const dimension = checkDimension(overrides.dimension ?? identity.dimension, identity.dimension);
   return Object.freeze({
@@ -82,7 +91,9 @@ export function applyOverrides(
       query: checkLimit('maxQueryTokens', overrides.maxQueryTokens ?? identity.maxTokens.query, maxPositions),
       passage: checkLimit('maxPassageTokens', overrides.maxPassageTokens ?? identity.maxTokens.passage, maxPositions),
     }),
-    ...(dimension === identity.dimension ? {} : { fullDimension: identity.dimension }),
+    ...(dimension === identity.dimension
+      ? {}
+      : { fullDimension: identity.dimension, ...(step === undefined ? {} : { beforeTruncation: step }) }),
     ...(differing.length === 0 ? {} : { overrides: differing }),
   });
 }

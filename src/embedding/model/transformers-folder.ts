@@ -90,6 +90,7 @@ export async function readTransformersFacts(
       },
       precision: 'float32',
       batchInvariant: true,
+      ...(family?.beforeTruncation === undefined ? {} : { beforeTruncation: family.beforeTruncation }),
     },
     maxPositions,
   };

@@ -2,9 +2,10 @@ import { isAbsolute, join, normalize, sep } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check, Errors } from 'typebox/schema';
 import { TrawlError } from '../../errors.ts';
-import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
+import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
 import { METRICS } from '../../metric.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
+import { parsePairTemplate } from './pair-template.ts';
 
 /** Name of a model's description in its folder. */
 export const TRAWL_MODEL_FILE = 'trawl-model.json';
@@ -57,6 +58,8 @@ const trawlModelSchema = Type.Object({
   similarity: Type.Enum([...METRICS]),
   prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
   maxTokens: Type.Object({ query: tokenLimit, passage: tokenLimit }),
+  /** What comes before vectors are truncated to fewer values (Matryoshka). Default: nothing. */
+  beforeTruncation: Type.Optional(Type.Enum([...BEFORE_TRUNCATION])),
   /** Default: `question-query`. */
   queryTemplate: Type.Optional(Type.Enum([...QUERY_TEMPLATES])),
   /** Default: `encoder`. */
@@ -73,6 +76,8 @@ const trawlModelSchema = Type.Object({
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
   labels: Type.Optional(Type.Integer({ minimum: 1 })),
   activation: Type.Optional(Type.Enum([...ACTIVATIONS])),
+  /** Rerankers that read a chat: the whole text of a pair, with the places {query} and {passage}. */
+  pairTemplate: Type.Optional(Type.String({ minLength: 1 })),
   source: Type.Optional(source),
   /** Checksum of the checkpoint's weights, equal for all precisions made from it. */
   weightsSha256: Type.Optional(sha256),
@@ -105,6 +110,7 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
     checkInside(path, inner);
   }
   checkGraphs(path, value);
+  checkPairTemplate(path, value);
   return value;
 }
 
@@ -131,6 +137,17 @@ function checkGraphs(path: string, value: TrawlModelFile): void {
       : precisions.includes(value.graph.precision)
         ? null
         : `graphs lacks the default graph's precision ${value.graph.precision}`;
+  if (fault !== null) throw new TrawlError('MODEL_INVALID', `${path}: ${fault}. Correct it or import the model again.`);
+}
+
+function checkPairTemplate(path: string, { kind, pairTemplate }: TrawlModelFile): void {
+  if (pairTemplate === undefined) return;
+  const fault =
+    kind !== 'cross-encoder'
+      ? 'pairTemplate is for the kind cross-encoder only'
+      : parsePairTemplate(pairTemplate) === null
+        ? 'pairTemplate must have {query} once, and {passage} once after it'
+        : null;
   if (fault !== null) throw new TrawlError('MODEL_INVALID', `${path}: ${fault}. Correct it or import the model again.`);
 }
 

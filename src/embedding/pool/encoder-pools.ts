@@ -68,10 +68,10 @@ export class EncoderPools {
 }
 
 function keyOf({ model, workerUrl, ...run }: EncoderPoolOptions): string {
-  const { sha256, pooling, normalize, dimension, fullDimension } = model.identity;
+  const { sha256, pooling, normalize, dimension, fullDimension, beforeTruncation } = model.identity;
   const { kind, graphOutput } = model;
   return JSON.stringify([
-    [sha256, kind, graphOutput, pooling, normalize, dimension, fullDimension],
+    [sha256, kind, graphOutput, pooling, normalize, dimension, fullDimension, beforeTruncation],
     [run.workers, run.cudaDevices, run.shareWeights, run.trialAtStart, run.batchTokens, workerUrl?.href],
   ]);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { firstNonFinite, normalizeL2, pool } from '../../../src/embedding/inference/pooling.ts';
+import { firstNonFinite, normalizeL2, pool, truncated } from '../../../src/embedding/inference/pooling.ts';
 
 const two = { data: Float32Array.of(1, 2, 3, 5, 6, 9), tokens: 2, dimension: 3 };
 
@@ -35,4 +35,14 @@ test('normalised vectors have length one and zero stays zero', () => {
 test('the first value that is not finite is found', () => {
   assert.equal(firstNonFinite(Float32Array.of(1, Number.NaN, Number.POSITIVE_INFINITY)), 1);
   assert.equal(firstNonFinite(Float32Array.of(1, 2)), -1);
+});
+
+test('a vector is truncated as it is, or after a layer norm of all its values', () => {
+  const vector = Float32Array.of(4, 1, -3, 6);
+  assert.deepEqual(truncated(vector, 2, undefined), Float32Array.of(4, 1));
+  // Mean 2, variance (4 + 1 + 25 + 16) / 4.
+  const deviation = Math.sqrt(11.5 + 1e-5);
+  assert.deepEqual(truncated(vector, 3, 'layer-norm'), Float32Array.of(2 / deviation, -1 / deviation, -5 / deviation));
+  assert.deepEqual(truncated(new Float32Array(4), 2, 'layer-norm'), new Float32Array(2));
+  assert.equal(firstNonFinite(truncated(Float32Array.of(1, 2, Number.NaN), 2, 'layer-norm')), 0);
 });

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { TrawlError } from '../errors.ts';
+import { environmentVariable } from '../options/resolve-options.ts';
+import { DEFAULT_PORT, type MilvusAddress, PASSWORD_ADVICE } from './milvus-address.ts';
+
+/** The user of a server and the password. */
+export interface MilvusCredentials {
+  readonly user: string;
+  readonly password: string;
+}
+
+interface Line extends MilvusCredentials {
+  readonly server: string;
+  readonly tls: boolean;
+}
+
+const VARIABLE = 'TRAWL_MILVUS_CREDENTIALS';
+const FILE_VARIABLE = 'TRAWL_MILVUS_CREDENTIALS_FILE';
+
+/**
+ * The credentials for an address, from the lines `milvus://USER:PASSWORD@HOST[:PORT]` of the file that TRAWL_MILVUS_CREDENTIALS_FILE
+ * names, or of TRAWL_MILVUS_CREDENTIALS. A line belongs to one server, so that another server never gets its password; and a line with
+ * `milvus+tls` only to its addresses with TLS. Without a user in the address, the first line of its server holds. Undefined if there is none.
+ *
+ * @throws TrawlError CONFIG_INVALID for a file that cannot be read, a line of another form, or if the address has a user without a line.
+ * No message has a user or password.
+ */
+export function credentialsFor({ server, tls, user }: MilvusAddress): MilvusCredentials | undefined {
+  const found = readLines().find(
+    (line) => line.server === server && line.tls === tls && (user === undefined || line.user === user),
+  );
+  if (found !== undefined || user === undefined) return found;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `The address of Milvus has a user, of whom no password for ${tls ? 'milvus+tls' : 'milvus'}://${server} is known.${PASSWORD_ADVICE}`,
+  );
+}
+
+function readLines(): Line[] {
+  const file = environmentVariable(FILE_VARIABLE);
+  if (file === undefined || file === '') {
+    return (environmentVariable(VARIABLE) ?? '')
+      .split(/[\s,]+/)
+      .filter((text) => text !== '')
+      .map((text, i) => parseLine(text, `${VARIABLE}, part ${i + 1},`));
+  }
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new TrawlError('CONFIG_INVALID', `${FILE_VARIABLE}: ${file} cannot be read: ${(cause as Error).message}.`);
+  }
+  return text.split('\n').flatMap((line, i) => {
+    const content = line.trim();
+    return content === '' || content.startsWith('#') ? [] : [parseLine(content, `${file}, line ${i + 1},`)];
+  });
+}
+
+function parseLine(text: string, place: string): Line {
+  const url = /^milvus(\+tls)?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : undefined;
+  const isComplete =
+    url !== undefined &&
+    [url.hostname, url.username, url.password].every((part) => part !== '') &&
+    /^\/?$/.test(url.pathname) &&
+    url.search === '' &&
+    url.hash === '';
+  if (isComplete) {
+    try {
+      return {
+        server: `${url.hostname.toLowerCase()}:${url.port === '' ? DEFAULT_PORT : url.port}`,
+        tls: /^milvus\+tls:$/i.test(url.protocol),
+        user: decodeURIComponent(url.username),
+        password: decodeURIComponent(url.password),
+      };
+    } catch {
+      // Not percent-encoded: the same advice.
+    }
+  }
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `${place} is not milvus://USER:PASSWORD@HOST[:PORT] (or milvus+tls://…). In user and password, \`@\`, \`:\`, \`/\`, \`%\`, \`,\` and spaces are percent-encoded.`,
+  );
+}
