@@ -69,7 +69,7 @@ export interface Command<Table extends OptionTable = OptionTable> {
    * checkpoint and the exit code: schedulers send the signal more than once (Slurm to the step and through srun).
    */
   readonly resumable?: boolean;
-  /** Whether its arguments may be addresses in Milvus (docs/cluster.md). If not, an address is refused before it is taken for a path. */
+  /** Whether its arguments may be addresses in Milvus or OpenSearch (docs/cluster.md). If not, an address is refused before it is taken for a path. */
   readonly takesMilvus?: boolean;
   /** Resolves to the exit code. */
   run(context: CommandContext<Table>): Promise<number>;

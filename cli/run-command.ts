@@ -1,6 +1,6 @@
 import { asTrawlError, TrawlError } from '../src/errors.ts';
-import { isMilvusAddress } from '../src/milvus/milvus-address.ts';
 import { type ResolvedOptions, resolveOptions } from '../src/options/resolve-options.ts';
+import { isPublishedAddress } from '../src/retrieval/published-address.ts';
 import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { exitProcess } from './exit-process.ts';
@@ -65,10 +65,10 @@ export function resolveCommandOptions(
 
 function checkPositionals(command: Command, given: readonly string[]): void {
   const { min, max, usage } = command.positionals;
-  if (command.takesMilvus !== true && given.some(isMilvusAddress)) {
+  if (command.takesMilvus !== true && given.some(isPublishedAddress)) {
     throw new TrawlError(
       'USAGE',
-      `trawl ${command.name} does not take an address in Milvus; publish, serve, mcp, search, eval, verify, inspect and doctor do. Name the folder of the index.`,
+      `trawl ${command.name} does not take an address in Milvus or OpenSearch; publish, serve, mcp, search, eval, verify, inspect and doctor do. Name the folder of the index.`,
     );
   }
   if (given.length >= min && given.length <= max) return;

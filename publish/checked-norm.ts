@@ -1,6 +1,7 @@
 import { TrawlError } from '../src/errors.ts';
 import type { Metric } from '../src/metric.ts';
-import { LARGEST_NORM, upperNorm } from '../src/milvus/score-bound.ts';
+import { LARGEST_NORM } from '../src/milvus/score-bound.ts';
+import { upperNorm } from '../src/published/upper-norm.ts';
 
 /**
  * The norm of a vector, rounded up.

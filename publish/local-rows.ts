@@ -1,9 +1,9 @@
 import { ColumnFile } from '../src/columns/column-file.ts';
 import { TrawlError } from '../src/errors.ts';
 import { columnKey, MAX_KEY_COLUMNS, NO_KEY } from '../src/milvus/column-keys.ts';
-import type { PublishedRow } from '../src/milvus/published-rows.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
 import { LOOKUPS, type Lookup } from '../src/passages/schema.ts';
+import type { PublishedRow } from '../src/published/published-row.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
 

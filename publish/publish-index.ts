@@ -1,39 +1,40 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import { requireVectors } from '../src/manifest/vector-space.ts';
 import type { Metric } from '../src/metric.ts';
-import { collectionProblems, storedRows } from '../src/milvus/check-collection.ts';
-import {
-  createFiles,
-  FIRST_FILE_PART,
-  filesCollection,
-  loadFiles,
-  type StoredFile,
-  writeFile,
-} from '../src/milvus/collection-files.ts';
-import { ContentSum } from '../src/milvus/content-sum.ts';
+import { collectionProblems } from '../src/milvus/check-collection.ts';
+import { collectionFiles, createFiles, filesCollection, loadFiles } from '../src/milvus/collection-files.ts';
 import { type MilvusAddress, parseMilvusAddress, shownAddress } from '../src/milvus/milvus-address.ts';
 import { MILVUS_METRIC } from '../src/milvus/milvus-candidates.ts';
 import { MilvusClient } from '../src/milvus/milvus-client.ts';
 import { openCollection } from '../src/milvus/open-published-index.ts';
+import {
+  entityOf,
+  lookupField,
+  MAX_DOCUMENT_BYTES,
+  piecesFor,
+  rowFields,
+  VECTOR_FIELD,
+} from '../src/milvus/published-rows.ts';
+import { LOOKUPS } from '../src/passages/schema.ts';
+import { ContentSum } from '../src/published/content-sum.ts';
 import {
   type Publication,
   type PublicationPlan,
   planOf,
   readProgress,
   readPublication,
+  storedRows,
   writeProgress,
   writePublication,
-} from '../src/milvus/publication.ts';
-import { lookupField, MAX_DOCUMENT_BYTES, piecesFor, rowFields, VECTOR_FIELD } from '../src/milvus/published-rows.ts';
-import { LOOKUPS } from '../src/passages/schema.ts';
-import { type IndexDirectory, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
+} from '../src/published/publication.ts';
+import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { checkedNorm } from './checked-norm.ts';
 import { LocalRows } from './local-rows.ts';
-import { storeRows } from './store-rows.ts';
+import { portable, storeFiles } from './store-files.ts';
+import { type RowStore, storeRows } from './store-rows.ts';
 import { type VerifiedPublication, verifyPublication } from './verify-publication.ts';
 
 /** The indexes of Milvus that can be chosen. */
@@ -48,6 +49,10 @@ const INDEX_PARAMETERS: Readonly<Record<IndexType, Readonly<Record<string, numbe
   FLAT: {},
   HNSW: { M: 16, efConstruction: 200 },
 };
+
+/** Bytes of a call, less than Kafka's default limit of a message (1 MB). */
+const CALL_BYTES = 700_000;
+const CALL_ROWS = 500;
 
 /** Pause between questions for the state of an index, in milliseconds. */
 const POLL_MS = 500;
@@ -118,7 +123,7 @@ export async function publishIndex(folder: string, place: string, options: Publi
     }
     throwIfCancelled(options.signal);
     if (complete === undefined) {
-      await writePublication(client, collection, publication);
+      await writePublication(collectionFiles(client, collection), publication);
       await client.flush(filesCollection(collection));
     }
     if (options.alias !== undefined) await client.setAlias(options.alias, collection);
@@ -135,12 +140,6 @@ export async function publishIndex(folder: string, place: string, options: Publi
     local.close();
     await client?.close();
   }
-}
-
-/** The manifest with the model's folder as an absolute path: a relative one starts at the index's folder, which is not in Milvus. */
-function portable({ folder, manifest }: IndexDirectory): IndexManifest {
-  const { modelLocation } = manifest;
-  return modelLocation === undefined ? manifest : { ...manifest, modelLocation: resolve(folder, modelLocation) };
 }
 
 /**
@@ -171,8 +170,9 @@ async function begin(
   }
   if (facts !== undefined && !hasFiles) throw occupied(shown, 'was not made by `trawl publish`');
   if (hasFiles) await loadFiles(client, collection);
-  const complete = hasFiles ? await readPublication(client, collection) : undefined;
-  const progress = hasFiles && complete === undefined ? await readProgress(client, collection) : undefined;
+  const complete = hasFiles ? await readPublication(collectionFiles(client, collection)) : undefined;
+  const progress =
+    hasFiles && complete === undefined ? await readProgress(collectionFiles(client, collection)) : undefined;
   const earlier = complete ?? progress;
   // The pieces of an earlier run are enough for the same index.
   const pieces = earlier?.pieces ?? longestIn(local, options);
@@ -192,7 +192,12 @@ async function begin(
   }
   // Written before the first row, so that a collection with rows always says of which index they are.
   if (earlier === undefined) {
-    await writeProgress(client, collection, { ...plan, nextRow: 0, largestNorm: 0, contentSum: new ContentSum().hex });
+    await writeProgress(collectionFiles(client, collection), {
+      ...plan,
+      nextRow: 0,
+      largestNorm: 0,
+      contentSum: new ContentSum().hex,
+    });
   }
   return { plan, complete, resumed: (progress?.nextRow ?? 0) > 0 };
 }
@@ -235,15 +240,29 @@ async function store(
   },
 ): Promise<Publication> {
   const { signal, onProgress, indexType } = options;
-  const contents = await storeRows(client, local, {
-    collection,
+  const files = collectionFiles(client, collection);
+  const rows: RowStore = {
+    files,
+    callBytes: CALL_BYTES,
+    callRows: CALL_ROWS,
+    normOf: (row, vector) => checkedNorm(row, vector, metric),
+    write: (some) =>
+      client.upsert(
+        collection,
+        some.map((row) => entityOf(row, plan)),
+      ),
+  };
+  const contents = await storeRows(rows, local, {
     plan,
-    metric,
     dimension: manifest.dimension,
     signal,
     onProgress: (done) => onProgress({ step: 'storing rows', done, total: local.rows }),
   });
-  const files = await storeFiles(client, collection, directory, options);
+  const stored = await storeFiles(files, directory, {
+    signal,
+    onProgress: (done, total) => onProgress({ step: 'storing files', done, total }),
+  });
+  await client.flush(filesCollection(collection));
   // Before the collection is loaded: over rows that are not sealed and indexed, Milvus may search approximately.
   await client.flush(collection);
   await client.createIndex(collection, VECTOR_FIELD, {
@@ -253,7 +272,7 @@ async function store(
   });
   for (const by of LOOKUPS) await client.createIndex(collection, lookupField(by), { type: 'STL_SORT' });
   await untilIndexed(client, collection, options);
-  return { ...plan, manifest, ...contents, lookups: local.lookups(), ...files };
+  return { ...plan, manifest, ...contents, lookups: local.lookups(), ...stored };
 }
 
 /** Waits until every index has all rows. */
@@ -285,32 +304,4 @@ async function loadAll(
   onProgress({ step: 'loading', done: 0, total: 1 });
   if (!(await client.isLoaded(filesCollection(collection)))) await loadFiles(client, collection);
   await client.load(collection, replicas);
-}
-
-/** Stores the columns for filters and the bitmap of deleted rows. */
-async function storeFiles(
-  client: MilvusClient,
-  collection: string,
-  { folder, manifest, columns }: IndexDirectory,
-  { onProgress, signal }: PublishOptions,
-): Promise<Pick<Publication, 'columns' | 'deletedRows'>> {
-  const total = columns.length + 1;
-  let part = FIRST_FILE_PART;
-  const put = async (path: string): Promise<StoredFile> => {
-    throwIfCancelled(signal);
-    const stored = await writeFile(client, collection, part, readFileSync(path));
-    part += stored.parts;
-    return stored;
-  };
-  const stored: Publication['columns'] = [];
-  for (const [i, { name, type, paths }] of columns.entries()) {
-    onProgress({ step: 'storing files', done: i, total });
-    const files: StoredFile[] = [];
-    for (const path of paths) files.push(await put(path));
-    stored.push({ name, type, files });
-  }
-  const { tombstones } = manifest;
-  const deletedRows = tombstones === null ? null : await put(within(folder, tombstones.path));
-  await client.flush(filesCollection(collection));
-  return { columns: stored, deletedRows };
 }

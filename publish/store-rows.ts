@@ -1,22 +1,27 @@
 import { throwIfCancelled } from '../src/abort.ts';
-import type { Metric } from '../src/metric.ts';
-import { ContentSum } from '../src/milvus/content-sum.ts';
-import type { MilvusClient } from '../src/milvus/milvus-client.ts';
-import { type Publication, type PublicationPlan, readProgress, writeProgress } from '../src/milvus/publication.ts';
-import { entityOf, type PublishedRow } from '../src/milvus/published-rows.ts';
-import { checkedNorm } from './checked-norm.ts';
+import { ContentSum } from '../src/published/content-sum.ts';
+import { type Publication, type PublicationPlan, readProgress, writeProgress } from '../src/published/publication.ts';
+import type { PublishedRow } from '../src/published/published-row.ts';
+import type { PartStore } from '../src/published/stored-files.ts';
 import type { LocalRows } from './local-rows.ts';
 
-/** Bytes of a call, less than Kafka's default limit of a message (1 MB). */
-const CALL_BYTES = 700_000;
-const CALL_ROWS = 500;
 /** Rows that are read at a time. */
 const READ_ROWS = 2_000;
 
+/** Where rows are stored. */
+export interface RowStore {
+  readonly files: PartStore;
+  /** The most bytes of a call, unless one row has more, and the most rows. */
+  readonly callBytes: number;
+  readonly callRows: number;
+  /** Replaces rows with the same numbers. */
+  write(rows: readonly PublishedRow[]): Promise<void>;
+  /** The norm of a vector, rounded up; throws NOT_SUPPORTED for one that the store cannot score. */
+  normOf(row: number, vector: Float32Array): number;
+}
+
 export interface StoreRowsOptions {
-  readonly collection: string;
   readonly plan: PublicationPlan;
-  readonly metric: Metric;
   readonly dimension: number;
   readonly signal: AbortSignal;
   readonly onProgress: (doneRows: number) => void;
@@ -29,11 +34,11 @@ export interface StoreRowsOptions {
  * @returns facts about all rows, those of earlier runs included.
  */
 export async function storeRows(
-  client: MilvusClient,
+  store: RowStore,
   local: LocalRows,
-  { collection, plan, metric, dimension, signal, onProgress }: StoreRowsOptions,
+  { plan, dimension, signal, onProgress }: StoreRowsOptions,
 ): Promise<Pick<Publication, 'largestNorm' | 'contentSum'>> {
-  const progress = await readProgress(client, collection);
+  const progress = await readProgress(store.files);
   let largestNorm = progress?.largestNorm ?? 0;
   const sum = new ContentSum(progress?.contentSum);
   let nextRow = progress?.nextRow ?? 0;
@@ -43,28 +48,29 @@ export async function storeRows(
     const end = local.endOf(nextRow, READ_ROWS);
     const rows = await local.range(nextRow, end, plan.keyColumns);
     for (const row of rows) sum.add(row);
-    for (const { row, vector } of rows) largestNorm = Math.max(largestNorm, checkedNorm(row, vector, metric));
-    for (const call of callsOf(rows, dimension)) {
+    for (const { row, vector } of rows) largestNorm = Math.max(largestNorm, store.normOf(row, vector));
+    for (const call of callsOf(rows, store, dimension)) {
       throwIfCancelled(signal);
-      await client.upsert(
-        collection,
-        call.map((row) => entityOf(row, plan)),
-      );
+      await store.write(call);
     }
     nextRow = end;
-    await writeProgress(client, collection, { ...plan, nextRow, largestNorm, contentSum: sum.hex });
+    await writeProgress(store.files, { ...plan, nextRow, largestNorm, contentSum: sum.hex });
     onProgress(nextRow);
   }
   return { largestNorm, contentSum: sum.hex };
 }
 
 /** Divides rows into calls by their bytes. */
-function* callsOf(rows: readonly PublishedRow[], dimension: number): Generator<PublishedRow[]> {
+function* callsOf(
+  rows: readonly PublishedRow[],
+  { callBytes, callRows }: RowStore,
+  dimension: number,
+): Generator<PublishedRow[]> {
   let call: PublishedRow[] = [];
   let bytes = 0;
   for (const row of rows) {
     const own = dimension * 4 + Buffer.byteLength(row.document) + 256;
-    if (call.length > 0 && (call.length === CALL_ROWS || bytes + own > CALL_BYTES)) {
+    if (call.length > 0 && (call.length === callRows || bytes + own > callBytes)) {
       yield call;
       call = [];
       bytes = 0;

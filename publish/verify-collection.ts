@@ -1,11 +1,12 @@
 import { throwIfCancelled } from '../src/abort.ts';
-import { collectionProblems, findCollection, storedRows } from '../src/milvus/check-collection.ts';
-import { ContentSum } from '../src/milvus/content-sum.ts';
+import { collectionProblems, findCollection } from '../src/milvus/check-collection.ts';
 import { parseMilvusAddress, shownAddress } from '../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../src/milvus/milvus-client.ts';
 import { openCollection } from '../src/milvus/open-published-index.ts';
 import { documentOf, idOf, keysOf, ROW_FIELD, rowFields, VECTOR_FIELD } from '../src/milvus/published-rows.ts';
-import { upperNorm } from '../src/milvus/score-bound.ts';
+import { ContentSum } from '../src/published/content-sum.ts';
+import { storedRows } from '../src/published/publication.ts';
+import { upperNorm } from '../src/published/upper-norm.ts';
 
 /** Values of vectors that are read at a time. */
 const VALUES_A_READ = 2 ** 19;

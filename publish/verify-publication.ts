@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
-import type { PublishedIndex } from '../src/milvus/open-published-index.ts';
-import type { PublishedRow } from '../src/milvus/published-rows.ts';
+import type { PublishedIndex } from '../src/published/open-stored.ts';
+import type { PublishedRow } from '../src/published/published-row.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import { openEngine } from '../src/vector-index/open-engine.ts';
 import type { VectorIndex } from '../src/vector-index/vector-index.ts';
@@ -15,7 +15,7 @@ export interface VerifiedPublication {
   readonly rows: number;
   /** Questions whose first hits were compared. */
   readonly questions: number;
-  /** Of these, those with the same rows and scores; all of them if the index is FLAT. */
+  /** Of these, those with the same rows and scores; all of them if the store scores every row. */
   readonly same: number;
 }
 
@@ -46,7 +46,7 @@ export async function verifyPublication(
     const questions = vectorsBetween(expected.map(({ vector }) => vector));
     const [local10, stored10] = await Promise.all([here, vectors].map((index) => hitsOf(index, questions)));
     const same = local10!.filter((hits, q) => hits === stored10![q]).length;
-    if (stored10!.length !== same && published.indexType === 'FLAT') {
+    if (stored10!.length !== same && published.scoresEveryRow) {
       throw differs(
         published,
         `${stored10!.length - same} of ${stored10!.length} questions have other hits than in the folder`,
@@ -96,6 +96,6 @@ function sampledRows({ manifest, liveRows }: IndexDirectory, sample: number): nu
 function differs({ collection }: PublishedIndex, difference: string): TrawlError {
   return new TrawlError(
     'STORE_DIFFERS',
-    `The collection ${collection} differs from the index: ${difference}. Publish the index again, into another collection.`,
+    `What was published as ${collection} differs from the index: ${difference}. Publish the index again, under another name.`,
   );
 }

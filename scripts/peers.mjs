@@ -75,14 +75,16 @@ async function installMilvus() {
   else process.stderr.write(`${output}\nMilvus could not be installed. The tests with it are skipped.\n`);
 }
 
-/** Lucene and a node of Elasticsearch, one after the other, since both write into Maven's repository. */
+/** Lucene and nodes of Elasticsearch and OpenSearch, one after the other, since all write into Maven's repository. */
 async function installJavaPeers() {
   const note = (text) => process.stderr.write(`${text}\n`);
   const { installLucene } = await import('../dist/bench/lucene.js');
   const { installElasticsearch } = await import('../dist/test/peers/elasticsearch-node.js');
+  const { installOpenSearch } = await import('../dist/test/peers/opensearch-node.js');
   for (const [name, install] of [
     ['Lucene', () => installLucene(peerCache(), { note })],
     ['Elasticsearch', () => installElasticsearch(note)],
+    ['OpenSearch', () => installOpenSearch(note)],
   ]) {
     await install().catch((error) => note(`${error.message} The tests that compare with ${name} are skipped.`));
   }

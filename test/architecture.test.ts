@@ -154,6 +154,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/',
     'evaluation/read-text-lines.ts',
   ],
+  // An index in a store for vectors, whatever the store.
+  'src/published/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/metric.ts',
+    'src/row-bitmap.ts',
+    'src/top-k.ts',
+    'src/running-calls.ts',
+    'src/filter/column.ts',
+    'src/columns/row-filters.ts',
+    'src/manifest/',
+    'src/vector-index/',
+    'src/passages/',
+  ],
   // Indexes in Milvus; milvus-client.ts is the door.
   'src/milvus/': [
     'src/errors.ts',
@@ -162,13 +176,23 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/abort.ts',
     'src/metric.ts',
     'src/row-bitmap.ts',
-    'src/top-k.ts',
-    'src/running-calls.ts',
-    'src/filter/',
+    'src/filter/bind-filter.ts',
     'src/columns/row-filters.ts',
     'src/manifest/',
-    'src/vector-index/',
     'src/passages/',
+    'src/published/',
+  ],
+  // Indexes in OpenSearch; opensearch-client.ts is the door.
+  'src/opensearch/': [
+    'src/errors.ts',
+    'src/options/resolve-options.ts',
+    'src/system/optional-package.ts',
+    'src/abort.ts',
+    'src/metric.ts',
+    'src/row-bitmap.ts',
+    'src/manifest/',
+    'src/passages/',
+    'src/published/',
   ],
   'src/rerank/': ['src/errors.ts', 'src/abort.ts', 'src/model-server/', 'src/embedding/'],
   'src/retrieval/': [
@@ -191,6 +215,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/columns/',
     'src/views/',
     'src/milvus/',
+    'src/opensearch/',
+    'src/published/',
     'src/rerank/',
   ],
   // A running Trawl server as a source of searches.
@@ -334,7 +360,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'prepare/pack.ts',
     'src/system/',
   ],
-  // Loads an index into Milvus.
+  // Loads an index into Milvus or OpenSearch.
   'publish/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -342,6 +368,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/columns/column-file.ts',
     'src/manifest/',
     'src/milvus/',
+    'src/opensearch/',
+    'src/published/',
     'src/passages/',
     'src/vector-index/',
     'src/retrieval/index-directory.ts',
@@ -536,6 +564,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
     'mining/work-file.ts',
   ],
   '@huggingface/hub': ['hub/repository.ts'],
+  '@opensearch-project/opensearch': ['src/opensearch/opensearch-client.ts'],
   '@zilliz/milvus2-sdk-node': ['src/milvus/milvus-client.ts'],
   fastify: ['src/http/'],
   typebox: ['src/', 'replay/bundle-manifest.ts', 'iteration/records.ts'],

@@ -59,10 +59,12 @@ type Options = OptionValues<Table>;
 /** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. `folder` is undefined with --url. */
 export async function searchQueries(folder: string | undefined, context: CommandContext<Table>): Promise<number> {
   const { options, given, signal, note, out } = context;
-  if ([folder, ...options.index].some((each) => each !== undefined && /(^|=)milvus(\+tls)?:/i.test(each))) {
+  if (
+    [folder, ...options.index].some((each) => each !== undefined && /(^|=)(milvus|opensearch)(\+\w+)?:/i.test(each))
+  ) {
     throw new TrawlError(
       'USAGE',
-      '--queries and --query-vectors do not take an address in Milvus. Name the folder of the index.',
+      '--queries and --query-vectors do not take an address in Milvus or OpenSearch. Name the folder of the index.',
     );
   }
   const shard = parseShard(options.shard) ?? { index: 0, of: 1 };

@@ -3,7 +3,10 @@ import { cpus } from 'node:os';
 import { type CudaFacts, cudaFacts } from '../../src/embedding/inference/cuda-libraries.ts';
 import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
 import { listModels } from '../../src/embedding/model/model-location.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { type InstructionSet, loadKernel } from '../../src/native/kernel.ts';
+import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { sqliteVersion } from '../../src/passages/passage-file.ts';
 import { availableCores } from '../../src/system/cores.ts';
@@ -11,6 +14,7 @@ import { availableMemory, memoryLimit } from '../../src/system/memory.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatNumberOf } from '../format.ts';
 import { milvusFacts, milvusLines } from '../milvus/doctor-milvus.ts';
+import { openSearchFacts, openSearchLines } from '../opensearch/doctor-opensearch.ts';
 
 /** Instruction sets used for dense retrieval, as /proc/cpuinfo names them (x86 `flags`, Arm `Features`). */
 const NOTABLE_FLAGS = [
@@ -32,18 +36,21 @@ export const doctorCommand = defineCommand({
   summary: 'show what this machine supports and what is missing',
   description:
     'Reports the versions of Trawl, Node.js, onnxruntime and SQLite; the processor with its relevant instruction sets; the ' +
-    'cores and memory available to this process, which a container may limit; the search engine; CUDA; and the models. With an address in Milvus, ' +
-    'also what Milvus has of the index, what is missing, and how long a search takes; the exit code is 3 if something is missing.',
+    'cores and memory available to this process, which a container may limit; the search engine; CUDA; and the models. With an address in Milvus or OpenSearch, ' +
+    'also what is there of the index, what is missing, and how long a search takes; the exit code is 3 if something is missing.',
   positionals: {
     usage: '[address]',
-    help: { address: 'An index in Milvus: milvus://HOST:PORT/DATABASE/COLLECTION.' },
+    help: {
+      address:
+        'An index in Milvus or OpenSearch: milvus://HOST:PORT/DATABASE/COLLECTION, opensearch://HOST:PORT/INDEX.',
+    },
     min: 0,
     max: 1,
   },
   options: {},
   examples: ['trawl doctor', 'trawl doctor --json', 'trawl doctor milvus://localhost:19530/default/wiki18'],
   async run({ options, positionals, out }) {
-    const milvus = positionals[0] === undefined ? undefined : await milvusFacts(positionals[0]);
+    const store = positionals[0] === undefined ? undefined : await storeFacts(positionals[0]);
     const onnxruntime = onnxruntimeFacts();
     const facts = {
       trawl: packageVersion,
@@ -62,11 +69,29 @@ export const doctorCommand = defineCommand({
       bfloat16: bfloat16Sets(),
       models: listModels(),
     };
-    if (options.json) out(JSON.stringify(milvus === undefined ? facts : { ...facts, milvus }));
-    else out([report(facts), ...(milvus === undefined ? [] : milvusLines(milvus))].join('\n'));
-    return milvus === undefined || milvus.problems.length === 0 ? EXIT.ok : EXIT.problems;
+    if (options.json) out(JSON.stringify({ ...facts, ...store?.json }));
+    else out([report(facts), ...(store?.lines ?? [])].join('\n'));
+    return store === undefined || store.isReady ? EXIT.ok : EXIT.problems;
   },
 });
+
+/** What a store has of an index. */
+async function storeFacts(
+  address: string,
+): Promise<{ readonly json: object; readonly lines: readonly string[]; readonly isReady: boolean }> {
+  if (isOpenSearchAddress(address)) {
+    const opensearch = await openSearchFacts(address);
+    return { json: { opensearch }, lines: openSearchLines(opensearch), isReady: opensearch.problems.length === 0 };
+  }
+  if (!isMilvusAddress(address)) {
+    throw new TrawlError(
+      'USAGE',
+      'trawl doctor takes an address in Milvus or OpenSearch: milvus://… or opensearch://….',
+    );
+  }
+  const milvus = await milvusFacts(address);
+  return { json: { milvus }, lines: milvusLines(milvus), isReady: milvus.problems.length === 0 };
+}
 
 interface Facts {
   readonly trawl: string;

@@ -49,7 +49,7 @@ export const evalCommand = defineCommand({
     usage: '[index]',
     help: {
       index:
-        'The index directory, or its address in Milvus (milvus://…); or a TREC run, whose results are measured. Omitted with --url.',
+        'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…); or a TREC run, whose results are measured. Omitted with --url.',
     },
     min: 0,
     max: 1,

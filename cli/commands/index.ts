@@ -12,6 +12,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { parseColumns } from '../../src/filter/column.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
 import { jsonFacts } from '../building/build-summary.ts';
@@ -23,7 +24,6 @@ import { runUpdate } from '../building/update-index.ts';
 import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { workFolder } from '../milvus/built-into-milvus.ts';
-import { publishFolder } from '../milvus/publish-folder.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   DEVICE_OPTION,
@@ -34,6 +34,7 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model/model-options.ts';
+import { publishFolder } from '../published/publish-folder.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -129,6 +130,12 @@ export const indexCommand = defineCommand({
     const { options, positionals, given, signal, out, note } = context;
     const place = required(options.out);
     const isRemote = isMilvusAddress(place);
+    if (isOpenSearchAddress(place)) {
+      throw new TrawlError(
+        'USAGE',
+        '--out is an address of OpenSearch; expected a folder or an address in Milvus. Build into a folder, then run trawl publish.',
+      );
+    }
     if (!isRemote && options.work !== undefined) {
       throw new TrawlError(
         'USAGE',
@@ -218,7 +225,8 @@ export const indexCommand = defineCommand({
     }
     if (!isRemote || options.plan || code !== EXIT.ok) return code;
     const { quiet, json } = options;
-    return publishFolder(folder, place, { ...PUBLISH_DEFAULTS, alias: undefined }, { quiet, json, signal, out, note });
+    const settings = { store: 'Milvus', ...PUBLISH_DEFAULTS, alias: undefined } as const;
+    return publishFolder(folder, place, settings, { quiet, json, signal, out, note });
   },
 });
 

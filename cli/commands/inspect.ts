@@ -3,11 +3,13 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import { shardLexical } from '../../src/manifest/shard-lexical.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { type OpenedShard, openIndexDirectory, prefilterPath, within } from '../../src/retrieval/index-directory.ts';
 import { residentBytes } from '../../src/retrieval/resident-bytes.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
 import { inspectCollection } from '../milvus/inspect-collection.ts';
+import { inspectIndex } from '../opensearch/inspect-index.ts';
 
 export const inspectCommand = defineCommand({
   name: 'inspect',
@@ -16,17 +18,19 @@ export const inspectCommand = defineCommand({
   description:
     'Prints rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Like `trawl serve` at its start, ' +
     'it checks that every file exists and has the right size and header.\n\n' +
-    'With --json: the manifest with "folder" and "sizes"; of an address in Milvus with "address", "collection", "indexType" and "stored".',
+    'With --json: the manifest with "folder" and "sizes"; of an address in Milvus or OpenSearch with "address", "collection", "indexType" and "stored".',
   positionals: {
     usage: '<index>',
-    help: { index: 'The index directory, or its address in Milvus (milvus://…).' },
+    help: { index: 'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…).' },
     min: 1,
     max: 1,
   },
   options: {},
   examples: ['trawl inspect indexes/sample', 'trawl inspect indexes/sample --json'],
   async run({ options, positionals, out }) {
-    if (isMilvusAddress(positionals[0]!)) return inspectCollection(positionals[0]!, { options, out }, modelLines);
+    const place = positionals[0]!;
+    if (isMilvusAddress(place)) return inspectCollection(place, { options, out }, modelLines);
+    if (isOpenSearchAddress(place)) return inspectIndex(place, { options, out }, modelLines);
     const directory = openIndexDirectory(positionals[0]!);
     const { manifest } = directory;
     const sizes = {

@@ -1,7 +1,7 @@
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
+import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
@@ -26,7 +26,7 @@ export const mcpCommand = defineCommand({
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: {
     usage: '<index>',
-    help: { index: 'The index directory, or its address in Milvus (milvus://…).' },
+    help: { index: 'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…).' },
     min: 1,
     max: 1,
   },
@@ -55,7 +55,7 @@ export const mcpCommand = defineCommand({
     const filter = filterOption(options.filter);
     const further = parseServedIndexes(options.index).map(({ folder }) => folder);
     for (const each of [positionals[0]!, ...further]) {
-      if (isMilvusAddress(each)) continue;
+      if (isPublishedAddress(each)) continue;
       const { columns, folder } = openIndexDirectory(each);
       checkFilter(filter, { columns, index: folder });
     }

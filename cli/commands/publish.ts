@@ -1,28 +1,30 @@
 import { INDEX_TYPES, PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
+import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
 import { defineCommand } from '../command.ts';
-import { publishFolder } from '../milvus/publish-folder.ts';
+import { type PublishSettings, publishFolder } from '../published/publish-folder.ts';
 
 export const publishCommand = defineCommand({
   name: 'publish',
   takesMilvus: true,
-  summary: 'load an index into Milvus, to be searched past one machine',
+  summary: 'load an index into Milvus or OpenSearch, to be searched past one machine',
   description:
-    'Loads the vectors, passages, columns for filters and the manifest of an index into a collection of Milvus, compares a sample ' +
+    'Loads the vectors, passages, columns for filters and the manifest of an index into a collection of Milvus or an index of OpenSearch, compares a sample ' +
     'of them bit for bit, and the first hits of questions with those of the folder. Then every command that ' +
-    'reads an index takes the address: `trawl serve milvus://…` (docs/cluster.md). With FLAT, the default, the answers have the same ' +
+    'reads an index takes the address: `trawl serve milvus://…` (docs/cluster.md). In OpenSearch, and in Milvus with FLAT, the default, the answers have the same ' +
     'bits as from the folder.\n\n' +
-    'A killed or stopped command resumes: the same command continues where it was. A collection of another index is not changed. ' +
-    'To replace the index of a running server, publish into a new collection with --alias, and reload the server.\n\n' +
-    'Needs the package @zilliz/milvus2-sdk-node (npm install @zilliz/milvus2-sdk-node). Inverted indexes for BM25 are not loaded.\n\n' +
+    'A killed or stopped command resumes: the same command continues where it was. What another index was published as is not changed. ' +
+    'To replace the index of a running server, publish under a new name with --alias, and reload the server.\n\n' +
+    'Milvus needs the package @zilliz/milvus2-sdk-node, OpenSearch @opensearch-project/opensearch (npm install …). User and password of ' +
+    'OpenSearch are in the file that TRAWL_OPENSEARCH_CREDENTIALS_FILE names (docs/cluster.md). Inverted indexes for BM25 are not loaded.\n\n' +
     'With --json: {"address", "collection", "rows", "resumed", "wasComplete", "alias", "verified": {"rows", "questions", "same"}}.',
   positionals: {
     usage: '<index> <address>',
     help: {
       index: 'The index directory.',
       address:
-        'milvus://[USER@]HOST[:PORT]/DATABASE/COLLECTION, or milvus+tls://… for TLS. Passwords are in TRAWL_MILVUS_CREDENTIALS_FILE (docs/cluster.md).',
+        'milvus://[USER@]HOST[:PORT]/DATABASE/COLLECTION or opensearch://HOST[:PORT][,HOST…]/INDEX; milvus+tls:// and opensearch+https:// for TLS. Passwords are in TRAWL_MILVUS_CREDENTIALS_FILE and TRAWL_OPENSEARCH_CREDENTIALS_FILE (docs/cluster.md).',
     },
     min: 2,
     max: 2,
@@ -31,7 +33,7 @@ export const publishCommand = defineCommand({
     alias: {
       type: 'string',
       value: 'NAME',
-      help: 'Make this name stand for the collection once it is complete and compared, in one step. Servers of milvus://…/NAME use it after a reload.',
+      help: 'Make this name stand for what was published once it is complete and compared, in one step. Servers of …/NAME use it after a reload.',
     },
     'index-type': {
       type: 'choice',
@@ -44,7 +46,7 @@ export const publishCommand = defineCommand({
       min: 1,
       max: 64,
       default: PUBLISH_DEFAULTS.replicas,
-      help: 'Copies of the collection in the memory of query nodes; each needs nodes of its own.',
+      help: 'Copies of the rows, each on nodes of its own; in Milvus, in their memory.',
     },
     channels: {
       type: 'integer',
@@ -52,6 +54,13 @@ export const publishCommand = defineCommand({
       max: 16,
       default: PUBLISH_DEFAULTS.channels,
       help: 'Channels over which Milvus receives the rows (its "shards"); more only speed up loading.',
+    },
+    shards: {
+      type: 'integer',
+      min: 1,
+      max: 1024,
+      default: 1,
+      help: 'OpenSearch: parts that the rows are divided into. A search uses one core for each.',
     },
     sample: {
       type: 'integer',
@@ -65,22 +74,35 @@ export const publishCommand = defineCommand({
   examples: [
     'trawl publish indexes/wiki18 milvus://localhost:19530/default/wiki18',
     'trawl publish indexes/wiki18 milvus://localhost:19530/default/wiki18_b --alias wiki18',
+    'trawl publish indexes/wiki18 opensearch://localhost:9200/wiki18 --shards 8 --replicas 2',
   ],
-  async run({ options, positionals, signal, out, note }) {
+  async run({ options, positionals, given, signal, out, note }) {
     const [folder, address] = positionals as [string, string];
-    if (isMilvusAddress(folder) || !isMilvusAddress(address)) {
+    if (isPublishedAddress(folder) || !isPublishedAddress(address)) {
       throw new TrawlError(
         'USAGE',
-        'Expected an index directory, then an address: trawl publish INDEX milvus://HOST/DATABASE/COLLECTION.',
+        'Expected an index directory, then an address: trawl publish INDEX milvus://HOST/DATABASE/COLLECTION, or opensearch://HOST/INDEX.',
       );
     }
-    const settings = {
-      indexType: options['index-type'],
-      replicas: options.replicas,
-      channels: options.channels,
-      alias: options.alias,
-      sample: options.sample,
-    };
+    const unused = (isOpenSearchAddress(address) ? ['index-type', 'channels'] : ['shards']).find((name) =>
+      given.has(name),
+    );
+    if (unused !== undefined) {
+      throw new TrawlError(
+        'USAGE',
+        `--${unused} is not for ${isOpenSearchAddress(address) ? 'OpenSearch' : 'Milvus'}.`,
+      );
+    }
+    const common = { alias: options.alias, sample: options.sample };
+    const settings: PublishSettings = isOpenSearchAddress(address)
+      ? { ...common, store: 'OpenSearch', copies: options.replicas, shards: options.shards }
+      : {
+          ...common,
+          store: 'Milvus',
+          indexType: options['index-type'],
+          replicas: options.replicas,
+          channels: options.channels,
+        };
     return publishFolder(folder, address, settings, { quiet: options.quiet, json: options.json, signal, out, note });
   },
 });

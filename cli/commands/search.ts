@@ -61,7 +61,8 @@ export const searchCommand = defineCommand({
   positionals: {
     usage: '[index] [query]',
     help: {
-      index: 'The index directory, or its address in Milvus (milvus://…). Not with --url.',
+      index:
+        'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…). Not with --url.',
       query: 'The query, in quotes.',
     },
     min: 0,

@@ -30,7 +30,7 @@ export const serveCommand = defineCommand({
     usage: '<index> …',
     help: {
       index:
-        'Index directories, or addresses of published indexes in Milvus (milvus://…, docs/cluster.md). The first is the default index, which answers requests that do not name one.',
+        'Index directories, or addresses of published indexes in Milvus or OpenSearch (milvus://…, opensearch://…, docs/cluster.md). The first is the default index, which answers requests that do not name one.',
     },
     min: 0,
     max: 1_000,

@@ -3,6 +3,7 @@ import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
+import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatNumberOf } from '../format.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS } from '../model/endpoint-options.ts';
@@ -21,13 +22,13 @@ export const verifyCommand = defineCommand({
     'are finite, every bound of codes and prefilters, every posting of inverted indexes, deleted rows and counts. It also ' +
     'embeds a sample of passages again and compares them with their vectors, and analyses them again and compares them with ' +
     'their inverted indexes; if the model is missing, it reports that and checks everything else.\n\n' +
-    'Of an address in Milvus, it checks that the collection is loaded, indexed and complete, and the checksum of all its rows.\n\n' +
+    'Of an address in Milvus or OpenSearch, it checks that what was published is complete and ready, and the checksum of all its rows.\n\n' +
     'The exit code is 3 if a check found a problem. Each line has the file, what was found, what was expected and what to do.\n\n' +
     'With --json: {"folder", "quick", "rows", "shards", "problems": [{"file", "message"}, …], "notChecked", "sample": ' +
     '{"passages", "equal", "largestDistance"} or null, "analysed": passages analysed again, or null}.',
   positionals: {
     usage: '<index>',
-    help: { index: 'The index directory, or its address in Milvus (milvus://…).' },
+    help: { index: 'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…).' },
     min: 1,
     max: 1,
   },
@@ -68,8 +69,8 @@ export const verifyCommand = defineCommand({
     checkEndpointOptions(options.model, given);
     const distance = options['sample-distance'];
     const progress = stepProgress({ silent: options.quiet || options.json });
-    if (isMilvusAddress(positionals[0]!)) {
-      return await verifyInMilvus(positionals[0]!, progress, {
+    if (isPublishedAddress(positionals[0]!)) {
+      return await verifyInStore(positionals[0]!, progress, {
         quick: options.quick,
         json: options.json,
         signal,
@@ -104,8 +105,8 @@ export const verifyCommand = defineCommand({
   },
 });
 
-/** The collection of a published index. Its passages are not embedded again; that is checked in the folder. */
-async function verifyInMilvus(
+/** What was published. Its passages are not embedded again; that is checked in the folder. */
+async function verifyInStore(
   place: string,
   progress: ShownSteps,
   {
@@ -118,7 +119,9 @@ async function verifyInMilvus(
 ): Promise<number> {
   const onProgress = (done: number, rows: number): void =>
     progress.update({ step: 'reading the rows', share: rows === 0 ? 1 : done / rows, facts: '' });
-  const { verifyCollection } = await import('../../publish/verify-collection.ts');
+  const verifyCollection = isMilvusAddress(place)
+    ? (await import('../../publish/verify-collection.ts')).verifyCollection
+    : (await import('../../publish/verify-opensearch.ts')).verifyOpenSearch;
   try {
     const { address, rows, problems } = await verifyCollection(place, { quick, signal, onProgress });
     progress.stop();
@@ -127,7 +130,7 @@ async function verifyInMilvus(
     else for (const problem of problems) out(problem);
     if (problems.length > 0) return EXIT.problems;
     if (!json) {
-      out(quick ? `${address}: loaded, indexed and complete; rows were not read (--quick)` : `${address}: intact`);
+      out(quick ? `${address}: complete and ready; rows were not read (--quick)` : `${address}: intact`);
       note(formatNumberOf(rows, 'row'));
     }
     return EXIT.ok;

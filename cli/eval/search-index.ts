@@ -1,5 +1,5 @@
 import { TrawlError } from '../../src/errors.ts';
-import { shownPlace } from '../../src/milvus/milvus-address.ts';
+import { shownPlace } from '../../src/published/shown-place.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open-reranked.ts';

@@ -1,8 +1,9 @@
-import { findCollection, storedRows } from '../../src/milvus/check-collection.ts';
+import { findCollection } from '../../src/milvus/check-collection.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
 import { EXACT_INDEX } from '../../src/milvus/open-published-index.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
+import { storedRows } from '../../src/published/publication.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';
 

@@ -2,8 +2,8 @@ import { TrawlError } from '../../src/errors.ts';
 import type { AccessKeys } from '../../src/http/access/access-keys.ts';
 import type { TlsPem } from '../../src/http/server-config.ts';
 import type { FieldRanking } from '../../src/lexical-index/bm25.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
 import type { CommandContext } from '../command.ts';
 import { fieldRanking } from '../ranking-options.ts';
 import { makeAddressFolder } from './address-file.ts';
@@ -98,7 +98,7 @@ function servedIndexes(options: ServeOptions, positionals: readonly string[]): r
   if (indexes.length === 0 && options.writable === undefined) {
     throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
   }
-  for (const { folder } of indexes) if (!isMilvusAddress(folder)) openIndexDirectory(folder);
+  for (const { folder } of indexes) if (!isPublishedAddress(folder)) openIndexDirectory(folder);
   return indexes;
 }
 

@@ -3,10 +3,10 @@ import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { Filter } from '../../src/filter/filter.ts';
 import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
-import { isMilvusAddress, parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { isPublishedAddress, parsePublishedAddress } from '../../src/retrieval/published-address.ts';
 import { readAhead } from '../../src/retrieval/read-ahead.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { checkFilter } from '../filter-option.ts';
@@ -15,7 +15,7 @@ import type { SharedReranker } from './shared-reranker.ts';
 
 export interface ServedIndex {
   readonly name: string;
-  /** Address in Milvus, or absolute path with unresolved symbolic links, so that a reload follows a link to its new target. */
+  /** Address of a published index, or absolute path with unresolved symbolic links, so that a reload follows a link to its new target. */
   readonly folder: string;
 }
 
@@ -32,9 +32,9 @@ export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
     const [, given, folder] = /^([^=/\\]+)=(.+)$/.exec(text) ?? [];
     const place = folder ?? text;
     // Parsed also with a name, so that a wrong address ends the command before it listens.
-    const collection = isMilvusAddress(place) ? parseMilvusAddress(place).collection : undefined;
-    const path = collection === undefined ? resolve(place) : place;
-    const name = given ?? collection ?? basename(path);
+    const published = isPublishedAddress(place) ? parsePublishedAddress(place).name : undefined;
+    const path = published === undefined ? resolve(place) : place;
+    const name = given ?? published ?? basename(path);
     if (NAME.test(name)) return { name, folder: path };
     throw new TrawlError(
       'USAGE',
@@ -104,7 +104,7 @@ export function indexOpener(
         'A reload cannot name an endpoint, which would get the key of the other. Start the server with --model URL.',
       );
     }
-    const isFolder = !isMilvusAddress(folder);
+    const isFolder = !isPublishedAddress(folder);
     if (filters.length > 0 && isFolder) {
       const { columns } = openIndexDirectory(folder);
       for (const filter of filters) checkFilter(filter, { columns, index: name });

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import { TrawlError } from '../../src/errors.ts';
 import type { SearchedRows } from '../../src/expected-speed/expected-search.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
+import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
 import { memoryLimit } from '../../src/system/memory.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
 import { type CommandContext, EXIT } from '../command.ts';
@@ -42,10 +42,10 @@ export async function printServePlan(
   if (options.replay !== undefined || indexes.length === 0) {
     throw new TrawlError('USAGE', '--plan needs an index. Omit --plan, or name an index directory without --replay.');
   }
-  if (indexes.some(({ folder }) => isMilvusAddress(folder))) {
+  if (indexes.some(({ folder }) => isPublishedAddress(folder))) {
     throw new TrawlError(
       'USAGE',
-      '--plan measures this machine, which does not search an index in Milvus (docs/cluster.md has sizes).',
+      '--plan measures this machine, which does not search an index in Milvus or OpenSearch (docs/cluster.md has sizes).',
     );
   }
   const loaded = loadKernel();

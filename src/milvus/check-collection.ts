@@ -1,10 +1,10 @@
 import { TrawlError } from '../errors.ts';
 import { vectorSpace } from '../manifest/vector-space.ts';
-import { filesCollection } from './collection-files.ts';
+import { type Publication, readPublication, storedRows } from '../published/publication.ts';
+import { collectionFiles, filesCollection } from './collection-files.ts';
 import { type MilvusAddress, shownAddress } from './milvus-address.ts';
 import { MILVUS_METRIC } from './milvus-candidates.ts';
 import type { MilvusClient } from './milvus-client.ts';
-import { type Publication, readPublication } from './publication.ts';
 import { VECTOR_FIELD } from './published-rows.ts';
 
 /** A published index as it is in Milvus. */
@@ -30,7 +30,7 @@ export async function findCollection(client: MilvusClient, address: MilvusAddres
       `${shown}: the collection ${facts.name} was not made by \`trawl publish\`: ${filesCollection(facts.name)} is missing.`,
     );
   }
-  const publication = await readPublication(client, facts.name);
+  const publication = await readPublication(collectionFiles(client, facts.name));
   if (publication === undefined) {
     throw new TrawlError(
       'INDEX_NOT_FOUND',
@@ -38,11 +38,6 @@ export async function findCollection(client: MilvusClient, address: MilvusAddres
     );
   }
   return { name: facts.name, publication };
-}
-
-/** Rows of the index that are in the collection. */
-export function storedRows({ manifest }: Publication): number {
-  return manifest.rows - (manifest.tombstones?.rows ?? 0);
 }
 
 /**

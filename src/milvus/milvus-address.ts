@@ -70,11 +70,6 @@ export function shownAddress({ server, tls, database, collection }: MilvusAddres
   return `milvus${tls ? '+tls' : ''}://${server}/${database}/${collection}`;
 }
 
-/** A text, such as a path or an option, without the users and passwords of addresses in it, also of those that are not encoded. */
-export function shownPlace(text: string): string {
-  return text.replaceAll(/(milvus(?:\+tls)?:\/\/)\S*@/gi, '$1');
-}
-
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

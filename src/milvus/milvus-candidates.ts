@@ -1,6 +1,6 @@
 import { TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
-import type { CandidateSource, Candidates, RowCondition } from './candidate-source.ts';
+import type { CandidateSource, Candidates, RowCondition } from '../published/candidate-source.ts';
 import type { Entity, MilvusClient } from './milvus-client.ts';
 import { ROW_FIELD, VECTOR_FIELD } from './published-rows.ts';
 
@@ -17,6 +17,7 @@ export interface CollectionVectors {
 
 /** The first pass of a search, in Milvus. */
 export class MilvusCandidates implements CandidateSource {
+  readonly takesBitmaps = false;
   readonly #client: MilvusClient;
   readonly #vectors: CollectionVectors;
 
@@ -107,6 +108,8 @@ function expressionOf(condition: RowCondition): string {
       return `(${condition.expression}) and ${ROW_FIELD} >= ${condition.first} and ${ROW_FIELD} < ${condition.end}`;
     case 'range':
       return `${ROW_FIELD} >= ${condition.first} and ${ROW_FIELD} < ${condition.end}`;
+    case 'bitmap':
+      throw new TypeError('Milvus takes no bitmaps.');
   }
 }
 

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { LOOKUPS, type Lookup } from '../passages/schema.ts';
+import { lookupHash, type PublishedRow } from '../published/published-row.ts';
 import { columnField } from './column-keys.ts';
 import { type FieldSpec, MAX_TEXT_BYTES } from './milvus-client.ts';
 
@@ -45,19 +45,6 @@ export interface RowForm {
   readonly keyColumns?: readonly number[];
 }
 
-/** A value as SQLite has it: look-ups compare texts with texts and numbers with numbers. */
-export type LookupValue = string | bigint | number | null;
-
-export interface PublishedRow {
-  readonly row: number;
-  readonly vector: Float32Array;
-  readonly document: string;
-  readonly id: string | null;
-  readonly lookups: Readonly<Record<Lookup, LookupValue>>;
-  /** Of each column that is a field, in the order of `keyColumns`. */
-  readonly keys: readonly string[];
-}
-
 /** The entity of a row. `pieces` must be enough for its document. */
 export function entityOf(
   { row, vector, document, id, lookups, keys }: PublishedRow,
@@ -94,19 +81,6 @@ export function keysOf(entity: Readonly<Record<string, unknown>>, keyColumns: re
 }
 
 export const ID_FIELDS: readonly string[] = [ROW_FIELD, ID_FIELD];
-
-/**
- * 63 bits of the SHA-256 of a key, as decimal text; '0' where there is none. Among a billion keys, a look-up finds a passage of another
- * key with a probability of 1e-10.
- */
-export function lookupHash(by: Lookup, value: LookupValue): string {
-  if (value === null) return '0';
-  const typed = typeof value === 'number' ? (Number.isInteger(value) ? BigInt(value) : null) : value;
-  if (typed === null) return '0';
-  const text = `${by}\n${typeof typed === 'bigint' ? 'integer' : 'text'}\n${typed}`;
-  const hash = createHash('sha256').update(text).digest().readBigUInt64BE() >> 1n;
-  return String(hash === 0n ? 1n : hash);
-}
 
 /** Divides a text into pieces of at most `MAX_TEXT_BYTES` bytes of UTF-8, between characters. */
 function splitText(text: string): string[] {

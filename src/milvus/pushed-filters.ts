@@ -1,9 +1,10 @@
 import type { RowFilters } from '../columns/row-filters.ts';
+import type { StoreFilters } from '../published/candidate-source.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { filterExpression } from './column-keys.ts';
 
 /** Milvus's expressions of the filters that were evaluated here, by their rows. */
-export class PushedFilters {
+export class PushedFilters implements StoreFilters {
   readonly #keyed: ReadonlySet<number>;
   readonly #expressions = new WeakMap<RowBitmap, string>();
 
@@ -12,7 +13,6 @@ export class PushedFilters {
     this.#keyed = new Set(keyed);
   }
 
-  /** The same filters, of whose rows the expressions are kept. */
   watching(filters: RowFilters): RowFilters {
     return {
       columns: filters.columns,
@@ -27,7 +27,6 @@ export class PushedFilters {
     };
   }
 
-  /** The expression of the live rows among these; undefined for rows that no filter alone gave. */
   expressionOf(rows: RowBitmap): string | undefined {
     return this.#expressions.get(rows);
   }

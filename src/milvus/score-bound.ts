@@ -1,4 +1,5 @@
 import type { Metric } from '../metric.ts';
+import type { StoreScores } from '../published/candidate-source.ts';
 
 /** Unit roundoff of float32. */
 const U = 2 ** -24;
@@ -27,7 +28,7 @@ function gamma(n: number): number {
  * @param queryNorm the norm of the query as sent.
  * @param rowNorm the largest norm of a row; at most `LARGEST_NORM`. With cosine, no row has a norm below its inverse.
  */
-export function scoreError(
+function scoreError(
   metric: Metric,
   {
     dimension,
@@ -46,9 +47,9 @@ export function scoreError(
   }
 }
 
-/** The norm of `values[start, start + dimension)`, a little too large rather than too small. */
-export function upperNorm(values: Float32Array, start: number, dimension: number): number {
-  let sum = 0;
-  for (let j = start; j < start + dimension; j++) sum += values[j]! * values[j]!;
-  return Math.sqrt(sum) * (1 + (dimension + 4) * 2 ** -52);
-}
+export const MILVUS_SCORES: StoreScores = {
+  store: 'Milvus',
+  largestNorm: LARGEST_NORM,
+  scalesQueries: true,
+  error: scoreError,
+};

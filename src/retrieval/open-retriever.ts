@@ -10,11 +10,10 @@ import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import { type LexicalEngineOptions, openLexicalFields } from '../lexical-index/open-lexical-index.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
-import { isMilvusAddress, parseMilvusAddress, shownPlace } from '../milvus/milvus-address.ts';
-import { openPublishedIndex } from '../milvus/open-published-index.ts';
 import { isServerUrl } from '../model-server/server-url.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
+import { shownPlace } from '../published/shown-place.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import type { VectorIndex } from '../vector-index/vector-index.ts';
@@ -25,6 +24,7 @@ import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
 import { missingPart } from './mode-parts.ts';
 import { type IndexEncoderOptions, openIndexEncoder, recordedModel } from './open-index-encoder.ts';
 import { openUnchanged } from './open-unchanged.ts';
+import { isPublishedAddress, openPublishedIndex, parsePublishedAddress } from './published-address.ts';
 import type { Retriever } from './retriever.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
@@ -54,7 +54,7 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
 }
 
 /**
- * Opens an index, in a directory or in Milvus (`milvus://…`), and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder
+ * Opens an index, in a directory, in Milvus (`milvus://…`) or in OpenSearch (`opensearch://…`), and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder
  * must have the weights that the index was built with.
  *
  * @throws TrawlError INDEX_…, STORE_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
@@ -62,7 +62,7 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index', 'verifying');
-  const parts = isMilvusAddress(folder) ? await publishedParts(folder, options) : folderParts(folder, options);
+  const parts = isPublishedAddress(folder) ? await publishedParts(folder, options) : folderParts(folder, options);
   const { manifest, modes, lexical, columns, liveRows, modelFolders } = parts;
   const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
   try {
@@ -125,7 +125,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   }
 }
 
-/** What a retriever is made of, from a folder or from Milvus. */
+/** What a retriever is made of, from a folder or from a store. */
 interface IndexParts {
   /** The name of an index without one of its own. */
   readonly name: string;
@@ -170,16 +170,17 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
 }
 
 async function publishedParts(address: string, { modes: wanted }: OpenRetrieverOptions): Promise<IndexParts> {
+  const { store, name } = parsePublishedAddress(address);
   if (wanted?.some((mode) => mode !== 'dense') === true) {
     throw new TrawlError(
       'NOT_SUPPORTED',
-      `${shownPlace(address)}: an index in Milvus has vectors only, no inverted indexes for BM25. Search it with --mode dense, or serve the folder of the index.`,
+      `${shownPlace(address)}: an index in ${store} has vectors only, no inverted indexes for BM25. Search it with --mode dense, or serve the folder of the index.`,
     );
   }
   const published = await openPublishedIndex(address);
   const { manifest, columns, liveRows } = published;
   return {
-    name: parseMilvusAddress(address).collection,
+    name,
     // Its inverted indexes were not published.
     manifest: withoutWords(manifest),
     modes: ['dense'],
@@ -187,7 +188,7 @@ async function publishedParts(address: string, { modes: wanted }: OpenRetrieverO
     columns,
     liveRows,
     modelFolders: [shownPlace(address)],
-    watchFilters: (filters) => published.pushed.watching(filters),
+    watchFilters: (filters) => published.pushed?.watching(filters) ?? filters,
     openVectors: async () => published.openVectors(),
     openPassages: async () => published.openPassages(),
     close: () => published.close(),

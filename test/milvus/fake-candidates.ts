@@ -5,8 +5,8 @@ import {
   MAX_CANDIDATES,
   MAX_NAMED_ROWS,
   type RowCondition,
-} from '../../src/milvus/candidate-source.ts';
-import { upperNorm } from '../../src/milvus/score-bound.ts';
+} from '../../src/published/candidate-source.ts';
+import { upperNorm } from '../../src/published/upper-norm.ts';
 import type { RowBitmap } from '../../src/row-bitmap.ts';
 import { scoreFunction } from '../../src/vector-index/score.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
@@ -20,6 +20,8 @@ export interface FakeOptions {
   readonly wrong?: number;
   /** Computes scores in float32 as Milvus does, in another order of the sum, instead of changing them at random. */
   readonly float32?: boolean;
+  /** Whether conditions may be bitmaps. Default: false. */
+  readonly takesBitmaps?: boolean;
   /** Whether a row passes an expression. */
   readonly passes?: (expression: string, row: number) => boolean;
   /** Changes the hits of a search before they are returned. */
@@ -61,6 +63,7 @@ function score32(metric: Metric, query: Float32Array, row: Float32Array): number
 
 /** Ranks rows by scores that are wrong as those of float32 can be, and orders ties at random, as Milvus may. */
 export class FakeCandidates implements CandidateSource {
+  readonly takesBitmaps: boolean;
   readonly #options: FakeOptions;
   readonly #random = seededRandom(5);
   /** The conditions and limits that were asked for. */
@@ -72,6 +75,7 @@ export class FakeCandidates implements CandidateSource {
 
   constructor(options: FakeOptions) {
     this.#options = options;
+    this.takesBitmaps = options.takesBitmaps ?? false;
   }
 
   get rows(): number {
@@ -133,8 +137,9 @@ export class FakeCandidates implements CandidateSource {
       if (condition.type === 'in') return named.has(row);
       if (condition.type === 'not-in') return !named.has(row);
       if (condition.type === 'all') return true;
-      const isWithin = row >= condition.first && row < condition.end;
-      return isWithin && (condition.type === 'range' || passes(condition.expression, row));
+      if (row < condition.first || row >= condition.end) return false;
+      if (condition.type === 'bitmap') return condition.set.has(row);
+      return condition.type === 'range' || passes(condition.expression, row);
     };
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isMilvusAddress, parseMilvusAddress, shownAddress, shownPlace } from '../../src/milvus/milvus-address.ts';
+import { isMilvusAddress, parseMilvusAddress, shownAddress } from '../../src/milvus/milvus-address.ts';
+import { shownPlace } from '../../src/published/shown-place.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
 test('an address has server, database, collection, TLS and user', () => {

@@ -47,7 +47,8 @@ async function opened(t: TestContext, replies: Replies) {
     metric: 'inner-product',
     indexType: 'FLAT',
   });
-  const search = () => source.search(Float32Array.of(1, 0), { count: 1, limit: 3, condition: { type: 'all' } });
+  const search = () =>
+    source.search(Float32Array.of(1, 0), { count: 1, limit: 3, among: 3, condition: { type: 'all' } });
   return { fake, client, search };
 }
 

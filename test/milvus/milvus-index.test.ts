@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { METRICS, type Metric } from '../../src/metric.ts';
-import { type Candidates, MAX_NAMED_ROWS } from '../../src/milvus/candidate-source.ts';
-import { MilvusIndex } from '../../src/milvus/milvus-index.ts';
 import { PushedFilters } from '../../src/milvus/pushed-filters.ts';
+import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
+import { CandidateIndex } from '../../src/published/candidate-index.ts';
+import { type Candidates, MAX_NAMED_ROWS } from '../../src/published/candidate-source.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { TopK } from '../../src/top-k.ts';
 import { referenceSearch } from '../../src/vector-index/reference-search.ts';
@@ -17,12 +18,12 @@ function indexOf(
   { values, dimension }: Rows,
   metric: Metric,
   options: Partial<FakeOptions> & { scoresEveryRow?: boolean; pushed?: PushedFilters } = {},
-): { index: MilvusIndex; fake: FakeCandidates } {
+): { index: CandidateIndex; fake: FakeCandidates } {
   const { scoresEveryRow = true, liveRows, pushed, ...others } = options;
   const fake = new FakeCandidates({ values, dimension, metric, liveRows, ...others });
   const { rows, largestNorm } = fake;
-  const facts = { dimension, rows, metric, liveRows, largestNorm, scoresEveryRow };
-  return { fake, index: new MilvusIndex(fake, pushed === undefined ? facts : { ...facts, pushed }) };
+  const facts = { dimension, rows, metric, liveRows, largestNorm, scores: MILVUS_SCORES, scoresEveryRow, pushed };
+  return { fake, index: new CandidateIndex(fake, facts) };
 }
 
 interface Asked {
@@ -47,7 +48,7 @@ function listsOf({ counts, rows, scores }: SearchResult, k: number) {
   }));
 }
 
-async function assertSame(index: MilvusIndex, rows: Rows, metric: Metric, asked: Asked): Promise<SearchResult> {
+async function assertSame(index: CandidateIndex, rows: Rows, metric: Metric, asked: Asked): Promise<SearchResult> {
   const { filter, ...request } = asked;
   const count = asked.queries.length / rows.dimension;
   const found = await index.search({ ...request, count, ...(filter === undefined ? {} : { filter }) });
@@ -121,7 +122,7 @@ test('a row that Milvus ranks too low, because it does not normalise it, is foun
   const rows = { values, dimension: 2 };
   const { index, fake } = indexOf(rows, 'cosine', { float32: true });
   const queries = Float32Array.of(1, 0);
-  const first = await fake.search(queries, { count: 1, limit: 33, condition: { type: 'all' } });
+  const first = await fake.search(queries, { count: 1, limit: 33, among: 1, condition: { type: 'all' } });
   assert.ok(!first[0]!.rows.includes(200));
   const found = await assertSame(index, rows, 'cosine', { queries, k: 1 });
   assert.equal(found.rows[0], 200);

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ContentSum } from '../../src/milvus/content-sum.ts';
 import { MAX_TEXT_BYTES } from '../../src/milvus/milvus-client.ts';
-import {
-  documentOf,
-  entityOf,
-  idOf,
-  lookupHash,
-  MAX_DOCUMENT_BYTES,
-  piecesFor,
-} from '../../src/milvus/published-rows.ts';
+import { documentOf, entityOf, idOf, MAX_DOCUMENT_BYTES, piecesFor } from '../../src/milvus/published-rows.ts';
+import { ContentSum } from '../../src/published/content-sum.ts';
+import { lookupHash } from '../../src/published/published-row.ts';
 
 const lookups = { id: null, url: null, title: null, document: null };
 const vector = Float32Array.of(1, 2);

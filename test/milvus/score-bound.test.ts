@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkedNorm } from '../../publish/checked-norm.ts';
 import { METRICS, type Metric } from '../../src/metric.ts';
-import { scoreError, upperNorm } from '../../src/milvus/score-bound.ts';
+import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
+import { upperNorm } from '../../src/published/upper-norm.ts';
 import { scoreFunction } from '../../src/vector-index/score.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -88,7 +89,7 @@ for (const metric of METRICS) {
       const score = scoreFunction(metric, dimension);
       for (const [q, x] of vectors(dimension, dimension)) {
         const norms = { queryNorm: upperNorm(q, 0, dimension), rowNorm: upperNorm(x, 0, dimension) };
-        const bound = scoreError(metric, { dimension, ...norms });
+        const bound = MILVUS_SCORES.error(metric, { dimension, ...norms });
         const exact = score(q, 0, x, 0);
         for (const [name, sum] of Object.entries(SUMS)) {
           for (const value of WAYS[metric](q, x, sum)) {
@@ -107,7 +108,7 @@ for (const metric of METRICS) {
 test('the bound holds for cosines of vectors that Knowhere does not normalise, because they nearly are', () => {
   const { 'one after another': sum } = SUMS;
   for (const dimension of [2, 25, 32, 64]) {
-    const bound = scoreError('cosine', { dimension, queryNorm: 1, rowNorm: 1 });
+    const bound = MILVUS_SCORES.error('cosine', { dimension, queryNorm: 1, rowNorm: 1 });
     let largest = 0;
     for (const [q, x] of vectors(dimension, dimension)) {
       for (const [squareOfQ, squareOfX] of [
@@ -145,7 +146,10 @@ test('the bound holds where products and squares are too small for float32', () 
         const exact = scoreFunction(metric, 2)(q, 0, x, 0);
         for (const value of WAYS[metric](q, x, SUMS['backwards']!)) {
           const error = Math.abs(value - exact);
-          assert.ok(error <= scoreError(metric, { dimension: 2, ...norms }), `${metric} of ${a} and ${b}: ${error}`);
+          assert.ok(
+            error <= MILVUS_SCORES.error(metric, { dimension: 2, ...norms }),
+            `${metric} of ${a} and ${b}: ${error}`,
+          );
         }
       }
     }
@@ -170,9 +174,9 @@ test('a row whose scores float32 cannot hold is not published', () => {
 
 test('the bound of unit vectors is small beside the distances of neighbouring scores', () => {
   const norms = { queryNorm: 1, rowNorm: 1 };
-  assert.ok(scoreError('inner-product', { dimension: 768, ...norms }) < 5e-5);
-  assert.ok(scoreError('cosine', { dimension: 768, ...norms }) < 1.1e-4);
-  assert.ok(scoreError('l2', { dimension: 768, ...norms }) < 2e-4);
+  assert.ok(MILVUS_SCORES.error('inner-product', { dimension: 768, ...norms }) < 5e-5);
+  assert.ok(MILVUS_SCORES.error('cosine', { dimension: 768, ...norms }) < 1.1e-4);
+  assert.ok(MILVUS_SCORES.error('l2', { dimension: 768, ...norms }) < 2e-4);
 });
 
 test('a norm is never too small', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { vectorsBetween } from '../../publish/vectors-between.ts';
-import { LARGEST_NORM, upperNorm } from '../../src/milvus/score-bound.ts';
+import { LARGEST_NORM } from '../../src/milvus/score-bound.ts';
+import { upperNorm } from '../../src/published/upper-norm.ts';
 
 test('the questions of a comparison are as long as the rows at most, so that Milvus can score them', () => {
   const longest = LARGEST_NORM * 0.999;

@@ -2,8 +2,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
-import { MilvusIndex } from '../../src/milvus/milvus-index.ts';
 import { rowFields } from '../../src/milvus/published-rows.ts';
+import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
+import { CandidateIndex } from '../../src/published/candidate-index.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { MilvusNode } from './milvus-node.ts';
 
@@ -61,10 +62,10 @@ async function measured(dimension: number, rows: number): Promise<string> {
     await client.load(collection, 1);
     const source = new MilvusCandidates(client, { collection, dimension, metric: 'inner-product', indexType: 'FLAT' });
     const facts = { dimension, rows, metric: 'inner-product', liveRows: undefined, scoresEveryRow: true } as const;
-    const index = new MilvusIndex(source, { ...facts, largestNorm: 1.000_001 });
+    const index = new CandidateIndex(source, { ...facts, largestNorm: 1.000_001, scores: MILVUS_SCORES });
     const queries = Array.from({ length: QUERIES }, vector);
     const candidates = await times(queries, (query) =>
-      source.search(query, { count: 1, limit: K + 32, condition: { type: 'all' } }),
+      source.search(query, { count: 1, limit: K + 32, among: rows, condition: { type: 'all' } }),
     );
     const proved = await times(queries, (query) => index.search({ queries: query, count: 1, k: K }));
     const cells = [rows, storedS.toFixed(0), before, residentMb(node), candidates, proved, loadavg()[0]!.toFixed(1)];

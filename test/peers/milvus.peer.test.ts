@@ -11,9 +11,10 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { METRICS } from '../../src/metric.ts';
 import { MILVUS_METRIC, MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
-import { MilvusIndex } from '../../src/milvus/milvus-index.ts';
 import { rowFields } from '../../src/milvus/published-rows.ts';
-import { upperNorm } from '../../src/milvus/score-bound.ts';
+import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
+import { CandidateIndex } from '../../src/published/candidate-index.ts';
+import { upperNorm } from '../../src/published/upper-norm.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { TopK } from '../../src/top-k.ts';
 import { referenceSearch } from '../../src/vector-index/reference-search.ts';
@@ -143,12 +144,13 @@ for (const metric of METRICS) {
       let largestNorm = 0;
       for (let row = 0; row < count; row++)
         largestNorm = Math.max(largestNorm, upperNorm(values, row * dimension, dimension));
-      const index = new MilvusIndex(source, {
+      const index = new CandidateIndex(source, {
         dimension,
         rows: count,
         metric,
         liveRows,
         largestNorm,
+        scores: MILVUS_SCORES,
         scoresEveryRow: true,
       });
       const queries = Float32Array.from([...normalRows(6, dimension, 8).values, ...values.subarray(0, 3 * dimension)]);

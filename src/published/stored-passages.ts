@@ -4,60 +4,71 @@ import { integerKey } from '../passages/passage-file.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { Lookup } from '../passages/schema.ts';
 import { RunningCalls } from '../running-calls.ts';
-import { readRows } from './milvus-candidates.ts';
-import { type Entity, MAX_TEXT_BYTES, type MilvusClient } from './milvus-client.ts';
-import { documentOf, ID_FIELDS, idOf, lookupField, lookupHash, pieceFields, ROW_FIELD } from './published-rows.ts';
+import { lookupHash } from './published-row.ts';
 
 /** Rows of a read, if their documents are short. */
 const ROWS_A_READ = 1_024;
 /** Bytes of documents of a read at most; Milvus sends up to 64 MiB. */
 const BYTES_A_READ = 2 ** 25;
+/** Bytes of a piece of a document. */
+const PIECE_BYTES = 65_535;
 /** Keys of a look-up that are sent at once. */
 const KEYS_A_READ = 512;
 /** Reads at once of one call. */
 const READS_AT_ONCE = 4;
 
-export interface CollectionPassages {
-  readonly collection: string;
+/** Reads of a store. Each fails rather than leave out a row. */
+export interface PassageReader {
+  /** The documents of distinct rows, in their order. */
+  documents(rows: readonly number[], signal?: AbortSignal): Promise<readonly string[]>;
+  /** The ids of distinct rows, in their order; null for a passage without one. */
+  ids(rows: readonly number[], signal?: AbortSignal): Promise<readonly (string | null)[]>;
+  /** All rows with one of the hashes (`lookupHash`), in no order. */
+  lookUp(
+    by: Lookup,
+    hashes: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<readonly { readonly row: number; readonly hash: string }[]>;
+}
+
+export interface StoredPassagesFacts {
   readonly rows: number;
-  /** Fields that a document is divided into. */
+  /** How many pieces of 65,535 bytes the longest document has. */
   readonly pieces: number;
   /** The look-ups that the passages were published with. */
   readonly lookups: readonly Lookup[];
-  /** Whether the row was deleted before the publication; such rows are not in Milvus. */
+  /** Whether the row was deleted before the publication; such rows are not in the store. */
   isDeleted(row: number): boolean;
 }
 
 /** The passages of a published index. */
-export class MilvusPassageStore implements PassageStore {
+export class StoredPassages implements PassageStore {
   readonly rows: number;
   readonly failure = undefined;
-  readonly #client: MilvusClient;
-  readonly #passages: CollectionPassages;
+  readonly #reader: PassageReader;
+  readonly #passages: StoredPassagesFacts;
   readonly #end: () => Promise<void>;
   readonly #calls = new RunningCalls('The passages are closed.');
 
-  /** @param end closes what the client needs. */
-  constructor(client: MilvusClient, passages: CollectionPassages, end: () => Promise<void> = async () => undefined) {
+  /** @param end closes what the reader needs. */
+  constructor(reader: PassageReader, passages: StoredPassagesFacts, end: () => Promise<void> = async () => undefined) {
     this.rows = passages.rows;
-    this.#client = client;
+    this.#reader = reader;
     this.#passages = passages;
     this.#end = end;
   }
 
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
     const { pieces } = this.#passages;
-    const atOnce = Math.max(1, Math.min(ROWS_A_READ, Math.floor(BYTES_A_READ / (pieces * MAX_TEXT_BYTES))));
-    const fields = [ROW_FIELD, ...pieceFields(pieces)];
-    return this.#read(rows, { atOnce, fields, signal }, (entity) => documentOf(entity, pieces));
+    const atOnce = Math.max(1, Math.min(ROWS_A_READ, Math.floor(BYTES_A_READ / (pieces * PIECE_BYTES))));
+    return this.#read(rows, atOnce, (part) => this.#reader.documents(part, signal));
   }
 
   idsOf(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
-    return this.#read(
-      rows,
-      { atOnce: ROWS_A_READ, fields: ID_FIELDS, signal },
-      (entity, row) => idOf(entity) ?? rowId(row),
-    );
+    return this.#read(rows, ROWS_A_READ, async (part) => {
+      const ids = await this.#reader.ids(part, signal);
+      return ids.map((id, i) => id ?? rowId(part[i]!));
+    });
   }
 
   find(by: Lookup, keys: readonly string[], limit: number, signal?: AbortSignal): Promise<number[][]> {
@@ -72,20 +83,10 @@ export class MilvusPassageStore implements PassageStore {
       // An id that looks like an integer may be stored as one.
       const hashes = keys.map((key) => [lookupHash(by, key), lookupHash(by, integerKey(by, key))]);
       const distinct = [...new Set(hashes.flat())].filter((hash) => hash !== '0');
-      const field = lookupField(by);
       const rowsOf = new Map<string, number[]>();
       for (let at = 0; at < distinct.length; at += KEYS_A_READ) {
-        const filter = `${field} in [${distinct.slice(at, at + KEYS_A_READ).join(',')}]`;
-        const found = await this.#client.query(this.#passages.collection, {
-          filter,
-          fields: [ROW_FIELD, field],
-          consistency: 'Bounded',
-          signal,
-        });
-        for (const entity of found) {
-          const hash = String(entity[field]);
-          rowsOf.set(hash, [...(rowsOf.get(hash) ?? []), Number(entity[ROW_FIELD])]);
-        }
+        const found = await this.#reader.lookUp(by, distinct.slice(at, at + KEYS_A_READ), signal);
+        for (const { row, hash } of found) rowsOf.set(hash, [...(rowsOf.get(hash) ?? []), row]);
       }
       return hashes.map((both) => {
         const rows = new Set(both.flatMap((hash) => rowsOf.get(hash) ?? []));
@@ -100,8 +101,8 @@ export class MilvusPassageStore implements PassageStore {
 
   #read(
     rows: ArrayLike<number>,
-    { atOnce, fields, signal }: { atOnce: number; fields: readonly string[]; signal: AbortSignal | undefined },
-    contentOf: (entity: Entity, row: number) => string,
+    atOnce: number,
+    contentsOf: (part: readonly number[]) => Promise<readonly string[]>,
   ): Promise<string[]> {
     return this.#calls.run(async () => {
       const distinct = [...new Set(Array.from(rows))];
@@ -111,8 +112,8 @@ export class MilvusPassageStore implements PassageStore {
       for (let at = 0; at < distinct.length; at += atOnce) parts.push(distinct.slice(at, at + atOnce));
       const work = async (): Promise<void> => {
         for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-          const entities = await readRows(this.#client, this.#passages.collection, { rows: part, fields, signal });
-          for (const [i, row] of part.entries()) contents.set(row, contentOf(entities[i]!, row));
+          const found = await contentsOf(part);
+          for (const [i, row] of part.entries()) contents.set(row, found[i]!);
         }
       };
       await Promise.all(Array.from({ length: READS_AT_ONCE }, work));

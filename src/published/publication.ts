@@ -5,10 +5,9 @@ import { TrawlError } from '../errors.ts';
 import { IndexManifest } from '../manifest/index-manifest.ts';
 import { ColumnRecord, Count, Sha256 } from '../manifest/schemas.ts';
 import { LOOKUPS } from '../passages/schema.ts';
-import { filesCollection, PROGRESS_PART, PUBLICATION_PART, readRecord, writeRecord } from './collection-files.ts';
-import type { MilvusClient } from './milvus-client.ts';
+import { type PartStore, PROGRESS_PART, PUBLICATION_PART, readRecord, writeRecord } from './stored-files.ts';
 
-/** Version of the record and of the fields of the collection. */
+/** Version of the record and of the fields of the rows. */
 const VERSION = 1;
 
 const StoredFile = Type.Object({ firstPart: Count, parts: Count, bytes: Count, sha256: Sha256 });
@@ -19,9 +18,9 @@ const PublicationPlan = Type.Object({
   version: Type.Literal(VERSION),
   /** Of the published index; another index has another. */
   fingerprint: Sha256,
-  /** Milvus's name of the index over the vectors. */
+  /** The store's name of the index over the vectors. */
   indexType: Type.String({ minLength: 1 }),
-  /** Fields that a document is divided into. */
+  /** How many pieces of 65,535 bytes the longest document has. In Milvus, they are fields. */
   pieces: Type.Integer({ minimum: 1 }),
   /** Positions of the columns that are fields, over which Milvus evaluates filters; absent in publications of earlier versions: none. */
   keyColumns: Type.Optional(Type.Array(Count)),
@@ -42,7 +41,7 @@ const Progress = Type.Intersect([
 ]);
 export type Progress = Type.Static<typeof Progress>;
 
-/** Written last: a collection with it is a complete index. */
+/** Written last: what has it is a complete index. */
 const Publication = Type.Intersect([
   PublicationPlan,
   Type.Object({
@@ -52,7 +51,7 @@ const Publication = Type.Intersect([
     lookups: Type.Array(Type.Enum([...LOOKUPS])),
     /** One file for each shard of the index, in row order. */
     columns: Type.Array(Type.Intersect([ColumnRecord, Type.Object({ files: Type.Array(StoredFile) })])),
-    /** The bitmap of deleted rows, which are not in the collection. */
+    /** The bitmap of deleted rows, which are not in the store. */
     deletedRows: Type.Union([StoredFile, Type.Null()]),
   }),
 ]);
@@ -80,31 +79,26 @@ export function planOf(
 }
 
 /** Undefined if the publication is unfinished. @throws TrawlError INDEX_VERSION_UNSUPPORTED or INDEX_MANIFEST_INVALID. */
-export async function readPublication(client: MilvusClient, collection: string): Promise<Publication | undefined> {
-  const record = await readRecord(client, collection, PUBLICATION_PART);
-  return record === undefined ? undefined : checked(client, collection, Publication, record);
+export async function readPublication(store: PartStore): Promise<Publication | undefined> {
+  const record = await readRecord(store, PUBLICATION_PART);
+  return record === undefined ? undefined : checked(store, Publication, record);
 }
 
-export async function readProgress(client: MilvusClient, collection: string): Promise<Progress | undefined> {
-  const record = await readRecord(client, collection, PROGRESS_PART);
-  return record === undefined ? undefined : checked(client, collection, Progress, record);
+export async function readProgress(store: PartStore): Promise<Progress | undefined> {
+  const record = await readRecord(store, PROGRESS_PART);
+  return record === undefined ? undefined : checked(store, Progress, record);
 }
 
-export function writePublication(client: MilvusClient, collection: string, publication: Publication): Promise<void> {
-  return writeRecord(client, collection, PUBLICATION_PART, publication);
+export function writePublication(store: PartStore, publication: Publication): Promise<void> {
+  return writeRecord(store, PUBLICATION_PART, publication);
 }
 
-export function writeProgress(client: MilvusClient, collection: string, progress: Progress): Promise<void> {
-  return writeRecord(client, collection, PROGRESS_PART, progress);
+export function writeProgress(store: PartStore, progress: Progress): Promise<void> {
+  return writeRecord(store, PROGRESS_PART, progress);
 }
 
-function checked<Schema extends Type.TSchema>(
-  client: MilvusClient,
-  collection: string,
-  schema: Schema,
-  record: unknown,
-): Type.Static<Schema> {
-  const place = `The record in ${filesCollection(collection)} of Milvus at ${client.server}`;
+function checked<Schema extends Type.TSchema>(store: PartStore, schema: Schema, record: unknown): Type.Static<Schema> {
+  const place = `The record in ${store.place}`;
   const { version } = record as { version?: unknown };
   if (typeof version === 'number' && version > VERSION) {
     throw new TrawlError(
@@ -113,8 +107,10 @@ function checked<Schema extends Type.TSchema>(
     );
   }
   if (Check(schema, record)) return record as Type.Static<Schema>;
-  throw new TrawlError(
-    'INDEX_MANIFEST_INVALID',
-    `${place} is damaged. Publish the index again, into another collection.`,
-  );
+  throw new TrawlError('INDEX_MANIFEST_INVALID', `${place} is damaged. Publish the index again, under another name.`);
+}
+
+/** Rows of the index that are in the store. */
+export function storedRows({ manifest }: Publication): number {
+  return manifest.rows - (manifest.tombstones?.rows ?? 0);
 }

@@ -11,10 +11,17 @@ import {
   type SearchResult,
   type VectorIndex,
 } from '../vector-index/vector-index.ts';
-import { type CandidateSource, MAX_CANDIDATES, MAX_NAMED_ROWS, type RowCondition } from './candidate-source.ts';
-import type { PushedFilters } from './pushed-filters.ts';
+import {
+  type CandidateSource,
+  MAX_BITMAP_ROWS,
+  MAX_CANDIDATES,
+  MAX_NAMED_ROWS,
+  type RowCondition,
+  type StoreFilters,
+  type StoreScores,
+} from './candidate-source.ts';
 import { QueryProof } from './query-proof.ts';
-import { LARGEST_NORM, scoreError, upperNorm } from './score-bound.ts';
+import { upperNorm } from './upper-norm.ts';
 
 /** Candidates beyond k of the first search: of neighbouring scores, few differ by less than the bound. */
 const MARGIN = 32;
@@ -27,7 +34,7 @@ const HITS_A_SEARCH = 2 ** 18;
 /** The most searches for one query; more are needed only where millions of rows are as near as the k-th or, not allowed, nearer. */
 const MAX_SEARCHES = 1_000;
 
-export interface MilvusIndexFacts {
+export interface CandidateIndexFacts {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: Metric;
@@ -35,10 +42,11 @@ export interface MilvusIndexFacts {
   readonly liveRows: RowBitmap | undefined;
   /** The largest norm of a row, rounded up. */
   readonly largestNorm: number;
-  /** Whether the first pass scores every row (a FLAT index). If not, nothing is proved, and replies say so. */
+  readonly scores: StoreScores;
+  /** Whether the first pass scores every row (in Milvus, a FLAT index). If not, nothing is proved, and replies say so. */
   readonly scoresEveryRow: boolean;
-  /** Filters that Milvus can evaluate; absent: none. */
-  readonly pushed?: PushedFilters;
+  /** Filters that the store can evaluate, and counts the rows of; absent: none. */
+  readonly pushed?: StoreFilters | undefined;
 }
 
 /** Rows among which a query is searched: [first, end), with their numbers of live and of allowed rows. */
@@ -56,11 +64,11 @@ interface SearchedPart {
 }
 
 /**
- * Search of the vectors in Milvus. Milvus ranks candidates in float32; their vectors are scored here as every engine does, and the list is
+ * Search of the vectors in a store. The store ranks candidates by scores of its own; their vectors are scored here as every engine does, and the list is
  * proved by the distance of the k-th score to the last candidate (docs/cluster.md). Where that does not prove it, more candidates
  * are asked for, then the rows are divided until it does.
  */
-export class MilvusIndex implements VectorIndex {
+export class CandidateIndex implements VectorIndex {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: Metric;
@@ -69,18 +77,18 @@ export class MilvusIndex implements VectorIndex {
   readonly mappedBytes = 0;
   readonly load = NO_SEARCH_LOAD;
   readonly #source: CandidateSource;
-  readonly #facts: MilvusIndexFacts;
+  readonly #facts: CandidateIndexFacts;
   readonly #live: RowBitmap;
   readonly #liveCount: number;
   readonly #counts = new WeakMap<RowBitmap, number>();
-  /** Rows of filters of which Milvus found as many as are here. */
+  /** Rows of filters of which the store found as many as are here. */
   readonly #agreed = new WeakSet<RowBitmap>();
   readonly #score: Score;
   readonly #end: () => Promise<void>;
   readonly #calls = new RunningCalls('The index is closed.');
 
   /** @param end closes what the source needs. */
-  constructor(source: CandidateSource, facts: MilvusIndexFacts, end: () => Promise<void> = async () => undefined) {
+  constructor(source: CandidateSource, facts: CandidateIndexFacts, end: () => Promise<void> = async () => undefined) {
     this.dimension = facts.dimension;
     this.rows = facts.rows;
     this.metric = facts.metric;
@@ -110,10 +118,10 @@ export class MilvusIndex implements VectorIndex {
     const pushed = request.filter === undefined ? undefined : this.#facts.pushed?.expressionOf(request.filter);
     const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, { allowed, pushed }));
     const isScoredHere = whole.allowed <= k;
-    // Counted once for each filter: a row that Milvus lets pass shows in the hits, one that it leaves out would not.
+    // Counted once for each filter: a row that the store lets pass shows in the hits, one that it leaves out would not.
     if (!isScoredHere && pushed !== undefined && !this.#agreed.has(request.filter!)) {
-      const found = await this.#source.count(filterOf(whole, pushed), signal);
-      if (found !== whole.allowed) throw foreignFilter(found, whole.allowed);
+      const found = await this.#source.count!(filterOf(whole, pushed), signal);
+      if (found !== whole.allowed) throw foreignFilter(this.#facts.scores.store, found, whole.allowed);
       this.#agreed.add(request.filter!);
     }
     if (whole.allowed > 0) {
@@ -150,7 +158,7 @@ export class MilvusIndex implements VectorIndex {
     return Math.max(1, Math.min(MAX_NAMED_ROWS, Math.floor(VALUES_A_CALL / this.dimension)));
   }
 
-  /** Scores all rows that may be returned, without candidates: exact with any index of Milvus, and one call fewer. */
+  /** Scores all rows that may be returned, without candidates: exact with any index of the store, and one call fewer. */
   async #scoreAll(
     searches: readonly QuerySearch[],
     allowed: RowBitmap,
@@ -192,19 +200,20 @@ export class MilvusIndex implements VectorIndex {
   ): QuerySearch {
     const { dimension, metric } = this;
     const query = queries.slice(q * dimension, (q + 1) * dimension);
-    const scale = metric === 'l2' ? 1 : powerOfTwoAbove(query);
+    const { store, largestNorm, scalesQueries } = this.#facts.scores;
+    const scale = metric === 'l2' || !scalesQueries ? 1 : powerOfTwoAbove(query);
     const sent = scale === 1 ? query : query.map((value) => value / scale);
     // A cosine does not change with the length of the query.
     const valueScale = metric === 'inner-product' ? scale : 1;
     const queryNorm = upperNorm(sent, 0, dimension);
-    if (queryNorm > LARGEST_NORM) {
+    if (queryNorm > largestNorm) {
       throw new TrawlError(
         'NOT_SUPPORTED',
-        `Query ${q} has a norm of ${queryNorm}; in Milvus, l2 works up to ${LARGEST_NORM}. Scale the vectors down.`,
+        `Query ${q} has a norm of ${queryNorm}; in ${store}, l2 works up to ${largestNorm}. Scale the vectors down.`,
       );
     }
-    const error = scoreError(metric, { dimension, queryNorm, rowNorm: this.#facts.largestNorm }) * valueScale;
-    const proof = new QueryProof(k, error);
+    const norms = { dimension, queryNorm, rowNorm: this.#facts.largestNorm };
+    const proof = new QueryProof(k, this.#facts.scores.error(metric, norms) * valueScale);
     return { query, sent, valueScale, isZero: queryNorm === 0, allowed, pushed, proof, searches: 0 };
   }
 
@@ -257,7 +266,7 @@ export class MilvusIndex implements VectorIndex {
 
   /**
    * Halves the part whose further rows may be the best, until no part has rows that matter. Every half is searched with all candidates
-   * that Milvus returns, so that a filter that passes few of them needs few halves.
+   * that the store returns, so that a filter that passes few of them needs few halves.
    */
   async #searchParts(search: QuerySearch, whole: SearchedPart, signal: AbortSignal | undefined): Promise<void> {
     const open = [whole];
@@ -292,7 +301,7 @@ export class MilvusIndex implements VectorIndex {
   }
 
   /**
-   * Asks Milvus and adds the candidates. Returns the value of each query's last one; −∞ if all rows of the part were returned.
+   * Asks the store and adds the candidates. Returns the value of each query's last one; −∞ if all rows of the part were returned.
    *
    * @throws TrawlError STORE_DIFFERS for a candidate that is not a row of the part: the collection is not what was published.
    */
@@ -305,24 +314,28 @@ export class MilvusIndex implements VectorIndex {
     const queries = new Float32Array(searches.length * dimension);
     for (const [i, search] of searches.entries()) {
       queries.set(search.sent, i * dimension);
-      if (++search.searches > MAX_SEARCHES) throw tooManySearches();
+      if (++search.searches > MAX_SEARCHES) throw tooManySearches(this.#facts.scores.store);
     }
     const among = named?.among ?? part.live;
     const found = await this.#source.search(queries, {
       count: searches.length,
       // One more than there are, so that a row too many shows.
       limit: Math.min(MAX_CANDIDATES, limit === among ? among + 1 : limit),
+      among,
       condition: named?.condition ?? rangeOf(part, this.rows),
       signal,
     });
+    const { store } = this.#facts.scores;
     return searches.map(({ proof, allowed, valueScale }, i) => {
       const candidates = found[i]!;
       for (const row of candidates.rows) {
-        if (!this.#belongs(row, part) || (named !== undefined && !allowed.has(row))) throw foreignRow(row);
+        if (!this.#belongs(row, part) || (named !== undefined && !allowed.has(row))) throw foreignRow(store, row);
       }
       const expected = Math.min(limit, among);
       const got = new Set(candidates.rows).size;
-      if (this.#facts.scoresEveryRow && got !== expected) throw incomplete(got, expected);
+      if (this.#facts.scoresEveryRow && got !== expected) throw incomplete(store, got, expected);
+      if (candidates.total !== undefined && candidates.total !== among)
+        throw incomplete(store, candidates.total, among);
       const values = valueScale === 1 ? candidates.values : candidates.values.map((value) => value * valueScale);
       proof.add({ rows: candidates.rows, values }, (row) => allowed.has(row));
       // An approximate index may return fewer, however many are asked for.
@@ -353,14 +366,17 @@ export class MilvusIndex implements VectorIndex {
   }
 
   /**
-   * The allowed rows of a part: by the expression of the filter, or by name where few of them are allowed or few are not; undefined where
-   * Milvus searches them all.
+   * The allowed rows of a part: by the expression of the filter, by name where few of them are allowed or few are not, or as a set;
+   * undefined where the store searches them all.
    */
   #named(part: Part, { allowed, pushed }: QuerySearch): Named | undefined {
     if (part.allowed === part.live) return undefined;
     if (pushed !== undefined) return { condition: filterOf(part, pushed), among: part.allowed };
     if (part.allowed <= MAX_NAMED_ROWS) {
       return { condition: { type: 'in', rows: rowsOf(part, allowed) }, among: part.allowed };
+    }
+    if (this.#source.takesBitmaps && part.end - part.first <= MAX_BITMAP_ROWS) {
+      return { condition: { type: 'bitmap', first: part.first, end: part.end, set: allowed }, among: part.allowed };
     }
     const isWhole = part.first === 0 && part.end === this.rows;
     if (!isWhole || part.live - part.allowed > MAX_NAMED_ROWS) return undefined;
@@ -378,13 +394,13 @@ export class MilvusIndex implements VectorIndex {
 
 interface QuerySearch {
   readonly query: Float32Array;
-  /** The query as Milvus gets it: divided by a power of two, so that no product leaves the range of float32. */
+  /** The query as the store gets it. */
   readonly sent: Float32Array;
   /** Makes approximate scores of `query` of those of `sent`. */
   readonly valueScale: number;
   readonly isZero: boolean;
   readonly allowed: RowBitmap;
-  /** Milvus's expression of the allowed rows. */
+  /** The store's expression of the allowed rows. */
   readonly pushed: string | undefined;
   readonly proof: QueryProof;
   searches: number;
@@ -423,37 +439,37 @@ function least(values: Float64Array): number {
   return found;
 }
 
-function foreignRow(row: number): TrawlError {
+function foreignRow(store: string, row: number): TrawlError {
   return new TrawlError(
     'STORE_DIFFERS',
-    `Milvus returned row ${row}, which is not among the published rows that were asked for: the collection was written to after its ` +
-      'publication. Publish the index again, into another collection.',
+    `${store} returned row ${row}, which is not among the published rows that were asked for: what was published was written to ` +
+      'since. Publish the index again, under another name.',
     { details: { row } },
   );
 }
 
-function foreignFilter(found: number, expected: number): TrawlError {
+function foreignFilter(store: string, found: number, expected: number): TrawlError {
   return new TrawlError(
     'STORE_DIFFERS',
-    `Milvus lets ${found} rows pass a filter that ${expected} of the published rows pass: the collection was written to after its ` +
-      'publication. Publish the index again, into another collection.',
+    `${store} lets ${found} rows pass a filter that ${expected} of the published rows pass: what was published was written to ` +
+      'since. Publish the index again, under another name.',
     { details: { found, expected } },
   );
 }
 
-function incomplete(got: number, expected: number): TrawlError {
+function incomplete(store: string, got: number, expected: number): TrawlError {
   return new TrawlError(
     'STORE_FAILED',
-    `Milvus returned ${got} candidates of ${expected}: the answer would be incomplete. Some of the collection's data may not be ` +
-      'loaded at the moment; `trawl doctor` with the address says more.',
+    `${store} returned ${got} candidates of ${expected}: the answer would be incomplete. Some of its data may not be ` +
+      'available at the moment; `trawl doctor` with the address says more.',
     { details: { got, expected } },
   );
 }
 
-function tooManySearches(): TrawlError {
+function tooManySearches(store: string): TrawlError {
   return new TrawlError(
     'NOT_SUPPORTED',
-    `A query needs more than ${MAX_SEARCHES} searches in Milvus: millions of rows have nearly equal scores, or the filter passes millions ` +
+    `A query needs more than ${MAX_SEARCHES} searches in ${store}: millions of rows have nearly equal scores, or the filter passes millions ` +
       'of rows far from the query. Narrow the filter, or serve the index from a folder.',
   );
 }

@@ -8,7 +8,7 @@ interface Pending {
 
 /**
  * The state of one query: rows with their scores, candidates that wait for theirs, and what is known of rows that were not returned.
- * `error` is the bound of `scoreError`: a score differs from its approximate value by at most that.
+ * `error` is the bound of the store's scores (`StoreScores`): a score differs from its approximate value by at most that.
  */
 export class QueryProof {
   readonly k: number;

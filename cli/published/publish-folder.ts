@@ -1,4 +1,5 @@
 import { type PublishOptions, type PublishProgress, publishIndex } from '../../publish/publish-index.ts';
+import { type PublishOpenSearchOptions, publishToOpenSearch } from '../../publish/publish-opensearch.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
@@ -14,11 +15,17 @@ const STEP_SHARES: Readonly<Record<PublishProgress['step'], readonly [number, nu
   comparing: [0.98, 1],
 };
 
+/** Options of a publication without what this file adds. */
+type Settings<Options> = Omit<Options, 'signal' | 'onProgress'>;
+export type PublishSettings =
+  | ({ readonly store: 'Milvus' } & Settings<PublishOptions>)
+  | ({ readonly store: 'OpenSearch' } & Settings<PublishOpenSearchOptions>);
+
 /** Publishes an index directory, shows the progress, and prints the report. Returns the exit code. */
 export async function publishFolder(
   folder: string,
   address: string,
-  settings: Omit<PublishOptions, 'signal' | 'onProgress'>,
+  settings: PublishSettings,
   {
     quiet,
     json,
@@ -29,10 +36,9 @@ export async function publishFolder(
 ): Promise<number> {
   const progress = stepProgress({ silent: quiet || json });
   try {
-    const report = await publishIndex(folder, address, {
-      ...settings,
+    const running = {
       signal,
-      onProgress: ({ step, done, total }) => {
+      onProgress: ({ step, done, total }: PublishProgress) => {
         const [from, to] = STEP_SHARES[step];
         const share = total === 0 ? 1 : done / total;
         progress.update({
@@ -41,7 +47,11 @@ export async function publishFolder(
           facts: step === 'storing rows' ? `${formatCount(done)} of ${formatCount(total)}` : '',
         });
       },
-    });
+    };
+    const report =
+      settings.store === 'Milvus'
+        ? await publishIndex(folder, address, { ...settings, ...running })
+        : await publishToOpenSearch(folder, address, { ...settings, ...running });
     progress.stop();
     if (json) {
       out(JSON.stringify(report));
@@ -50,7 +60,8 @@ export async function publishFolder(
     const { rows, questions, same } = report.verified;
     note(
       `${formatNumberOf(rows, 'row')} and ${formatNumberOf(questions, 'question')} compared with the folder: ${
-        same === questions
+        // Only where the store's index is approximate; otherwise the first difference is an error.
+        same === questions || settings.store !== 'Milvus'
           ? 'all the same'
           : `${same} questions with the same hits (${settings.indexType} is approximate)`
       }`,

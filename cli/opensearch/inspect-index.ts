@@ -1,0 +1,45 @@
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { findIndex } from '../../src/opensearch/check-index.ts';
+import { parseOpenSearchAddress, shownAddress } from '../../src/opensearch/opensearch-address.ts';
+import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
+import type { OptionTable } from '../../src/options/option-spec.ts';
+import { storedRows } from '../../src/published/publication.ts';
+import { type CommandContext, EXIT } from '../command.ts';
+import { formatCount } from '../format.ts';
+
+/** `trawl inspect opensearch://…`. `modelLines` describes the encoder as for a folder. */
+export async function inspectIndex(
+  place: string,
+  { options, out }: Pick<CommandContext<OptionTable>, 'options' | 'out'>,
+  modelLines: (model: ModelIdentity) => string[],
+): Promise<number> {
+  const address = parseOpenSearchAddress(place);
+  const client = await OpenSearchClient.connect(address);
+  try {
+    const { name, facts, publication } = await findIndex(client, address);
+    const { manifest, indexType } = publication;
+    const stored = { rows: storedRows(publication), shards: Number(facts.settings.number_of_shards) };
+    if (options.json === true) {
+      out(JSON.stringify({ address: shownAddress(address), collection: name, indexType, stored, ...manifest }));
+      return EXIT.ok;
+    }
+    const { columns = [], rows, dimension, metric, generation, model } = manifest;
+    out(
+      [
+        shownAddress(address),
+        ...(name === address.index ? [] : [`  index         ${name}, of which ${address.index} is an alias`]),
+        `  rows          ${formatCount(rows)} × ${dimension}, ${metric}; ${formatCount(stored.rows)} in OpenSearch, without deleted rows`,
+        `  generation    ${generation}`,
+        `  shards        ${formatCount(stored.shards)}; every row is scored by a script, exact`,
+        ...(columns.length === 0
+          ? []
+          : [`  columns       ${columns.map((column) => `${column.name} (${column.type})`).join(', ')}`]),
+        ...(model === null ? [] : modelLines(model)),
+        `  written by    ${manifest.writer}`,
+      ].join('\n'),
+    );
+    return EXIT.ok;
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,322 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { throwIfCancelled, untilAborted } from '../abort.ts';
+import { TrawlError } from '../errors.ts';
+import { importOptional } from '../system/optional-package.ts';
+import type { OpenSearchAddress } from './opensearch-address.ts';
+import { credentialsFor } from './opensearch-credentials.ts';
+import { OpenSearchFailure, storeError } from './opensearch-failure.ts';
+
+const PACKAGE = '@opensearch-project/opensearch';
+
+/** Time limit of a read, in milliseconds. A search reads all rows. */
+const READ_MS = 60_000;
+/** Time limit of a write or a change of an index, in milliseconds. */
+const WRITE_MS = 120_000;
+/** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
+const PAUSES_MS = [100, 400, 1_000];
+
+export interface OpenSearchHit {
+  readonly _source?: Readonly<Record<string, unknown>>;
+  /** Doc values. */
+  readonly fields?: Readonly<Record<string, readonly unknown[]>>;
+  readonly sort?: readonly unknown[];
+}
+
+export interface OpenSearchReply {
+  readonly hits: readonly OpenSearchHit[];
+  /** Documents that the query finds. */
+  readonly total: number;
+}
+
+export interface IndexFacts {
+  /** The index's own name, if it was asked for by an alias. */
+  readonly name: string;
+  readonly mappings: { readonly properties?: Readonly<Record<string, Readonly<Record<string, unknown>>>> };
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
+type Body = any;
+
+interface SdkRequest extends Promise<{ readonly body: Body }> {
+  abort(): void;
+}
+
+/** The functions of the package that are used. */
+interface Sdk {
+  readonly Client: new (options: object) => SdkClient;
+}
+
+interface SdkClient {
+  readonly transport: { request(params: object, options: object): SdkRequest };
+  close(): Promise<void>;
+}
+
+interface Call {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | boolean>>;
+  readonly body?: unknown;
+  /** Lines of NDJSON. */
+  readonly lines?: readonly unknown[];
+  readonly signal?: AbortSignal | undefined;
+  readonly limitMs?: number;
+  /** Reads the reply; throws OpenSearchFailure for one that lacks results. */
+  readonly check?: (body: Body) => void;
+  /** Whether a missing index means that what was published is away, not that it never was. */
+  readonly readsRows?: boolean;
+}
+
+/**
+ * The only door to OpenSearch's Node client, an optional package. Every call has a time limit and a bounded number of attempts, each at
+ * another node if there are several, and fails with STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND. A reply with failed, skipped or late
+ * shards is a failure. Writes are by the number of the row, so that an attempt whose reply was lost can be repeated.
+ */
+export class OpenSearchClient {
+  /** For messages. */
+  readonly server: string;
+  readonly #client: SdkClient;
+
+  private constructor(server: string, client: SdkClient) {
+    this.server = server;
+    this.#client = client;
+  }
+
+  /** @throws TrawlError PACKAGE_MISSING, CONFIG_INVALID, STORE_FAILED, STORE_REFUSED, or NOT_SUPPORTED for another program than OpenSearch 2 or newer. */
+  static async connect(address: OpenSearchAddress): Promise<OpenSearchClient> {
+    const sdk = await loadSdk();
+    const { servers, tls } = address;
+    const auth = credentialsFor(address);
+    const client = new OpenSearchClient(
+      servers.join(','),
+      new sdk.Client({
+        nodes: servers.map((server) => `${tls ? 'https' : 'http'}://${server}`),
+        ...(auth === undefined ? {} : { auth }),
+        // Attempts are counted here: the package would also repeat calls after a time limit.
+        maxRetries: 0,
+        requestTimeout: READ_MS,
+        // Without requests of its own to nodes that failed.
+        resurrectStrategy: 'optimistic',
+      }),
+    );
+    try {
+      await client.version();
+      return client;
+    } catch (error) {
+      await client.close();
+      throw error;
+    }
+  }
+
+  /** @throws TrawlError NOT_SUPPORTED for another program. */
+  async version(): Promise<string> {
+    const { version } = await this.#call('report its version', {
+      method: 'GET',
+      path: '/',
+      check: ({ version: found }) => {
+        if (typeof found?.number !== 'string') throw OpenSearchFailure.ofStatus(200, 'its reply has no version');
+      },
+    });
+    if (version.distribution === 'opensearch' && Number.parseInt(version.number, 10) >= 2) return version.number;
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `The server at ${this.server} is ${version.distribution ?? 'not OpenSearch, but says version'} ${version.number}; expected OpenSearch 2 or newer.`,
+    );
+  }
+
+  /** Undefined if there is no such index or alias. @throws TrawlError NOT_SUPPORTED for an alias of several. */
+  async describe(name: string): Promise<IndexFacts | undefined> {
+    let found: Record<string, Omit<IndexFacts, 'name'> & { settings: { index: Record<string, unknown> } }>;
+    try {
+      found = await this.#call('describe the index', { method: 'GET', path: `/${name}` });
+    } catch (error) {
+      if (error instanceof TrawlError && error.code === 'INDEX_NOT_FOUND') return undefined;
+      throw error;
+    }
+    const [first, ...others] = Object.entries(found);
+    if (first === undefined) return undefined;
+    if (others.length > 0) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `${name} is an alias of ${others.length + 1} indexes of OpenSearch at ${this.server}; expected one.`,
+      );
+    }
+    return { name: first[0], mappings: first[1].mappings, settings: first[1].settings.index };
+  }
+
+  async create(index: string, body: { readonly settings: object; readonly mappings: object }): Promise<void> {
+    await this.#write('create the index', { method: 'PUT', path: `/${index}`, body });
+  }
+
+  async changeSettings(index: string, settings: object): Promise<void> {
+    await this.#write('change the settings of the index', {
+      method: 'PUT',
+      path: `/${index}/_settings`,
+      body: settings,
+    });
+  }
+
+  async drop(index: string): Promise<void> {
+    await this.#write('drop the index', { method: 'DELETE', path: `/${index}` });
+  }
+
+  /** Makes everything that was written visible to searches. */
+  async refresh(index: string): Promise<void> {
+    await this.#write('refresh the index', {
+      method: 'POST',
+      path: `/${index}/_refresh`,
+      check: ({ _shards }) => {
+        if (_shards?.failed !== 0) throw OpenSearchFailure.incomplete(`${_shards?.failed} shards failed`);
+      },
+    });
+  }
+
+  /** `green`: all copies are there; `yellow`: each shard is there once; `red`: rows are missing. */
+  async health(index: string): Promise<{ readonly status: string; readonly activeShards: number }> {
+    const { status, active_shards } = await this.#call('report the health of the index', {
+      method: 'GET',
+      path: `/_cluster/health/${index}`,
+    });
+    return { status, activeShards: active_shards };
+  }
+
+  /** Stores documents by their keys; the later one of a key replaces the earlier. */
+  async store(index: string, documents: readonly (readonly [key: number, document: object])[]): Promise<void> {
+    await this.#write('store rows', {
+      method: 'POST',
+      path: `/${index}/_bulk`,
+      lines: documents.flatMap(([key, document]) => [{ index: { _id: String(key) } }, document]),
+      check: ({ items }) => {
+        if (items?.length !== documents.length) {
+          throw OpenSearchFailure.incomplete(`it reports ${items?.length} of ${documents.length} rows`);
+        }
+        for (const { index: item } of items as { index: { status: number; error?: unknown } }[]) {
+          if (item.status >= 300) throw OpenSearchFailure.ofStatus(item.status, item.error);
+        }
+      },
+    });
+  }
+
+  /** Several searches in one call. */
+  async searchMany(
+    index: string,
+    searches: readonly object[],
+    signal?: AbortSignal,
+  ): Promise<readonly OpenSearchReply[]> {
+    const { responses } = await this.#call('search', {
+      method: 'POST',
+      path: `/${index}/_msearch`,
+      lines: searches.flatMap((search) => [
+        { allow_partial_search_results: false },
+        { ...search, track_total_hits: true },
+      ]),
+      signal,
+      readsRows: true,
+      check: ({ responses: found }) => {
+        if (found?.length !== searches.length) {
+          throw OpenSearchFailure.incomplete(`it answered ${found?.length} of ${searches.length} searches`);
+        }
+        for (const response of found) checkComplete(response);
+      },
+    });
+    return responses.map(replyOf);
+  }
+
+  async search(index: string, search: object, signal?: AbortSignal): Promise<OpenSearchReply> {
+    const [reply] = await this.searchMany(index, [search], signal);
+    return reply!;
+  }
+
+  /** Makes the alias name the index; from one index to another in one step. */
+  async setAlias(alias: string, index: string): Promise<void> {
+    const facts = await this.describe(alias);
+    if (facts?.name === alias) {
+      throw new TrawlError(
+        'INDEX_EXISTS',
+        `${alias} is an index of OpenSearch at ${this.server}, so that it cannot be an alias. Choose another name.`,
+      );
+    }
+    const removed = facts === undefined ? [] : [{ remove: { index: facts.name, alias } }];
+    const actions = [...removed, { add: { index, alias } }];
+    await this.#write('set the alias', { method: 'POST', path: '/_aliases', body: { actions } });
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close().catch(() => undefined);
+  }
+
+  #write(doing: string, call: Call): Promise<Body> {
+    return this.#call(doing, { ...call, limitMs: WRITE_MS });
+  }
+
+  /** Calls, checks the reply, and calls again while that may help. */
+  async #call(doing: string, call: Call): Promise<Body> {
+    const { method, path, query, body, lines, signal, limitMs = READ_MS, check, readsRows = false } = call;
+    const params = {
+      method,
+      path,
+      ...(query === undefined ? {} : { querystring: query }),
+      ...(body === undefined ? {} : { body }),
+      ...(lines === undefined ? {} : { bulkBody: lines.map((line) => JSON.stringify(line)) }),
+    };
+    for (let attempt = 0; ; attempt++) {
+      throwIfCancelled(signal);
+      const request = this.#client.transport.request(params, { requestTimeout: limitMs });
+      // OpenSearch ends a search whose connection is closed.
+      const abort = (): void => {
+        // It returns a promise, whose failure would end the process if the listener returned it.
+        request.abort();
+      };
+      signal?.addEventListener('abort', abort, { once: true });
+      try {
+        const { body: reply } = await untilAborted(Promise.resolve(request), signal);
+        check?.(reply);
+        return reply;
+      } catch (error) {
+        if (error instanceof TrawlError) throw error;
+        const failure = OpenSearchFailure.ofThrown(error);
+        // An index that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
+        if (failure.isMissing && !readsRows) throw missing(this.server, failure);
+        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this.server, doing, failure);
+        await pause(PAUSES_MS[attempt]);
+      } finally {
+        signal?.removeEventListener('abort', abort);
+      }
+    }
+  }
+}
+
+/** @throws OpenSearchFailure for a search that failed, or whose hits may be incomplete. */
+function checkComplete(response: Body): void {
+  if (response.error !== undefined) throw OpenSearchFailure.ofStatus(response.status ?? 0, response.error);
+  const { timed_out, terminated_early, _shards, hits } = response;
+  if (timed_out !== false) throw OpenSearchFailure.incomplete('the search ran out of time');
+  if (terminated_early === true) throw OpenSearchFailure.incomplete('the search ended before its end');
+  const { total, successful, skipped = 0, failed } = _shards ?? {};
+  if (total === undefined || total < 1 || successful !== total || failed !== 0 || skipped !== 0) {
+    throw OpenSearchFailure.incomplete(
+      `of ${total} shards, ${successful} were searched, ${failed} failed and ${skipped} were skipped`,
+    );
+  }
+  if (hits?.total?.relation !== 'eq' || !Array.isArray(hits.hits)) {
+    throw OpenSearchFailure.incomplete('its answer has no exact number of hits');
+  }
+}
+
+function replyOf({ hits }: Body): OpenSearchReply {
+  return { hits: hits.hits, total: hits.total.value };
+}
+
+function missing(server: string, failure: OpenSearchFailure): TrawlError {
+  return new TrawlError(
+    'INDEX_NOT_FOUND',
+    `OpenSearch at ${server} has no such index (${failure.message}). Publish an index with \`trawl publish\`, or correct the address.`,
+  );
+}
+
+async function loadSdk(): Promise<Sdk> {
+  const [loaded] = (await importOptional([PACKAGE], `An index in OpenSearch needs the package ${PACKAGE}`)) as [
+    { readonly default?: Sdk } & Sdk,
+  ];
+  return loaded.Client === undefined ? loaded.default! : loaded;
+}

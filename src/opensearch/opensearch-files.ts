@@ -1,0 +1,51 @@
+import type { PartStore } from '../published/stored-files.ts';
+import type { OpenSearchClient } from './opensearch-client.ts';
+
+const PART_FIELD = 'part';
+const BYTES_FIELD = 'bytes';
+
+/** The index of the files of an index. */
+export function filesIndex(index: string): string {
+  return `${index}_trawl`;
+}
+
+export async function createFiles(client: OpenSearchClient, index: string, copies: number): Promise<void> {
+  await client.create(filesIndex(index), {
+    settings: { number_of_shards: 1, number_of_replicas: copies - 1 },
+    mappings: {
+      dynamic: 'strict',
+      properties: { [PART_FIELD]: { type: 'long' }, [BYTES_FIELD]: { type: 'binary' } },
+    },
+  });
+}
+
+/** Parts that are read at a time: the bytes of one are 64 KiB as text. */
+const PARTS_A_READ = 256;
+
+export function indexFiles(client: OpenSearchClient, index: string): PartStore {
+  const name = filesIndex(index);
+  return {
+    place: `the index ${name} of OpenSearch at ${client.server}`,
+    write: (parts) =>
+      client.store(
+        name,
+        parts.map(({ place, bytes }) => [place, { [PART_FIELD]: place, [BYTES_FIELD]: bytes.toString('base64') }]),
+      ),
+    read: async (first, end) => {
+      await client.refresh(name);
+      const found: { place: number; bytes: Buffer }[] = [];
+      for (let next = first; ; next = found.at(-1)!.place + 1) {
+        const { hits } = await client.search(name, {
+          size: PARTS_A_READ,
+          query: { range: { [PART_FIELD]: { gte: next, lt: end } } },
+          sort: [{ [PART_FIELD]: 'asc' }],
+          _source: [BYTES_FIELD],
+        });
+        for (const { sort, _source } of hits) {
+          found.push({ place: Number(sort?.[0]), bytes: Buffer.from(String(_source?.[BYTES_FIELD]), 'base64') });
+        }
+        if (hits.length < PARTS_A_READ) return found;
+      }
+    },
+  };
+}

@@ -1,0 +1,159 @@
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
+import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { peerCache } from '../helpers/peers.ts';
+
+const run = promisify(execFile);
+
+const VERSION = '2.19.1';
+const PROGRAM = join(packageRoot, 'test', 'peers', 'OpenSearchNode.java');
+const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
+
+/** The last four are optional for the first, which does not start without them. */
+const JARS = [
+  ['org.opensearch', 'opensearch', VERSION],
+  ['org.opensearch.plugin', 'transport-netty4-client', VERSION],
+  ['org.opensearch.plugin', 'lang-painless', VERSION],
+  ['org.apache.logging.log4j', 'log4j-core', '2.21.0'],
+  ['org.locationtech.jts', 'jts-core', '1.15.0'],
+  ['org.locationtech.spatial4j', 'spatial4j', '0.7'],
+] as const;
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>trawl</groupId><artifactId>opensearch-node</artifactId><version>1</version><dependencies>
+${JARS.map(([group, artifact, version]) => `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`).join('\n')}
+</dependencies></project>
+`;
+
+/** The folder of the jars, from Maven Central, and of the home of the nodes. */
+function nodeFolder(): string {
+  return join(peerCache(), `opensearch-${VERSION}`);
+}
+
+/** For the `skip` option of a test: false if the jars are installed, else the reason. */
+export function withoutOpenSearch(): string | false {
+  return existsSync(join(nodeFolder(), '.complete'))
+    ? false
+    : `OpenSearch ${VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
+}
+
+/** Installs the jars of OpenSearch with Maven, unless they are in the cache. */
+export async function installOpenSearch(note: (text: string) => void): Promise<void> {
+  if (withoutOpenSearch() === false) return;
+  if (spawnSync('javac', ['-version']).status !== 0) throw new Error('OpenSearch needs a JDK of version 17 or newer.');
+  const folder = nodeFolder();
+  note(`Installing OpenSearch ${VERSION} into ${folder} (once)`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(join(folder, 'home', 'config'), { recursive: true });
+  writeFileSync(join(folder, 'pom.xml'), POM);
+  const lib = join(folder, 'lib');
+  await run('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${lib}`], { cwd: folder });
+  writeFileSync(join(folder, '.complete'), '');
+}
+
+/** A node of OpenSearch on the loopback address, with the language of scripts and nothing else. */
+export class OpenSearchNode {
+  readonly port: number;
+  readonly #folder: string;
+  readonly #transport: number;
+  #child: ChildProcess | undefined;
+
+  private constructor(folder: string, port: number, transport: number) {
+    this.#folder = folder;
+    this.port = port;
+    this.#transport = transport;
+  }
+
+  static async start(): Promise<OpenSearchNode> {
+    const folder = await mkdtemp(join(tmpdir(), 'trawl-opensearch-'));
+    const node = new OpenSearchNode(folder, await freePort(), await freePort());
+    await node.begin();
+    return node;
+  }
+
+  /** Starts the node, again with its data after `kill`. */
+  async begin(): Promise<void> {
+    const { port } = this;
+    const home = nodeFolder();
+    const child = spawn(
+      'java',
+      [
+        '-Xmx512m',
+        '-cp',
+        join(home, 'lib', '*'),
+        PROGRAM,
+        join(home, 'home'),
+        this.#folder,
+        String(port),
+        String(this.#transport),
+        String(this.#transport),
+      ],
+      { stdio: ['pipe', 'pipe', 'pipe'] },
+    );
+    this.#child = child;
+    let tail = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      tail = `${tail}${chunk}`.slice(-2_000);
+    });
+    await new Promise<void>((resolve, reject) => {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        if (line === 'ready') resolve();
+      });
+      child.once('close', () => reject(new Error(`OpenSearch ended: ${tail}`)));
+    });
+  }
+
+  address(index: string): string {
+    return `opensearch://127.0.0.1:${this.port}/${index}`;
+  }
+
+  client(): Promise<OpenSearchClient> {
+    return OpenSearchClient.connect(parseOpenSearchAddress(this.address('any')));
+  }
+
+  /** A request that Trawl does not make. */
+  async request(method: string, path: string, body?: unknown): Promise<unknown> {
+    const reply = await fetch(`http://127.0.0.1:${this.port}${path}`, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await reply.text();
+    if (!reply.ok) throw new Error(`${method} ${path}: ${text}`);
+    return JSON.parse(text);
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child!;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'close');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  return port;
+}
