@@ -24,16 +24,15 @@ export async function bundle(compiled) {
     platform: 'node',
     target: 'node22',
     external: packages.flatMap((name) => [name, `${name}/*`]),
-    absWorkingDir: root,
+    // Paths in the bundle's comments are relative to this, so equal sources make equal files.
+    absWorkingDir: compiled,
     metafile: true,
     // Names in stack traces stay those of the sources.
     keepNames: true,
     legalComments: 'none',
     logLevel: 'error',
   });
-  const inputs = Object.keys(metafile.inputs);
-  const used = BUNDLED.filter((name) => inputs.some((file) => file.includes(`node_modules/${name}/`)));
-  writeFileSync(join(compiled, 'bundle', 'LICENSES.txt'), used.map(licence).join('\n\n'));
+  writeFileSync(join(compiled, 'bundle', 'LICENSES.txt'), packagesIn(metafile).map(licence).join('\n\n'));
 }
 
 /** The files that a thread or a process starts with: each is named in `new URL('./NAME.js', import.meta.url)`. */
@@ -49,6 +48,16 @@ function startedFiles(compiled) {
   if (twice !== undefined)
     throw new Error(`Two files that start a thread or a process are named ${twice}. Rename one.`);
   return files;
+}
+
+/** The packages of which the bundle has a copy. @throws Error if one is not in BUNDLED. */
+function packagesIn({ inputs }) {
+  const names = Object.keys(inputs).map((file) => /.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1]);
+  const found = [...new Set(names.filter((name) => name !== undefined))].sort();
+  const other = found.find((name) => !BUNDLED.includes(name));
+  if (other !== undefined)
+    throw new Error(`The bundle would have a copy of ${other}. Add it to BUNDLED in scripts/bundle.mjs.`);
+  return found;
 }
 
 function licence(name) {

@@ -16,6 +16,12 @@ import { fail, root, setup } from './setup.mjs';
 import { writeDeclarations } from './typescript.mjs';
 
 const BUNDLED = ['onnxruntime-node', 'onnxruntime-common'];
+const NEEDED_FILES = [
+  'dist/bundle/main.js',
+  'dist/bundle/LICENSES.txt',
+  'dist/src/index.d.ts',
+  'dist/src/client/index.d.ts',
+];
 /** The scripts of package.json that an installed package has. */
 const SCRIPTS = ['install'];
 
@@ -42,6 +48,8 @@ try {
 /** Copies what the package contains. */
 async function stage(target) {
   const listed = npmPack(root, ['--dry-run'])[0].files.map(({ path }) => path);
+  // Another set-up may have replaced dist/ meanwhile.
+  for (const path of NEEDED_FILES) if (!listed.includes(path)) fail(`${path} is missing. Run the command again.`);
   for (const path of [...listed, ...(compiledHere === undefined ? prebuiltFiles() : [])]) copy(path, target);
   if (compiledHere !== undefined) addCompiled(target);
   const { scripts, devDependencies, allowScripts, overrides, files, ...facts } = JSON.parse(

@@ -81,7 +81,8 @@ async function build(core) {
 function digestOfSources() {
   const { include } = JSON.parse(readFileSync(TSCONFIG, 'utf8'));
   const sources = include.flatMap((folder) => filesBelow(join(root, folder), '.ts')).sort();
-  const inputs = [TSCONFIG, join(root, 'package-lock.json'), join(root, 'scripts', 'bundle.mjs'), ...sources];
+  const compilers = ['bundle.mjs', 'typescript.mjs', 'steps.mjs'].map((name) => join(root, 'scripts', name));
+  const inputs = [TSCONFIG, join(root, 'package-lock.json'), ...compilers, ...sources];
   return digest(inputs.flatMap((file) => [relative(root, file), readFileSync(file)]));
 }
 
@@ -110,7 +111,12 @@ function removeLeftovers() {
 /** Replaces `folder` by `made`, unless another set-up has just done so, with a folder made from the same sources. */
 function replaceFolder(made, folder) {
   const old = `${folder}.old.${process.pid}`;
-  if (existsSync(folder)) renameSync(folder, old);
+  try {
+    if (existsSync(folder)) renameSync(folder, old);
+  } catch (error) {
+    // The other set-up has just moved it.
+    if (error.code !== 'ENOENT') throw error;
+  }
   try {
     renameSync(made, folder);
   } catch (error) {

@@ -17,6 +17,8 @@ test('the package has the program, its sample and what a compiler needs, and nei
   for (const path of [
     'bin/trawl',
     'dist/cli/trawl.js',
+    'dist/bundle/main.js',
+    'dist/bundle/LICENSES.txt',
     'dist/src/native/load-addon.js',
     'corpus/sample/passages.jsonl',
     'models/token-average-256/trawl-model.json',
