@@ -107,8 +107,14 @@ test('of a pair over the limit the passage is cut, or a long query, and the prom
   const model = await openCrossEncoder(folder, { workers: 1 });
   t.after(() => model.close());
   const long = 'words and more words '.repeat(600);
+  const tokenizer = await TextTokenizer.load(join(checkpoint.folder, 'tokenizer.json'));
+  const idsOf = (text: string): readonly number[] => tokenizer.contentIds(text, Number.POSITIVE_INFINITY);
+  // More than half of the room.
+  let longQuery = 'what is 42?';
+  while (idsOf(longQuery).length < 600) longQuery += ' what is 42?';
   const { scores, outcomes } = await model.scorePairs([
     { query: 'what is 42?', passage: long },
+    { query: longQuery, passage: long },
     { query: long, passage: long },
     { query: long, passage: 'short' },
     { query: 'what is 42?', passage: 'short' },
@@ -119,18 +125,18 @@ test('of a pair over the limit the passage is cut, or a long query, and the prom
       [true, true],
       [true, true],
       [true, true],
+      [true, true],
       [false, false],
     ],
   );
-  // The passage keeps its first tokens.
-  const tokenizer = await TextTokenizer.load(join(checkpoint.folder, 'tokenizer.json'));
-  const [start, end] = [chatOf('what is 42?', long).slice(0, -END.length), END].map((text) =>
-    tokenizer.contentIds(text, Number.POSITIVE_INFINITY),
-  );
-  const ids = [...start!.slice(0, 1024 - end!.length), ...end!];
   const [yes, no] = [ANSWERS.yes, ANSWERS.no].map((id) => tableRow(checkpoint.tensors, 'embed_tokens.weight', id));
   const direction = yes!.map((value, i) => value - no![i]!);
-  assert.ok(Math.abs(scores[0]! - dot(qwen3(checkpoint.tensors, ids).at(-1)!, direction)) < 2e-5);
+  // The query is whole, and the passage keeps its first tokens.
+  for (const [i, query] of ['what is 42?', longQuery].entries()) {
+    const [start, end] = [chatOf(query, long).slice(0, -END.length), END].map(idsOf);
+    const ids = [...start!.slice(0, 1024 - end!.length), ...end!];
+    assert.ok(Math.abs(scores[i]! - dot(qwen3(checkpoint.tensors, ids).at(-1)!, direction)) < 2e-5, query);
+  }
   const refused = await model.scorePairs([{ query: long, passage: 'short' }], { truncate: 'passage' });
   assert.ok(!refused.outcomes[0]!.ok && /leaves no room for a passage/.test(refused.outcomes[0]!.error.message));
 });
