@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type JsonObject, readJsonFile } from '../src/embedding/model/json-file.ts';
 import { TrawlError } from '../src/errors.ts';
@@ -18,11 +19,15 @@ interface YesNoReranker {
   readonly pairTemplate: string;
 }
 
-/** Recognises Qwen3-Reranker and its conversions by the names of the model; null for another model. */
+/** Recognises Qwen3-Reranker and its conversions by the names and the class of the model; null for another model, and for an encoder. */
 export function yesNoReranker(folder: string, names: readonly string[], raw: JsonObject): YesNoReranker | null {
-  const all = [...names, basename(folder), String(raw._name_or_path ?? '')];
-  const isOne = raw.model_type === 'qwen3' && all.some((name) => /qwen3[-_]?rerank/i.test(name));
-  return isOne ? { pairTemplate: QWEN3_TEMPLATE } : null;
+  const named = [...names, basename(folder)].some((name) => /qwen3[-_]?rerank/i.test(name));
+  const { model_type: modelType, architectures } = raw;
+  const scores =
+    Array.isArray(architectures) &&
+    architectures.some((name) => /^Qwen3For(CausalLM|SequenceClassification)$/.test(String(name)));
+  const isEncoder = ['modules.json', '1_Pooling'].some((file) => existsSync(join(folder, file)));
+  return named && modelType === 'qwen3' && scores && !isEncoder ? { pairTemplate: QWEN3_TEMPLATE } : null;
 }
 
 /** The ids of the tokens `yes` and `no`. Throws MODEL_INVALID if tokenizer.json lacks one. */

@@ -29,6 +29,8 @@ interface Qwen3Config {
   readonly rotaryBase: number;
   /** Whether query, key, value and output projections have a bias. */
   readonly hasBias: boolean;
+  /** Whether the word table is the language model's head; null if the config does not say it. */
+  readonly isTied: boolean | null;
 }
 
 interface Qwen3Layer {
@@ -106,6 +108,7 @@ function parseConfig(raw: JsonObject, path: string): Qwen3Config {
     epsilon: read.epsilon('rms_norm_eps', 1e-6),
     rotaryBase: rotaryBase(read, { otherwise: 10_000 }),
     hasBias: read.flag('attention_bias', false),
+    isTied: read.value('tie_word_embeddings') === undefined ? null : read.flag('tie_word_embeddings', false),
   };
 }
 
@@ -142,11 +145,12 @@ const LANGUAGE_MODEL_HEAD = 'lm_head.weight';
 
 /**
  * What turns the last token's vector into the score: the head of a conversion to …ForSequenceClassification, or the difference of
- * the rows of two answers in the language model's head, which is the word table if the checkpoint has none.
+ * the rows of two answers in the language model's head, which is the word table if the config ties
+ * them, or says nothing and the checkpoint has no head.
  */
 function findHead(
   weights: CheckpointWeights,
-  { vocabularySize, hiddenSize }: Qwen3Config,
+  { vocabularySize, hiddenSize, isTied }: Qwen3Config,
   words: Weight,
   answers: AnswerIds | null,
 ): Dense {
@@ -155,7 +159,8 @@ function findHead(
     const labels = weights.get('score.weight')?.shape[0] ?? 1;
     return find.matrix('score', labels, hiddenSize);
   }
-  const head = find.has(LANGUAGE_MODEL_HEAD) ? find.weight(LANGUAGE_MODEL_HEAD, [vocabularySize, hiddenSize]) : words;
+  const head =
+    (isTied ?? !find.has(LANGUAGE_MODEL_HEAD)) ? words : find.weight(LANGUAGE_MODEL_HEAD, [vocabularySize, hiddenSize]);
   return { weight: differenceOfRows(head, answers.yes, answers.no), bias: null };
 }
 

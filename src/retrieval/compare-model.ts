@@ -38,6 +38,9 @@ function differingFields(a: ModelIdentity, b: ModelIdentity): { field: string; i
     sha256: model.sha256.slice(0, 12),
     architecture: model.architecture,
     dimension: model.dimension,
+    'full dimension': model.fullDimension ?? null,
+    // Absent in the indexes of earlier versions, whose vectors were truncated without it.
+    'step before truncation': model.beforeTruncation ?? null,
     pooling: model.pooling,
     normalize: model.normalize,
     precision: model.precision,

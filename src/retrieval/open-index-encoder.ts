@@ -171,12 +171,13 @@ export function recordedOverrides(model: ModelIdentity): ModelOverrides {
   const template = { queryTemplate: model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE };
   if (endpoint !== undefined) {
     // A model folder instead of the endpoint keeps its own pooling and limits, and its prompts if the endpoint added them.
+    // Trawl truncated the endpoint's vectors with nothing before it.
     const appliesPrompts = Object.keys({ ...endpoint.requests.query, ...endpoint.requests.passage }).length > 0;
     return {
       ...template,
       normalize: model.normalize,
       ...(appliesPrompts ? {} : { queryPrefix: model.prefixes.query, passagePrefix: model.prefixes.passage }),
-      ...(model.fullDimension === undefined ? {} : { dimension: model.dimension }),
+      ...(model.fullDimension === undefined ? {} : { dimension: model.dimension, beforeTruncation: null }),
     };
   }
   return {

@@ -65,6 +65,15 @@ test('an index of an earlier version, truncated without a layer norm, keeps its 
   for (const [i, vector] of vectors.entries()) assert.ok(near(vector, shortened(whole.vectors[i]!, 6, false)));
 });
 
+test('the folder of the model truncates without a layer norm for an index whose vectors came from an endpoint', async (t) => {
+  const folder = await nomic(t, 'nomic-ai/nomic-embed-text-v1.5');
+  const { beforeTruncation: _, ...byEndpoint } = (await embedded(folder, { dimension: 6 })).identity;
+  const endpoint = { requests: { query: {}, passage: {} } } as NonNullable<ModelIdentity['endpoint']>;
+  const { vectors } = await embedded(folder, recordedOverrides({ ...byEndpoint, endpoint }));
+  const whole = await embedded(folder, {});
+  for (const [i, vector] of vectors.entries()) assert.ok(near(vector, shortened(whole.vectors[i]!, 6, false)));
+});
+
 test('other models are truncated without a layer norm', async (t) => {
   const folder = await nomic(t, 'nomic-ai/nomic-embed-text-v1');
   assert.equal((await embedded(folder, { dimension: 6 })).identity.beforeTruncation, undefined);

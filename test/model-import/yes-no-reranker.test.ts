@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openCrossEncoder } from '../../src/embedding/cross-encoder.ts';
@@ -58,12 +58,18 @@ async function assertScores(
   }
 }
 
-for (const [head, table, tensors] of [
-  ['the word table', 'embed_tokens.weight', {}],
-  ['a head of its own', 'lm_head.weight', { 'lm_head.weight': [ROWS, HIDDEN] }],
+for (const [head, table, tensors, config] of [
+  ['the word table', 'embed_tokens.weight', {}, {}],
+  ['a head of its own', 'lm_head.weight', { 'lm_head.weight': [ROWS, HIDDEN] }, {}],
+  [
+    'the word table, to which it is tied,',
+    'embed_tokens.weight',
+    { 'lm_head.weight': [ROWS, HIDDEN] },
+    { tie_word_embeddings: true },
+  ],
 ] as const) {
   test(`Qwen3-Reranker with ${head} as its head scores a pair by the logit of yes minus that of no, after its prompt`, async (t) => {
-    const checkpoint = await tinyReranker(t, { tensors });
+    const checkpoint = await tinyReranker(t, { tensors, config });
     const { folder, description } = await imported(checkpoint);
     const [yes, no] = [ANSWERS.yes, ANSWERS.no].map((id) => tableRow(checkpoint.tensors, table, id));
     await assertScores(
@@ -107,8 +113,14 @@ test('of a pair over the limit the passage is cut, or a long query, and the prom
   const model = await openCrossEncoder(folder, { workers: 1 });
   t.after(() => model.close());
   const long = 'words and more words '.repeat(600);
+  const tokenizer = await TextTokenizer.load(join(checkpoint.folder, 'tokenizer.json'));
+  const idsOf = (text: string): readonly number[] => tokenizer.contentIds(text, Number.POSITIVE_INFINITY);
+  // More than half of the room.
+  let longQuery = 'what is 42?';
+  while (idsOf(longQuery).length < 600) longQuery += ' what is 42?';
   const { scores, outcomes } = await model.scorePairs([
     { query: 'what is 42?', passage: long },
+    { query: longQuery, passage: long },
     { query: long, passage: long },
     { query: long, passage: 'short' },
     { query: 'what is 42?', passage: 'short' },
@@ -119,18 +131,18 @@ test('of a pair over the limit the passage is cut, or a long query, and the prom
       [true, true],
       [true, true],
       [true, true],
+      [true, true],
       [false, false],
     ],
   );
-  // The passage keeps its first tokens.
-  const tokenizer = await TextTokenizer.load(join(checkpoint.folder, 'tokenizer.json'));
-  const [start, end] = [chatOf('what is 42?', long).slice(0, -END.length), END].map((text) =>
-    tokenizer.contentIds(text, Number.POSITIVE_INFINITY),
-  );
-  const ids = [...start!.slice(0, 1024 - end!.length), ...end!];
   const [yes, no] = [ANSWERS.yes, ANSWERS.no].map((id) => tableRow(checkpoint.tensors, 'embed_tokens.weight', id));
   const direction = yes!.map((value, i) => value - no![i]!);
-  assert.ok(Math.abs(scores[0]! - dot(qwen3(checkpoint.tensors, ids).at(-1)!, direction)) < 2e-5);
+  // The query is whole, and the passage keeps its first tokens.
+  for (const [i, query] of ['what is 42?', longQuery].entries()) {
+    const [start, end] = [chatOf(query, long).slice(0, -END.length), END].map(idsOf);
+    const ids = [...start!.slice(0, 1024 - end!.length), ...end!];
+    assert.ok(Math.abs(scores[i]! - dot(qwen3(checkpoint.tensors, ids).at(-1)!, direction)) < 2e-5, query);
+  }
   const refused = await model.scorePairs([{ query: long, passage: 'short' }], { truncate: 'passage' });
   assert.ok(!refused.outcomes[0]!.ok && /leaves no room for a passage/.test(refused.outcomes[0]!.error.message));
 });
@@ -147,6 +159,9 @@ test('rerankers of Qwen3 whose prompt is not known, or without the tokens of the
     },
     /of the architecture qwen3, whose prompt is not known.*BAAI\/bge-reranker-base/s,
   );
+  await refused({ config: { tie_word_embeddings: false } }, /lm_head\.weight/);
+  await refused({ name: 'mine', config: { _name_or_path: 'Qwen/Qwen3-Reranker-0.6B' } }, /whose prompt is not known/);
+  await refused({ config: { architectures: ['Qwen3Model'] } }, /Qwen3Model/);
   await refused({ tokenizer: rerankerTokenizer({ yes: 1500 }) }, /has no token "no"/);
   await refused(
     {
@@ -155,6 +170,13 @@ test('rerankers of Qwen3 whose prompt is not known, or without the tokens of the
     },
     /the model has 3 labels/,
   );
+});
+
+test('an encoder whose name is that of a reranker is imported as an encoder', async (t) => {
+  const checkpoint = await tinyReranker(t);
+  await mkdir(join(checkpoint.folder, '1_Pooling'));
+  await writeFile(join(checkpoint.folder, '1_Pooling', 'config.json'), '{"pooling_mode_lasttoken": true}');
+  assert.equal((await imported(checkpoint)).description.kind, 'encoder');
 });
 
 test('a description whose text of a pair lacks a place, or that is of an encoder, is refused', async (t) => {

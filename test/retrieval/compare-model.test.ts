@@ -25,6 +25,8 @@ for (const [field, change, shown] of [
   ['sha256', { sha256: 'b'.repeat(64) }, '(index "aaaaaaaaaaaa", encoder "bbbbbbbbbbbb")'],
   ['architecture', { architecture: 'roberta' }, '(index "bert", encoder "roberta")'],
   ['dimension', { dimension: 384 }, '(index 768, encoder 384)'],
+  ['full dimension', { fullDimension: 1024 }, '(index null, encoder 1024)'],
+  ['step before truncation', { beforeTruncation: 'layer-norm' }, '(index null, encoder "layer-norm")'],
   ['pooling', { pooling: 'cls' }, '(index "mean", encoder "cls")'],
   ['normalize', { normalize: false }, '(index true, encoder false)'],
   ['precision', { precision: 'int8' }, '(index "float32", encoder "int8")'],

@@ -47,7 +47,7 @@ export function tokenizePair(tokenizer: TextTokenizer, pair: QueryAndPassage, ma
 }
 
 /** The two lengths after truncation, as the reference (Rust `tokenizers`) computes them. */
-export function longestFirst(first: number, second: number, room: number): [number, number] {
+function longestFirst(first: number, second: number, room: number): [number, number] {
   const shorter = Math.min(first, second);
   const [less, more] =
     2 * shorter > room ? [Math.floor(room / 2), Math.ceil(room / 2)] : [shorter, Math.max(shorter, room - shorter)];

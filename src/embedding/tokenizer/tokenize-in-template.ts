@@ -1,11 +1,12 @@
 import { TrawlError } from '../../errors.ts';
 import type { PairTemplate } from '../model/pair-template.ts';
-import { longestFirst, type QueryAndPassage } from './text-pair.ts';
+import type { QueryAndPassage } from './text-pair.ts';
 import type { TextTokenizer } from './tokenizer.ts';
 import { headOf, type TokenizedText } from './truncation.ts';
 
 /**
- * Token ids of a pair within its template. A pair over the limit is truncated as by `tokenizePair`; the template is kept whole.
+ * Token ids of a pair within its template. Of a pair over the limit the passage is truncated; a query that alone fills the room is
+ * truncated too, unless only the passage may be, and leaves the passage one token. The template is kept whole.
  *
  * @throws TrawlError ENCODING_FAILED if no room is left for query or passage.
  */
@@ -30,11 +31,8 @@ export function tokenizeInTemplate(
     const wasCut = query !== pair.query || passage !== pair.passage;
     return { ids: framed(first, second), cut: wasCut ? 'tail' : 'nothing' };
   }
-  const passageTokens = first.length <= room ? second.length : idsOf(betweenSpace + passage).length;
-  const [kept, left] =
-    pair.truncatePair === 'passage'
-      ? [first.length, room - first.length]
-      : longestFirst(first.length, passageTokens, room);
+  const kept = pair.truncatePair === 'passage' ? first.length : Math.min(first.length, room - 1);
+  const left = room - kept;
   const marker = idsOf(between);
   if (left < 1 || kept <= marker.length) {
     throw new TrawlError(
