@@ -157,6 +157,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // An index in a store for vectors, whatever the store.
   'src/published/': [
     'src/errors.ts',
+    'src/options/resolve-options.ts',
     'src/abort.ts',
     'src/metric.ts',
     'src/row-bitmap.ts',

@@ -12,7 +12,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 };
 
 /**
- * The working folder of a build into Milvus. Asks Milvus once, so that a wrong address or password does not show only after hours.
+ * The working folder of a build into Milvus. Asks Milvus once, so that a wrong host or password does not show only after hours.
  *
  * @throws TrawlError USAGE, CONFIG_INVALID, PACKAGE_MISSING, STORE_FAILED or STORE_REFUSED.
  */
@@ -28,6 +28,8 @@ export async function workFolder(
       '--work is missing: with an address in Milvus as --out, the folder in which the index is built before it is published, such as --work indexes/wiki18.',
     );
   }
+  if (work.includes('://'))
+    throw new TrawlError('USAGE', '--work is an address; expected a folder, such as --work indexes/wiki18.');
   for (const [name, instead] of Object.entries(REFUSED)) {
     if (given.has(name)) throw new TrawlError('USAGE', `--${name} does not work with an address as --out: ${instead}.`);
   }

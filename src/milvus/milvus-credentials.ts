@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { TrawlError } from '../errors.ts';
-import { environmentVariable } from '../options/resolve-options.ts';
+import { credentialLines } from '../published/credential-lines.ts';
 import { DEFAULT_PORT, type MilvusAddress, PASSWORD_ADVICE } from './milvus-address.ts';
 
 /** The user of a server and the password. */
@@ -15,7 +14,6 @@ interface Line extends MilvusCredentials {
 }
 
 const VARIABLE = 'TRAWL_MILVUS_CREDENTIALS';
-const FILE_VARIABLE = 'TRAWL_MILVUS_CREDENTIALS_FILE';
 
 /**
  * The credentials for an address, from the lines `milvus://USER:PASSWORD@HOST[:PORT]` of the file that TRAWL_MILVUS_CREDENTIALS_FILE
@@ -26,7 +24,7 @@ const FILE_VARIABLE = 'TRAWL_MILVUS_CREDENTIALS_FILE';
  * No message has a user or password.
  */
 export function credentialsFor({ server, tls, user }: MilvusAddress): MilvusCredentials | undefined {
-  const found = readLines().find(
+  const found = credentialLines(VARIABLE, parseLine).find(
     (line) => line.server === server && line.tls === tls && (user === undefined || line.user === user),
   );
   if (found !== undefined || user === undefined) return found;
@@ -34,26 +32,6 @@ export function credentialsFor({ server, tls, user }: MilvusAddress): MilvusCred
     'CONFIG_INVALID',
     `The address of Milvus has a user, of whom no password for ${tls ? 'milvus+tls' : 'milvus'}://${server} is known.${PASSWORD_ADVICE}`,
   );
-}
-
-function readLines(): Line[] {
-  const file = environmentVariable(FILE_VARIABLE);
-  if (file === undefined || file === '') {
-    return (environmentVariable(VARIABLE) ?? '')
-      .split(/[\s,]+/)
-      .filter((text) => text !== '')
-      .map((text, i) => parseLine(text, `${VARIABLE}, part ${i + 1},`));
-  }
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new TrawlError('CONFIG_INVALID', `${FILE_VARIABLE}: ${file} cannot be read: ${(cause as Error).message}.`);
-  }
-  return text.split('\n').flatMap((line, i) => {
-    const content = line.trim();
-    return content === '' || content.startsWith('#') ? [] : [parseLine(content, `${file}, line ${i + 1},`)];
-  });
 }
 
 function parseLine(text: string, place: string): Line {

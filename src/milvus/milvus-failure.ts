@@ -48,7 +48,11 @@ export class MilvusFailure extends Error {
 
   static ofThrown(thrown: unknown): MilvusFailure {
     if (thrown instanceof MilvusFailure) return thrown;
-    const { code, details, message } = thrown as { code?: unknown; details?: unknown; message?: unknown };
+    // Some calls of the client throw the reply of Milvus itself.
+    const { error_code, reason: said, code, details, message } = thrown as Record<string, unknown>;
+    if (typeof error_code === 'string' && typeof said === 'string') {
+      return MilvusFailure.ofStatus({ errorCode: error_code, code: Number(code ?? 0), reason: said, retriable: false });
+    }
     const reason = typeof details === 'string' && details !== '' ? details : String(message ?? thrown);
     return new MilvusFailure(reason, {
       missing: isAboutMissing(reason),

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { TrawlError } from '../errors.ts';
-import { environmentVariable } from '../options/resolve-options.ts';
+import { credentialLines } from '../published/credential-lines.ts';
 import { type OpenSearchAddress, serverOf } from './opensearch-address.ts';
 
 /** As the client takes them. */
@@ -26,7 +25,7 @@ const FILE_VARIABLE = 'TRAWL_OPENSEARCH_CREDENTIALS_FILE';
  * lines. No message has a user or password.
  */
 export function credentialsFor({ servers, tls }: OpenSearchAddress): OpenSearchCredentials | undefined {
-  const lines = readLines();
+  const lines = credentialLines(VARIABLE, parseLine);
   const found = servers.map((server) => lines.find((line) => line.server === server && line.tls === tls));
   const [first] = found;
   if (found.some((line) => line?.username !== first?.username || line?.password !== first?.password)) {
@@ -36,26 +35,6 @@ export function credentialsFor({ servers, tls }: OpenSearchAddress): OpenSearchC
     );
   }
   return first === undefined ? undefined : { username: first.username, password: first.password };
-}
-
-function readLines(): Line[] {
-  const file = environmentVariable(FILE_VARIABLE);
-  if (file === undefined || file === '') {
-    return (environmentVariable(VARIABLE) ?? '')
-      .split(/[\s,]+/)
-      .filter((text) => text !== '')
-      .map((text, i) => parseLine(text, `${VARIABLE}, part ${i + 1},`));
-  }
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new TrawlError('CONFIG_INVALID', `${FILE_VARIABLE}: ${file} cannot be read: ${(cause as Error).message}.`);
-  }
-  return text.split('\n').flatMap((line, i) => {
-    const content = line.trim();
-    return content === '' || content.startsWith('#') ? [] : [parseLine(content, `${file}, line ${i + 1},`)];
-  });
 }
 
 function parseLine(text: string, place: string): Line {

@@ -448,12 +448,20 @@ function foreignRow(store: string, row: number): TrawlError {
   );
 }
 
+/** Too few rows may be data that is not loaded yet, as after a restart; too many cannot be. */
 function foreignFilter(store: string, found: number, expected: number): TrawlError {
+  const what = `${store} lets ${found} rows pass a filter that ${expected} of the published rows pass`;
+  const details = { found, expected };
+  if (found < expected) {
+    const advice =
+      'Some of its data may not be available at the moment; if it stays so, publish the index again, under another name.';
+    return new TrawlError('STORE_FAILED', `${what}: the answer would be incomplete. ${advice}`, { details });
+  }
   return new TrawlError(
     'STORE_DIFFERS',
-    `${store} lets ${found} rows pass a filter that ${expected} of the published rows pass: what was published was written to ` +
-      'since. Publish the index again, under another name.',
-    { details: { found, expected } },
+    `${what}: what was published was written to since (publish the index again, under another name), or two texts of the filter have ` +
+      'one hash (leave the filter out).',
+    { details },
   );
 }
 

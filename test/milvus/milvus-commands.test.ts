@@ -108,7 +108,7 @@ test('credentials that cannot be used end the command before Milvus is asked, wi
   assertFails(
     await of({ TRAWL_MILVUS_CREDENTIALS_FILE: `${file}-none` }),
     1,
-    /cannot be read: ENOENT.*\[CONFIG_INVALID\]/,
+    /not the path of a file that can be read \(ENOENT\).*\[CONFIG_INVALID\]/,
   );
   assertFails(await of({ TRAWL_MILVUS_CREDENTIALS: 'root:secret' }), 1, /part 1, is not milvus:/);
   const other = { TRAWL_MILVUS_CREDENTIALS: 'milvus://root:secret@h:1' };

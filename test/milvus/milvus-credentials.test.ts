@@ -39,3 +39,20 @@ test('a line belongs to one server, one user and to TLS or not, and the file com
   for (const unknown of ['milvus://reader@h/c', 'milvus://root@other/c'])
     assert.throws(() => found(unknown), trawlError('CONFIG_INVALID', /has a user, of whom no password/));
 });
+
+test('a line in the variable of the file is refused, and the message does not show it', (t) => {
+  const variable = 'TRAWL_MILVUS_CREDENTIALS_FILE';
+  process.env[variable] = 'milvus://root:Secret9@h:1';
+  t.after(() => delete process.env[variable]);
+  assert.throws(
+    () => found('milvus://h:1/c'),
+    (error: Error) => {
+      assert.match(
+        error.message,
+        /^TRAWL_MILVUS_CREDENTIALS_FILE is not the path of a file that can be read \(ENOENT\)/,
+      );
+      assert.doesNotMatch(error.message, /Secret9|root/);
+      return true;
+    },
+  );
+});

@@ -83,5 +83,5 @@ test('a server gets the user and password of its own line, and no other server a
     );
   }
   process.env[fileVariable] = `${file}-missing`;
-  assert.throws(() => of('opensearch://h/i'), trawlError('CONFIG_INVALID', /cannot be read/));
+  assert.throws(() => of('opensearch://h/i'), trawlError('CONFIG_INVALID', /not the path of a file/));
 });
