@@ -117,7 +117,9 @@ test('a filter that Milvus cannot evaluate with the same meaning has no expressi
     { type: 'exists', column: 2 },
     { type: 'range', column: 1, least: { value: 'a', open: false } },
     { type: 'in', column: 0, values: Array.from({ length: 10_000 }, (_, i) => i) },
+    { type: 'or', tests: Array.from({ length: 42 }, () => fine) },
   ];
+  assert.notEqual(filterExpression({ type: 'or', tests: Array.from({ length: 41 }, () => fine) }, KEYED), undefined);
   assert.equal(filterExpression(fine, KEYED), `column_0 != ${NO_KEY}`);
   for (const part of wrong) {
     for (const each of [part, { type: 'not', test: part }, { type: 'and', tests: [fine, part] }] as RowTest[])
