@@ -3,13 +3,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/package-root.ts';
 
-/** Rows of the recorded run. */
-const ROWS = 7_000_000;
-
 /** Runs scripts/size-test.mjs, which writes its figures and fails if a query differs from a scan. */
 export async function testSize(file: string, signal: AbortSignal): Promise<void> {
   const script = join(packageRoot, 'scripts', 'size-test.mjs');
-  const child = spawn(process.execPath, [script, '--rows', String(ROWS), '--out', file], {
+  const child = spawn(process.execPath, [script, '--out', file], {
     signal,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
