@@ -46,6 +46,7 @@ export const NOT_MEASURED: readonly (readonly [page: string, header: string])[] 
   ['bench/README.md', 'load | clients | what they do'],
   ['docs/building.md', 'exit code | meaning'],
   ['docs/building.md', 'what | bytes | 21,015,324 × 768'],
+  ['docs/dialects.md', 'Original server | Port'],
   ['docs/http-api.md', 'Status | Body'],
   ['docs/http-api.md', 'Status | `error.code`'],
   ['docs/index-format.md', 'offset | bytes | field'],
