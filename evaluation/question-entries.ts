@@ -5,7 +5,7 @@ import { type Columns, columnsOf } from './question-columns.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 import { fileText, parsedFile } from './whole-file.ts';
 
-/** An entry of a file, and the error for a fault of it. */
+/** An entry of a file, with a function that makes the error for a fault in it. */
 export interface Entry {
   readonly columns: Columns;
   /** Of the entry in its file, from 1. */

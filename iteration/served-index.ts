@@ -97,7 +97,7 @@ export class ServedIndex {
       'CONFIG_INVALID',
       `${this.url} would refuse a reload with status ${status}. ` +
         (status === 404
-          ? 'It is no server of this version of Trawl, or a proxy hides /admin.'
+          ? 'The server runs another version of Trawl, or a proxy hides /admin.'
           : 'Give --key-file with a key of the scope admin. A server without keys is only reloaded from its own machine.'),
       { details: { url: this.url, status } },
     );

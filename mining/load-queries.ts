@@ -8,7 +8,7 @@ import type { WorkFile } from './work-file.ts';
 
 export interface QuerySource {
   readonly queries: AsyncIterable<MiningQuery | SkipReason>;
-  /** Judged questions. If there are any, a query has the positives, the answers and the id of its own (`WorkFile.judged`). */
+  /** Judged questions. If given, a query takes positives, answers and id from its question among them (`WorkFile.judged`). */
   readonly judged?: AsyncIterable<MiningQuery> | undefined;
   /** Judgements that take the place of the queries' positives, by the id of the query. */
   readonly qrels?: string | undefined;

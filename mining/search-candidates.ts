@@ -35,9 +35,9 @@ export function scoringMode(retriever: SearchSource, { ranking }: CandidateSearc
 }
 
 /**
- * Searches for the candidates of some queries. A query that is itself the reason of its error has it (`isOfQuery`).
+ * Searches for the candidates of some queries. If a query fails because of its own text (`isOfQuery`), its result is the error.
  *
- * @throws SearchFailure any other error of a query: the queries without it are not all that can be searched.
+ * @throws SearchFailure for any other error of a query, because it may also affect queries that could be searched.
  */
 export async function searchCandidates(
   retriever: SearchSource,
@@ -90,7 +90,7 @@ function candidatesOf({ hits }: QueryAnswer): Candidate[] {
   return hits.map(({ row, score, document }, i) => ({ ...passageFields(document, row), rank: i + 1, score }));
 }
 
-/** Of a passage in both lists, the dense place. The scores of the BM25 list are on another scale, so they become null. */
+/** A passage in both lists keeps its rank in the dense list. The scores of the BM25 list are on another scale, so they become null. */
 function mergedLists(dense: readonly Candidate[], words: readonly Candidate[]): readonly Candidate[] {
   const rows = new Set(dense.map(({ row }) => row));
   const others = words.filter(({ row }) => !rows.has(row)).map((candidate) => ({ ...candidate, score: null }));
@@ -123,7 +123,7 @@ async function withScores(
 }
 
 /**
- * Scores of given rows for each query, equal to those of a search. A query without rows is not asked for.
+ * Scores of given rows for each query, equal to those of a search. Queries without rows are not sent.
  *
  * @throws SearchFailure the error of a query.
  */

@@ -1,7 +1,7 @@
 import { TrawlError } from '../../src/errors.ts';
 import { readReport } from '../../src/system/output-report.ts';
 
-/** @throws TrawlError INDEX_FILE_FOREIGN if the candidates were searched in another index, as far as their report says it. */
+/** @throws TrawlError INDEX_FILE_FOREIGN if the report of the candidates names another generation. Without a report nothing is checked. */
 export function checkGeneration(candidates: string, index: string, generation: string): void {
   const found = readReport(candidates)?.settings?.['generation'];
   if (found === undefined || found === generation) return;

@@ -34,7 +34,7 @@ export const constructAction = defineAction({
       min: 1,
       max: 1000,
       default: AGENTIC_R_RULE.positives,
-      help: 'For construct: rows of a round at most, each with another positive.',
+      help: 'For construct: most rows of a round, each with another positive.',
     },
     'group-size': {
       type: 'integer',
@@ -57,7 +57,7 @@ export const constructAction = defineAction({
     },
     'exclude-correct': {
       type: 'flag',
-      help: 'For construct: no negatives with em 1. Agentic-R has them where the judge gave a point less.',
+      help: 'For construct: no negatives with em 1. Agentic-R keeps those with a lower local utility.',
     },
     'exclude-duplicates': {
       type: 'flag',

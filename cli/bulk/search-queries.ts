@@ -300,7 +300,7 @@ function openFiles(
   });
 }
 
-/** What an earlier run reported that has written the output with the same settings; undefined: it is to be searched. */
+/** The result of an earlier run that completed the output with the same settings; undefined if there is none. */
 function completeRun(
   output: ResumableOutput<Progress> | OutputStream,
   files: readonly string[],
@@ -314,7 +314,7 @@ function completeRun(
   return { queries, resumed: queries, failed, firstError: undefined };
 }
 
-/** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if there are several files and one of them is such. */
+/** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if one of several files is a pipe or a device. */
 function isRegular(files: readonly string[]): boolean {
   const special = files.filter((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });

@@ -23,7 +23,7 @@ import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../
 import { viewHash } from '../view-hash.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 
-/** All candidates that the other rules leave are scored, so there is no depth. */
+/** `trawl mine` reranks all candidates that no rule dropped, so it has no `--rerank-depth`. */
 const { 'rerank-depth': _, ...JUDGE_OPTIONS } = RERANK_OPTIONS;
 
 export const mineCommand = defineCommand({

@@ -12,7 +12,7 @@ import { RecordSummary } from '../../records/record-statistics.ts';
 import { redactor } from '../../records/redact-record.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { formatCount, formatNumberOf } from '../format.ts';
+import { formatNumberOf } from '../format.ts';
 import { writeRecords } from '../records/record-output.ts';
 import { statisticsText } from '../records/statistics-text.ts';
 
@@ -179,7 +179,7 @@ async function write(
   if (out !== undefined) note(`${out}: ${formatNumberOf(written, noun)}.`);
   if (unfinished > 0) note(`${formatNumberOf(unfinished, 'unfinished last line')} left out.`);
   if (damaged === 0) return EXIT.ok;
-  note(`${formatCount(damaged)} damaged lines left out; \`trawl records stats\` names them.`);
+  note(`${formatNumberOf(damaged, 'damaged line')} left out. \`trawl records stats\` lists them.`);
   return EXIT.problems;
 }
 

@@ -132,7 +132,7 @@ const RUN_OPTIONS = {
   'max-replaced': {
     type: 'string',
     value: 'SHARE',
-    help: 'Refuse an index with which more than this share of the first --changed-k passages would be others, averaged over the answers.',
+    help: 'Refuse an index that replaces more than this share of the first --changed-k passages, averaged over the answers.',
   },
   until: {
     type: 'choice',

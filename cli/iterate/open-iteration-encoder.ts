@@ -5,7 +5,7 @@ import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { shareWeights } from '../model/model-options.ts';
 import type { WorkContext } from './work-context.ts';
 
-/** The encoder of an iteration, whose model is made. */
+/** Opens the encoder of an iteration whose model has been imported. */
 export function openIterationEncoder(
   { options, note }: Pick<WorkContext, 'options' | 'note'>,
   folder: string,

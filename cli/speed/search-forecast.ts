@@ -47,7 +47,7 @@ export function plannedRows(
   return [{ rows: 'with prefilters', searched: { prefiltered: { rows, bytes }, coded: none } }, without];
 }
 
-/** Runs the trial and expects searches of it; null with fewer passages than MIN_FORECAST_ROWS. */
+/** Runs the trial and computes from it how fast searches should be; null with fewer passages than MIN_FORECAST_ROWS. */
 export async function forecast(
   parts: ReturnType<typeof plannedRows> | readonly { readonly rows: 'this index'; readonly searched: SearchedRows }[],
   {

@@ -53,7 +53,7 @@ export function noTitlesInShard(folder: string): string {
   return `${folder}: no passage of this shard has a title, which --bm25-fields title,text looks for. ${WHERE_TITLES_ARE}`;
 }
 
-/** A problem of a plan if titles are wanted, and none of the first passages has one. Undefined if there is none. */
+/** The problem that a plan reports if a field needs titles and none of the first passages has one; otherwise undefined. */
 export function noTitlesInSample(bm25: Bm25Settings | undefined, documents: readonly string[]): string | undefined {
   if (bm25?.fields.includes('title') !== true || documents.length === 0 || documents.some(isTitled)) return undefined;
   return (

@@ -6,12 +6,12 @@ import { NO_VALUE } from './column-format.ts';
 
 export interface ExtremesRequest {
   readonly rows: ArrayLike<number>;
-  /** Which value counts of a row with several. */
+  /** Which value of a row with several is taken. */
   readonly which: 'least' | 'most';
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Rows between two looks at the clock. */
+/** Rows between two checks of the time slice. */
 const ROWS_AT_ONCE = 4_096;
 
 /**

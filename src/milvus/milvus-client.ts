@@ -125,7 +125,7 @@ export class MilvusClient {
       maxRetries: 0,
       logLevel: 'error',
       channelOptions: RECONNECT,
-      // The package would connect at once, and report a failure where nobody waits for it.
+      // Otherwise the package would connect at once, and a failure would be an unhandled rejection.
       __SKIP_CONNECT__: true,
     });
     const client = new MilvusClient(server, sdk, connection);
@@ -299,7 +299,7 @@ export class MilvusClient {
     );
   }
 
-  /** Makes the alias name the collection; from one collection to another in one step. */
+  /** Points the alias to the collection, also from another collection, in one step. */
   async setAlias(alias: string, collection: string): Promise<void> {
     const facts = await this.describe(alias);
     if (facts !== undefined && facts.name === alias) {
@@ -357,7 +357,7 @@ export class MilvusClient {
 export const MAX_TEXT_BYTES = 65_535;
 
 /**
- * @param needsStatus whether a reply without a status is a failure: the package makes an empty reply of calls that a server does not have.
+ * @param needsStatus whether a reply without a status is a failure: the package returns an empty reply if the server does not have the call.
  * @throws MilvusFailure.
  */
 function checkStatus(reply: SdkReply, needsStatus: boolean): void {

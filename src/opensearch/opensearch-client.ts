@@ -95,7 +95,7 @@ export class OpenSearchClient {
         // Attempts are counted here: the package would also repeat calls after a time limit.
         maxRetries: 0,
         requestTimeout: READ_MS,
-        // Without requests of its own to nodes that failed.
+        // The package would otherwise send its own requests to nodes that failed.
         resurrectStrategy: 'optimistic',
       }),
     );

@@ -17,7 +17,7 @@ export function takeBatch(waiting: (DocumentsRead | FindRead)[], maxRows: number
   const parts: Part[] = [];
   let left = maxRows;
   while (left > 0 && waiting[0] instanceof DocumentsRead) {
-    // A retry has a message of its own, so that only the read that kills readers fails.
+    // A retry is sent alone, so that only the read that kills readers fails.
     const isRetry = waiting[0].deaths > 0;
     if (isRetry && parts.length > 0) break;
     if (parts.length > 0 && waiting[0].what !== parts[0]!.read.what) break;

@@ -18,11 +18,11 @@ export interface DocumentFields {
   readonly date: string | undefined;
   /** The id of its document as text, from `doc_id`; undefined if it is missing or null. */
   readonly document: string | undefined;
-  /** Its place in its document, from 0, if `trawl prepare` made the passage. */
+  /** Where it stands in its document, if `trawl prepare` made the passage. */
   readonly place: DocumentPlace | undefined;
 }
 
-/** Columns that `trawl prepare` writes. Words are counted at single spaces. */
+/** Columns that `trawl prepare` writes. A word is what stands between single spaces. */
 export interface DocumentPlace {
   /** The number of the passage, from 0. */
   readonly passage: number;

@@ -11,11 +11,12 @@ export interface PassageShard {
 /** What is read of a row: its document, or its id as text. */
 export type RowContent = 'document' | 'id';
 
-/** Messages between the passage store and its reader threads. A reader answers one before it gets the next. */
+/** What a reader thread starts with. */
 export interface PassageWorkerData {
   readonly shards: readonly PassageShard[];
 }
 
+/** Requests of the passage store to a reader thread, which answers each before it gets the next. */
 export type ToPassageWorker =
   | {
       readonly type: 'get';

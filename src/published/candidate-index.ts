@@ -23,15 +23,18 @@ import {
 import { QueryProof } from './query-proof.ts';
 import { upperNorm } from './upper-norm.ts';
 
-/** Candidates beyond k of the first search: of neighbouring scores, few differ by less than the bound. */
+/** Candidates beyond k of the first search. More are seldom needed: few neighbouring scores differ by less than the error bound. */
 const MARGIN = 32;
-/** Each further search of the same rows asks for this many times as many. */
+/** Each further search of the same rows asks for this many times as many candidates. */
 const WIDENING = 8;
-/** Values of vectors that are sent or fetched at a time: 8 MiB of a message, whose limit is 64 MiB. */
+/** Values of the vectors of one message: 8 MiB; the limit of a message is 64 MiB. */
 const VALUES_A_CALL = 2 ** 21;
 /** Hits of all queries of one search, which bounds its reply. */
 const HITS_A_SEARCH = 2 ** 18;
-/** The most searches for one query; more are needed only where millions of rows are as near as the k-th or, not allowed, nearer. */
+/**
+ * The most searches for one query. More would be needed only if millions of rows were as near as the k-th, or were nearer but did not
+ * pass the filter.
+ */
 const MAX_SEARCHES = 1_000;
 
 export interface CandidateIndexFacts {
@@ -64,9 +67,9 @@ interface SearchedPart {
 }
 
 /**
- * Search of the vectors in a store. The store ranks candidates by scores of its own; their vectors are scored here as every engine does, and the list is
- * proved by the distance of the k-th score to the last candidate (docs/cluster.md). Where that does not prove it, more candidates
- * are asked for, then the rows are divided until it does.
+ * Search of the vectors in a store. The store ranks candidates by its own scores. Their vectors are scored here as by every engine, and
+ * the list is proved by the distance of the k-th score to the last candidate (docs/cluster.md). If that does not prove it, the search asks
+ * for more candidates, then divides the rows until it does.
  */
 export class CandidateIndex implements VectorIndex {
   readonly dimension: number;
@@ -81,7 +84,7 @@ export class CandidateIndex implements VectorIndex {
   readonly #live: RowBitmap;
   readonly #liveCount: number;
   readonly #counts = new WeakMap<RowBitmap, number>();
-  /** Rows of filters of which the store found as many as are here. */
+  /** Filters for which the store counted as many rows as Trawl. */
   readonly #agreed = new WeakSet<RowBitmap>();
   readonly #score: Score;
   readonly #end: () => Promise<void>;
@@ -118,7 +121,7 @@ export class CandidateIndex implements VectorIndex {
     const pushed = request.filter === undefined ? undefined : this.#facts.pushed?.expressionOf(request.filter);
     const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, { allowed, pushed }));
     const isScoredHere = whole.allowed <= k;
-    // Counted once for each filter: a row that the store lets pass shows in the hits, one that it leaves out would not.
+    // Counted once for each filter: a row that the store wrongly lets pass is noticed in the hits, one that it wrongly leaves out is not.
     if (!isScoredHere && pushed !== undefined && !this.#agreed.has(request.filter!)) {
       const found = await this.#source.count!(filterOf(whole, pushed), signal);
       if (found !== whole.allowed) throw foreignFilter(this.#facts.scores.store, found, whole.allowed);
@@ -158,7 +161,7 @@ export class CandidateIndex implements VectorIndex {
     return Math.max(1, Math.min(MAX_NAMED_ROWS, Math.floor(VALUES_A_CALL / this.dimension)));
   }
 
-  /** Scores all rows that may be returned, without candidates: exact with any index of the store, and one call fewer. */
+  /** Scores all rows that may be returned, without asking for candidates: exact with any index of the store, and one call fewer. */
   async #scoreAll(
     searches: readonly QuerySearch[],
     allowed: RowBitmap,
@@ -184,7 +187,7 @@ export class CandidateIndex implements VectorIndex {
     return this.#facts.liveRows === undefined ? filter : filter.intersection(this.#live);
   }
 
-  /** Filters are kept for many searches, so that their counts are worth keeping. */
+  /** The counts are kept because a filter's bitmap is used for many searches. */
   #countOf(rows: RowBitmap): number {
     const known = this.#counts.get(rows);
     if (known !== undefined) return known;
@@ -319,7 +322,7 @@ export class CandidateIndex implements VectorIndex {
     const among = named?.among ?? part.live;
     const found = await this.#source.search(queries, {
       count: searches.length,
-      // One more than there are, so that a row too many shows.
+      // One more than there are, to notice a row too many.
       limit: Math.min(MAX_CANDIDATES, limit === among ? among + 1 : limit),
       among,
       condition: named?.condition ?? rangeOf(part, this.rows),
@@ -347,11 +350,11 @@ export class CandidateIndex implements VectorIndex {
     return Number.isInteger(row) && row >= first && row < end && this.#live.has(row);
   }
 
-  /** Fetches and scores the candidates that decide, for all queries together. */
+  /** Fetches and scores the candidates that may be in the results, for all queries together. */
   async #rescore(searches: readonly QuerySearch[], signal: AbortSignal | undefined): Promise<void> {
     const { dimension } = this;
     for (;;) {
-      // There are at most as many searches as vectors, so that these are never more.
+      // There are at most as many searches as vectors of one call, so the rows of all searches fit into one call.
       const perQuery = Math.max(1, Math.floor(this.#vectorsAtOnce / searches.length));
       const wanted = searches.map(({ proof }) => proof.wanted(perQuery));
       const rows = [...new Set(wanted.flat())];
@@ -396,7 +399,7 @@ interface QuerySearch {
   readonly query: Float32Array;
   /** The query as the store gets it. */
   readonly sent: Float32Array;
-  /** Makes approximate scores of `query` of those of `sent`. */
+  /** Factor from the store's scores for `sent` to those for `query`. */
   readonly valueScale: number;
   readonly isZero: boolean;
   readonly allowed: RowBitmap;

@@ -41,7 +41,7 @@ const Progress = Type.Intersect([
 ]);
 export type Progress = Type.Static<typeof Progress>;
 
-/** Written last: what has it is a complete index. */
+/** Written last: with it, what was published is a complete index. */
 const Publication = Type.Intersect([
   PublicationPlan,
   Type.Object({

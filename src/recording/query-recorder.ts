@@ -26,8 +26,8 @@ const CHUNK_CHARACTERS = 256 * 1024;
 const SLICE_MS = 4;
 
 /**
- * Writes queries and the ids of their hits to a JSON Lines file, one line per query, and openings with a line of their own. `record` does not wait for the disk: when
- * the disk is full or too slow, searches are dropped and counted, and no request is delayed.
+ * Writes queries with the ids of their hits, and openings, to a JSON Lines file, one line each. `record` does not wait for the disk: if the
+ * disk is full or too slow, lines are dropped and counted, and no request is delayed.
  */
 export class QueryRecorder {
   readonly #options: QueryRecorderOptions;

@@ -42,7 +42,7 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
     views: commonViews(infos),
     dimension: oneEncoder ? first.dimension : 0,
     metric: oneEncoder && infos.every(({ metric }) => metric === first.metric) ? first.metric : null,
-    generation: generationOf(infos),
+    generation: groupGeneration(infos),
     model: oneEncoder ? first.model : null,
     reranker: infos.every(({ reranker }) => reranker?.name === first.reranker?.name) ? first.reranker : null,
     memory: {
@@ -98,7 +98,8 @@ export function hasComparableScores(info: RetrieverInfo, mode: SearchMode, reran
   return reranks ? info.reranker !== null : mode === 'dense' && info.metric !== null;
 }
 
-function generationOf(infos: readonly RetrieverInfo[]): string {
+/** The generation of a group: a hash of those of its indexes. */
+function groupGeneration(infos: readonly RetrieverInfo[]): string {
   const text = infos.map(({ index, generation }) => `${index} ${generation}\n`).join('');
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }

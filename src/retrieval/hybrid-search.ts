@@ -8,7 +8,7 @@ import { type FusedRow, fuseLists, type ListRanges, rangesOf, type SideList } fr
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 import { type QueryVectors, rowOf } from './query-vectors.ts';
 
-/** Rows of each side that a call holds at once; the lists of more queries are made after one another. */
+/** Rows of each list that a call holds at once. If its queries have more, they are searched in groups, one after another. */
 const MAX_LIST_ROWS = 2 ** 20;
 /** A row number and a score in both lists. */
 const BYTES_PER_RANK = 32;

@@ -1,7 +1,7 @@
 import { TrawlError } from '../errors.ts';
 import type { SearchMode } from './search-mode.ts';
 
-/** What an index has, or what of it is open. */
+/** The parts that an index has, or that are open. */
 export interface ModeParts {
   readonly vectors: boolean;
   readonly words: boolean;

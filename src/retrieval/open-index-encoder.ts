@@ -54,8 +54,9 @@ export type CheckStored = (
 
 /**
  * Opens the encoder of an index. Prefixes, pooling and token limits come from the manifest, and the encoder must have the weights
- * that the index was built with; an endpoint must give the recorded vectors. `folders`: the index's path as given and, if that is a symbolic link, its target.
+ * that the index was built with; an endpoint must give the recorded vectors.
  *
+ * @param folders the index's path as given and, if that is a symbolic link, its target.
  * @throws TrawlError NOT_SUPPORTED for an index without vectors, MODEL_NOT_FOUND, MODEL_INVALID, MODEL_MISMATCH, ENDPOINT_FAILED, DEVICE_UNAVAILABLE or CANCELLED; nothing stays open then.
  */
 export async function openIndexEncoder(
@@ -110,7 +111,7 @@ async function checkVectors(
       ? await differingPassages(folder, model, encoder, checkStored)
       : changedEndpoint(
           encoder.identity.name,
-          // A folder's model gives the vectors of the index, not those that the endpoint sent.
+          // Probes are stored as the endpoint sent them. A model folder is compared with them as the index stores vectors.
           encoder.identity.endpoint === undefined ? storedProbes(model) : model.endpoint.probes,
           encoder.identity.endpoint?.probes ?? (await embedProbes(encoder, model.endpoint.probes)),
         );
@@ -171,7 +172,7 @@ export function recordedOverrides(model: ModelIdentity): ModelOverrides {
   const template = { queryTemplate: model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE };
   if (endpoint !== undefined) {
     // A model folder instead of the endpoint keeps its own pooling and limits, and its prompts if the endpoint added them.
-    // Trawl truncated the endpoint's vectors with nothing before it.
+    // Trawl cut the endpoint's vectors to the dimension without a layer norm before.
     const appliesPrompts = Object.keys({ ...endpoint.requests.query, ...endpoint.requests.passage }).length > 0;
     return {
       ...template,

@@ -26,9 +26,9 @@ export interface QueuedIndexOptions {
    */
   readonly expectsMore?: () => boolean;
   /**
-   * Queries of a batch while that many wait, for throughput: two batches run at a time, so that the engine has work while the event loop
-   * handles the results of the other, and a batch takes the searches in their order, each as far as it fits. Default: one batch of as many
-   * queries as a target time allows (`batch-size.ts`), shared by all searches, so that later queries do not wait long.
+   * Queries of a batch, for throughput. Two batches run at a time, so that the engine has work while the event loop handles the results
+   * of the other. A batch takes the queries of the waiting searches in their order, up to this number. Default: one batch at a time, of as
+   * many queries as a target time allows (`batch-size.ts`), shared by all searches, so that later queries do not wait long.
    */
   readonly batchQueries?: number | undefined;
 }

@@ -141,7 +141,7 @@ interface Placing {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Places between two looks at the clock. */
+/** Places between two checks of the time slice. */
 const PLACES_AT_ONCE = 512;
 
 /** The first `wanted` of the places below `count`, in order. */
@@ -170,7 +170,7 @@ function loadOf({ postings, postingsRead }: LexicalFieldsResult): LexicalLoad {
 function tooManyRows(index: string): TrawlError {
   return new TrawlError(
     'INVALID_REQUEST',
-    `More than ${MAX_ORDERED_ROWS} passages of ${index} match; such a number is ordered only by score. Narrow the query.`,
+    `More than ${MAX_ORDERED_ROWS} passages of ${index} match; that many can be ordered only by score. Narrow the query, or order by score.`,
     { details: { limit: MAX_ORDERED_ROWS } },
   );
 }

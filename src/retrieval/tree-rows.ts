@@ -5,11 +5,11 @@ import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { TimeSlice } from '../time-slice.ts';
 
-/** Rows that a query of words may match: the engine returns them as a list, with scores. */
+/** Most rows that a query of words may match. The engine returns them as a list with scores, which takes memory. */
 const MAX_LISTED_ROWS = 4_000_000;
 /** Rows that are asked for at first. */
 const FIRST_ROWS = 1 << 14;
-/** Rows between two looks at the clock. */
+/** Rows between two checks of the time slice. */
 const ROWS_AT_ONCE = 1 << 14;
 
 /**

@@ -57,7 +57,7 @@ function tracesUrl(endpoint: string): string {
   if (!/^https?:$/.test(URL.parse(endpoint)?.protocol ?? '')) {
     throw new TrawlError(
       'CONFIG_INVALID',
-      `The address of the collector is ${JSON.stringify(endpoint)}; expected one of HTTP, such as http://127.0.0.1:4318.`,
+      `The address of the collector is ${JSON.stringify(endpoint)}; expected an http or https URL, such as http://127.0.0.1:4318.`,
     );
   }
   return `${endpoint.replace(/\/+$/, '')}/v1/traces`;

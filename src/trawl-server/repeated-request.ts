@@ -80,7 +80,7 @@ export async function repeatedRequest(
     } catch (error) {
       signal?.throwIfAborted();
       const { name, message, cause } = error as Error;
-      // `fetch` refuses the URL or a header, and its message repeats it: another try is in vain, and it may be a secret.
+      // `fetch` refuses the URL or a header. Trying again does not help, and its message would repeat the value, which may be a secret.
       if (error instanceof TypeError && cause === undefined) {
         throw new TrawlError('CONFIG_INVALID', 'The request cannot be sent: its URL or API key is not valid in HTTP.');
       }

@@ -49,7 +49,7 @@ export interface ServerFacts {
   readonly state: string | null;
 }
 
-/** Sizes of a request: small enough for a server's default limits, and many enough to fill its batches. */
+/** Sizes of a request: below a server's default limits, and large enough to fill its batches. */
 const QUERIES_PER_REQUEST = 64;
 const PASSAGES_PER_REQUEST = 256;
 const TEXTS_PER_RERANK = 1_000;
@@ -137,7 +137,7 @@ export class ServerRetriever implements SearchSource {
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { queries, documents = true, signal } = call;
-    // Whole texts, which nobody reads: excerpts would be shorter, but cost the server ten times as long.
+    // The hits have whole texts although nothing reads them: excerpts would be shorter, but cost the server ten times as much time.
     const fields = { ...this.#searchFields(call), ...(documents ? { documents } : {}) };
     const outcomes = await this.#ofQueries(queries.map(queryField), async (part): Promise<Answered<QueryOutcome>> => {
       const reply = await this.#send('/v1/search', { queries: part, ...fields }, signal);
@@ -195,7 +195,7 @@ export class ServerRetriever implements SearchSource {
     return { found, timings: NO_TIMINGS };
   }
 
-  /** The scores of the server's reranker, a request a list. */
+  /** The scores of the server's reranker, with one request for each list. */
   async rerank({ lists, raw = false, signal }: RerankCall): Promise<RerankResult> {
     if (raw) throw bug('a server is asked for scores after the activation');
     const outcomes = await Promise.all(
@@ -221,7 +221,7 @@ export class ServerRetriever implements SearchSource {
     return { outcomes, timings: NO_TIMINGS };
   }
 
-  /** The answers to all queries, as of `#inParts`. A query that a request is refused for fails alone. */
+  /** The answers to all queries, as `#inParts` gets them. If a request is refused because of one query, only that query fails. */
   #ofQueries<Query, Result extends QueryOutcome | ScoreOutcome>(
     queries: readonly Query[],
     ask: (part: readonly Query[]) => Promise<Answered<Result>>,
@@ -419,7 +419,7 @@ function changed(url: string, before: string, now: ReplyIndex | undefined): Traw
   );
 }
 
-/** Hits that are not those of the index, or not surely. Only a search rescores rows: a replay does not, and has no count of them. */
+/** The error for hits that may not be those of the index. A search counts rescored rows; a replay does not, so its count is null. */
 function notOfIndex(url: string, { perturbed, certificate }: Extract<SearchResult, { ok: true }>): TrawlError {
   if (!hasOtherHits(perturbed) && certificate.rescored !== null) {
     return new TrawlError(

@@ -15,7 +15,7 @@ interface RowScopeParts {
   readonly views: ReadonlyMap<string, RowBitmap>;
 }
 
-/** Intersections of views that are kept. A client can make only as many as there are views, by paths that name one. */
+/** Intersections of views that are kept. Clients cannot cause many, because a path adds at most one view. */
 const KEPT_INTERSECTIONS = 16;
 
 /**
@@ -31,7 +31,8 @@ export class RowScopes {
   }
 
   /**
-   * The rows of a scope, deleted ones included; undefined for all rows. Only a filter makes it wait. The rows must not be changed.
+   * The rows of a scope, deleted ones included; undefined for all rows. Returns a promise only with a filter. The rows must not be
+   * changed.
    *
    * @throws TrawlError NOT_FOUND for a view that the index does not have; INVALID_REQUEST as `bindFilter`.
    */

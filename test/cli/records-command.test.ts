@@ -87,7 +87,7 @@ test('stats counts damaged lines, names them and exits with 3; cat refuses them,
   );
   const skipped = await runTrawl(['records', 'cat', path, '--skip-damaged']);
   assert.deepEqual([skipped.code, queriesIn(skipped.stdout)], [3, ['a', 'b']]);
-  assert.match(skipped.stderr, /1 damaged lines left out/);
+  assert.match(skipped.stderr, /1 damaged line left out\. `trawl records stats` lists them\./);
 });
 
 test('cat writes the lines as they are, selected by time and names', async () => {

@@ -194,7 +194,7 @@ test('credentials and the name of the service come from the variables of OpenTel
 
 test('an address that is not one of HTTP is refused', async () => {
   for (const endpoint of ['127.0.0.1:4318', 'grpc://127.0.0.1:4317', '']) {
-    await assert.rejects(tracerTo(endpoint), { code: 'CONFIG_INVALID', message: /expected one of HTTP/ });
+    await assert.rejects(tracerTo(endpoint), { code: 'CONFIG_INVALID', message: /expected an http or https URL/ });
   }
 });
 
@@ -210,5 +210,5 @@ test('trawl serve --trace-to sends its traces before it ends, and refuses an add
     ['POST /retrieve', 'embed', 'search', 'fetch'],
   );
   const refused = await runTrawl(['serve', index, '--trace-to', 'collector:4318']);
-  assert.match(refused.stderr, /expected one of HTTP.*\[CONFIG_INVALID\]/);
+  assert.match(refused.stderr, /expected an http or https URL.*\[CONFIG_INVALID\]/);
 });

@@ -74,7 +74,7 @@ async function open(
     if (error === undefined) {
       if (refusesLong(others) !== refusesLong(probes)) {
         onWarning(
-          `Of the endpoints ${shown[0]} and ${shown[server]}, one truncates texts that are longer than its model takes, the other refuses them: such a text fails, or not, by chance. Start both with the same settings.`,
+          `Of the endpoints ${shown[0]} and ${shown[server]}, one truncates texts that are longer than its model takes, the other refuses them. Whether a long text fails depends on the endpoint that gets it. Start both with the same settings.`,
         );
       }
       continue;

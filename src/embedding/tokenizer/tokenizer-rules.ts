@@ -75,7 +75,10 @@ interface LibraryModel extends WordPieceModel {
   unk_token: string;
 }
 
-/** Normalisers that keep a single space between two ASCII letters or digits and do not look beyond it. */
+/**
+ * Normalisers under which a text may be split before a single space between two ASCII letters or digits: they keep that space, and the
+ * result on one side of it does not depend on the other side.
+ */
 const LOCAL_NORMALIZERS = ['Precompiled', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'Strip', 'StripAccents'];
 
 /** The file as the library gets it, without the parts that this project replaces. */
@@ -106,7 +109,7 @@ export function whitespaceStripper({ added_tokens: addedTokens = [] }: Tokenizer
   return (text) => (stripping.length === 0 ? text : text.replace(before, '').replace(after, ''));
 }
 
-/** Tokens that are matched after normalisation are left to the library. */
+/** Whether this file strips white space beside the token. Tokens that are matched after normalisation are left to the library. */
 function stripsWhitespace({ lstrip, rstrip, special, normalized }: AddedToken): boolean {
   return (lstrip === true || rstrip === true) && !(normalized ?? special !== true);
 }

@@ -126,7 +126,7 @@ function textOf(body: unknown): string {
   }
 }
 
-/** Of a repeated parameter the last value counts. Those of the record are not Elasticsearch's. */
+/** The last value of a repeated parameter counts. Parameters for the record (`trawl-…`) are left out. */
 function parametersOf({ query }: FastifyRequest): UrlParameters {
   return Object.fromEntries(
     Object.entries(query as Record<string, string | string[]>)

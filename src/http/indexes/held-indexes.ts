@@ -98,7 +98,7 @@ export class HeldIndexes {
   }
 }
 
-/** Files that are only read lose nothing if they cannot be closed, and the server shall not end because of it. */
+/** Failing to close files that were only read loses nothing, and must not end the server. */
 async function closed(index: HeldIndex): Promise<void> {
   await index.close().catch(() => undefined);
 }

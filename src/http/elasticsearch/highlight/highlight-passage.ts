@@ -49,7 +49,7 @@ class HighlightedPassage {
 
   snippets(field: LexicalField, query: LexicalQuery, options: HighlightOptions): readonly string[] {
     const { onlyOwnWords, fragments, fragmentSize, byScore } = options;
-    // Without the words of its own field only, the query is asked of this field whatever field it names.
+    // If words of other fields count too, every part of the query is looked up in this field, whatever field it names.
     const fieldOf = (asked: LexicalField): LexicalField => (onlyOwnWords ? asked : field);
     const words = matchedWords(query, {
       row: this.#row,

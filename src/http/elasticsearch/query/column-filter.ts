@@ -64,7 +64,7 @@ function boundOf(column: Column, { name, text, formats: wanted }: BoundText, rea
   if (column.type !== 'date') return exactValue(column, text);
   const formats = dateFormats(wanted);
   if (formats === undefined) throw new WrongColumnValue(`the date format [${wanted.slice(0, 100)}] is not supported`);
-  // The end of a day is after all of it, and its beginning before.
+  // A day as the bound of `gt` and `lte` stands for its end, as that of `gte` and `lt` for its beginning.
   const time = parseDateMath(text, { ...reading, formats, roundUp: name === 'gt' || name === 'lte' });
   if (time !== undefined) return dateText(time);
   throw new WrongColumnValue(`failed to parse date field [${text.slice(0, 100)}] with format [${wanted}]`, {
