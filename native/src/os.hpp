@@ -1,4 +1,4 @@
-// What the engine needs of the operating system: files and pages. os_posix.cpp and os_windows.cpp implement it.
+// What the engine needs of the operating system: files and pages. os_posix.cpp implements it.
 // A function that fails sets errno.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,3 @@
-#if !defined(_WIN32)
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -73,4 +72,3 @@ void* allocate_pages(int64_t bytes) {
 void free_pages(void* memory, int64_t bytes) { ::munmap(memory, bytes); }
 
 }  // namespace trawl::os
-#endif
