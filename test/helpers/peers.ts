@@ -65,6 +65,19 @@ export function trainingLibraryFolder(): string {
   return join(trainingFolder(), 'site-packages');
 }
 
+/** MTEB's tasks and metrics, without torch. */
+export const MTEB_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-mteb.txt');
+
+export function mtebFolder(): string {
+  const version = createHash('sha256').update(readFileSync(MTEB_REQUIREMENTS)).digest('hex').slice(0, 12);
+  return join(peerCache(), `mteb-${version}`);
+}
+
+/** For the `skip` option of a test: false if MTEB is installed, else the reason. */
+export function withoutMteb(): string | false {
+  return isInstalled(mtebFolder()) ? false : 'MTEB is not installed: run npm run test:peers';
+}
+
 /** A server with the interface of S3. */
 export const STORAGE_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-storage.txt');
 
@@ -143,6 +156,11 @@ export async function runTorchPeer(script: string, input: unknown): Promise<unkn
 /** Like `runTorchPeer`, with the trainers' readers. */
 export async function runTrainingPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(torchPython(), script, input, { PYTHONPATH: trainingLibraryFolder() });
+}
+
+/** Like `runPeer`, with MTEB. */
+export async function runMtebPeer(script: string, input: unknown): Promise<unknown> {
+  return runScript(join(mtebFolder(), 'bin', 'python'), script, input);
 }
 
 /** Like `runPeer`, with other projects' clients. */
