@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { installOnce, isInstalled } from './install-once.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 
 /** Cases with Python baselines. Each has its own environment, because torch takes 6 GB. */
@@ -53,11 +54,11 @@ export function baselinePython(cache: string, of: BaselineCase): string | undefi
   if (!existsSync(REQUIREMENTS[of]) || (base !== undefined && baselinePython(cache, base) === undefined))
     return undefined;
   const folder = baselineFolder(cache, of);
-  return existsSync(join(folder, '.complete')) ? join(folder, 'bin', 'python') : undefined;
+  return isInstalled(folder) ? join(folder, 'bin', 'python') : undefined;
 }
 
 /**
- * Installs the environment if it is missing. Resolves to its Python.
+ * Installs the environment if it is missing, after any other process that installs it. Resolves to its Python.
  *
  * @throws TrawlError USAGE if Python, venv or a package is missing.
  */
@@ -76,20 +77,19 @@ export async function installBaselines(
   const folder = baselineFolder(cache, of);
   const python = join(folder, 'bin', 'python');
   const size = of === 'embed' ? '; torch is large: up to 6 GB' : '';
-  options.note(`Installing the baselines into ${folder} (once${size})`);
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(cache, { recursive: true });
   const run = (command: string, args: string[], onFailure: string): Promise<void> =>
     runCommand(command, args, options.signal, onFailure);
-  await run(
-    options.python,
-    ['-m', 'venv', folder],
-    'Python 3 with venv is needed (Debian: apt-get install python3-venv)',
-  );
-  if (basePython !== undefined) await shareSitePackages(dirname(dirname(basePython)), folder);
-  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements];
-  await run(python, install, 'pip could not install the baselines');
-  await writeFile(join(folder, '.complete'), '');
+  await installOnce(folder, options, async () => {
+    options.note(`Installing the baselines into ${folder} (once${size})`);
+    await run(
+      options.python,
+      ['-m', 'venv', folder],
+      'Python 3 with venv is needed (Debian: apt-get install python3-venv)',
+    );
+    if (basePython !== undefined) await shareSitePackages(dirname(dirname(basePython)), folder);
+    const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements];
+    await run(python, install, 'pip could not install the baselines');
+  });
   return python;
 }
 

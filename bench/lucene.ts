@@ -1,11 +1,12 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { TrawlError } from '../src/errors.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { installOnce, isInstalled } from './install-once.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 
 interface Release {
@@ -42,17 +43,18 @@ const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy'
 
 const run = promisify(execFile);
 
+/** The lock of all that Maven installs into a cache: it writes into its repository without locking it. */
+export function mavenLock(cache: string): string {
+  return join(cache, 'maven.lock');
+}
+
 function luceneFolder(cache: string, { version }: Release): string {
   return join(cache, `lucene-${version}`);
 }
 
-function isInstalled(cache: string, release: Release): boolean {
-  return existsSync(join(luceneFolder(cache, release), '.complete'));
-}
-
 /** For the `skip` option of a test: false if `installLucene` has installed the version, else the reason. */
 export function withoutLucene(cache: string, version = COMPARED_LUCENE): string | false {
-  return RELEASES.some((release) => release.version === version && isInstalled(cache, release))
+  return RELEASES.some((release) => release.version === version && isInstalled(luceneFolder(cache, release)))
     ? false
     : `Lucene ${version} is not installed: run npm run test:peers or trawl bench baselines bm25 (needs a JDK of version 17 or newer, and Maven)`;
 }
@@ -76,7 +78,9 @@ export async function installLucene(
     );
   }
   for (const release of loadable) {
-    if (!isInstalled(cache, release)) await installRelease(luceneFolder(cache, release), release, { signal, note });
+    const folder = luceneFolder(cache, release);
+    const options = { note, lock: mavenLock(cache), ...(signal === undefined ? {} : { signal }) };
+    await installOnce(folder, options, () => installRelease(folder, release, { signal, note }));
   }
 }
 
@@ -86,8 +90,6 @@ async function installRelease(
   { signal, note }: { signal: AbortSignal | undefined; note(text: string): void },
 ): Promise<void> {
   note(`Installing Lucene ${version} into ${folder} (once)`);
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
   for (const [name, checksum] of Object.entries(jars)) {
     const artifact = `-Dartifact=org.apache.lucene:${name}:${version}`;
     const args = ['--batch-mode', '--quiet', MAVEN_COPY, artifact, `-DoutputDirectory=${folder}`];
@@ -109,7 +111,6 @@ async function installRelease(
         `${jar} has the SHA-256 ${found}, expected ${checksum}. Remove it from Maven's repository.`,
       );
   }
-  await writeFile(join(folder, '.complete'), '');
 }
 
 /**
@@ -124,7 +125,8 @@ export function openLucene<Reply extends object>(
 ): ScriptProcess<Reply> {
   const java = javaVersion() ?? 0;
   const release = RELEASES.find(
-    (known) => (version ?? known.version) === known.version && java >= known.java && isInstalled(cache, known),
+    (known) =>
+      (version ?? known.version) === known.version && java >= known.java && isInstalled(luceneFolder(cache, known)),
   );
   if (release === undefined) throw new EngineUnavailable(withoutLucene(cache, version) || `javac is version ${java}`);
   if (!existsSync(PROGRAM)) throw new EngineUnavailable(`${PROGRAM} does not exist: baselines come with a checkout`);

@@ -1,28 +1,60 @@
-// Bundles the command line, and the scripts of its threads and processes, into few files: a command then starts in two thirds of
-// the time, because Node.js has 300 files to find instead of 1,400. Called by the set-up; plain JavaScript like it.
+// Bundles the command line, the library, and the scripts of their threads and processes into few files: a command then starts in
+// two thirds of the time, because Node.js has 300 files to find instead of 1,400, and an installation of the package asks the
+// registry for a third of the packages. Called by the set-up; plain JavaScript like it.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { filesBelow, root } from './steps.mjs';
 
-/** Packages that become part of the bundle: those of many small modules. The others are imported from node_modules. */
-const BUNDLED = ['typebox', 'hyparquet', 'hyparquet-writer'];
+/**
+ * Packages that become part of the bundle, with those that they need: whoever installs Trawl does not install them. The others are
+ * imported from node_modules: those with binaries, with files that are read at run time, and with types of the public API.
+ */
+export const BUNDLED = [
+  '@huggingface/tokenizers',
+  '@modelcontextprotocol/sdk',
+  'cli-progress',
+  'csv-parse',
+  'd3-scale',
+  'entities',
+  'hyparquet',
+  'hyparquet-compressors',
+  'hyparquet-writer',
+  'lru-cache',
+  'pino-pretty',
+  'prom-client',
+];
+
+/** Packages whose modules are copied into the bundle although they are installed too, because they have many small ones. */
+const COPIED = ['typebox'];
+
+/** The packages of which a bundle may have copies. */
+const IN_BUNDLE = [...BUNDLED, ...COPIED];
+
+/** Files of the bundle by what they are made from: the command line, and what `exports` in package.json names. */
+const ENTRIES = { main: 'cli/main.js', library: 'src/index.js', client: 'src/client/index.js' };
+
+/** CommonJS packages call `require`, which a module does not have. */
+const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
 
 /** Writes `bundle/` into the folder of compiled sources. All its files are side by side, so that they find each other. */
 export async function bundle(compiled) {
   // Imported only now, because the set-up installs it.
   const { build } = await import('esbuild');
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const packages = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => !BUNDLED.includes(name));
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const packages = Object.keys(dependencies).filter((name) => !IN_BUNDLE.includes(name));
   const { metafile } = await build({
-    entryPoints: [join(compiled, 'cli', 'main.js'), ...startedFiles(compiled)],
+    entryPoints: [
+      ...Object.entries(ENTRIES).map(([out, path]) => ({ in: join(compiled, path), out })),
+      ...startedFiles(compiled).map((file) => ({ in: file, out: basename(file, '.js') })),
+    ],
     outdir: join(compiled, 'bundle'),
-    entryNames: '[name]',
     chunkNames: '[hash]',
     bundle: true,
     splitting: true,
     format: 'esm',
     platform: 'node',
     target: 'node22',
+    banner: { js: REQUIRE },
     external: packages.flatMap((name) => [name, `${name}/*`]),
     // Paths in the bundle's comments are relative to this, so equal sources make equal files.
     absWorkingDir: compiled,
@@ -43,20 +75,32 @@ function startedFiles(compiled) {
     return [...uses].map(([, name]) => resolve(dirname(file), name));
   });
   const files = [...new Set(started)];
-  const names = files.map((file) => basename(file));
+  const names = [...Object.keys(ENTRIES), ...files.map((file) => basename(file, '.js'))];
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined)
-    throw new Error(`Two files that start a thread or a process are named ${twice}. Rename one.`);
+  if (twice !== undefined) throw new Error(`Two files of the bundle would be named ${twice}.js. Rename one.`);
   return files;
 }
 
-/** The packages of which the bundle has a copy. @throws Error if one is not in BUNDLED. */
+/** The packages of which the bundle has a copy. @throws Error if one of them is neither in IN_BUNDLE nor needed by one that is. */
 function packagesIn({ inputs }) {
   const names = Object.keys(inputs).map((file) => /.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1]);
   const found = [...new Set(names.filter((name) => name !== undefined))].sort();
-  const other = found.find((name) => !BUNDLED.includes(name));
+  const expected = withNeeded(IN_BUNDLE);
+  const other = found.find((name) => !expected.has(name));
   if (other !== undefined)
     throw new Error(`The bundle would have a copy of ${other}. Add it to BUNDLED in scripts/bundle.mjs.`);
+  return found;
+}
+
+/** The names of these packages and of all that they need, by the lock file. */
+function withNeeded(names) {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const found = new Set(names);
+  for (const name of found)
+    for (const [path, { dependencies, optionalDependencies, peerDependencies }] of Object.entries(packages))
+      if (path.endsWith(`node_modules/${name}`))
+        for (const needed of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }))
+          found.add(needed);
   return found;
 }
 

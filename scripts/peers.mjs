@@ -2,11 +2,10 @@
 // environments in the user's cache folder, once for each version of the requirements: one for the peers, a small one for other
 // projects' clients, and the one of `trawl bench embed`, which has torch. `-- --without-torch` does not make the last one.
 // Lucene's jars go into the same folder. `-- --install` ends after that. `-- faiss lucene` runs the test files whose path
-// contains a word.
+// contains a word. Two of these commands may run at once: one installs, the other waits (bench/install-once.ts).
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { fail, filesBelow, root, setup } from './setup.mjs';
 import { outputOfFailure, run, runNpm } from './steps.mjs';
 
@@ -23,30 +22,29 @@ if (files.length === 0) fail(`No file of the peers' tests has ${words.join(' or 
 const peers = await import('../dist/test/helpers/peers.js');
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');
 const { MILVUS_PACKAGES, milvusFolder } = await import('../dist/test/peers/milvus-node.js');
+const { installOnce } = await import('../dist/bench/install-once.js');
+const note = (text) => process.stderr.write(`${text}\n`);
 const { PEER_REQUIREMENTS, peerCache, withoutTorch } = peers;
 // All at the same time: most of it waits for the network.
 const [torchMissing] = await Promise.all([
   isTorchMissing(),
-  environment(peers.peerFolder(), peers.peerMarker(), 'the Python peers', (python) =>
-    pip(python, ['-r', PEER_REQUIREMENTS]),
-  ),
-  environment(peers.clientFolder(), peers.clientMarker(), "other projects' clients", async (python) => {
+  environment(peers.peerFolder(), 'the Python peers', (python) => pip(python, ['-r', PEER_REQUIREMENTS])),
+  environment(peers.clientFolder(), "other projects' clients", async (python) => {
     await pip(python, ['-r', peers.CLIENT_REQUIREMENTS]);
     await pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', peers.LIBRARY_REQUIREMENTS]);
   }),
-  environment(peers.trainingFolder(), peers.trainingMarker(), "the trainers' readers", (python) =>
+  environment(peers.trainingFolder(), "the trainers' readers", (python) =>
     pip(python, ['--no-deps', '--target', peers.trainingLibraryFolder(), '-r', peers.TRAINING_REQUIREMENTS]),
   ),
-  environment(peers.storageFolder(), peers.storageMarker(), 'a server with the interface of S3', (python) =>
+  environment(peers.mtebFolder(), 'MTEB', (python) => pip(python, ['-r', peers.MTEB_REQUIREMENTS])),
+  environment(peers.storageFolder(), 'a server with the interface of S3', (python) =>
     pip(python, ['-r', peers.STORAGE_REQUIREMENTS]),
   ),
   installJavaPeers(),
   installMilvus(),
   ...clients.PYTHON_CLIENTS.map((version) => {
     const folder = clients.pythonClientFolder(version);
-    return environment(folder, join(folder, '.complete'), `elasticsearch-py ${version}`, (python) =>
-      pip(python, [`elasticsearch==${version}`]),
-    );
+    return environment(folder, `elasticsearch-py ${version}`, (python) => pip(python, [`elasticsearch==${version}`]));
   }),
   ...clients.NODE_CLIENTS.map((version) => nodeClient(clients.nodeClientFolder(version), version)),
 ]);
@@ -63,21 +61,22 @@ if (torchMissing) {
 /** A real Milvus, which PyPI has for Linux x64 and macOS alone. If it cannot be installed, its tests are skipped. */
 async function installMilvus() {
   const folder = milvusFolder();
-  if (existsSync(join(folder, '.complete'))) return;
-  process.stderr.write(`Installing Milvus into ${folder} (once)\n`);
-  rmSync(folder, { recursive: true, force: true });
   const python = join(folder, 'bin', 'python');
-  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps', ...MILVUS_PACKAGES];
-  const output =
-    (await outputOfFailure('python3', ['-m', 'venv', folder], { cwd: root, env: process.env })) ??
-    (await outputOfFailure(python, install, { cwd: root, env: process.env }));
-  if (output === undefined) writeFileSync(join(folder, '.complete'), '');
-  else process.stderr.write(`${output}\nMilvus could not be installed. The tests with it are skipped.\n`);
+  const pipInstall = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps'];
+  const install = async () => {
+    note(`Installing Milvus into ${folder} (once)`);
+    const output =
+      (await outputOfFailure('python3', ['-m', 'venv', folder], { cwd: root, env: process.env })) ??
+      (await outputOfFailure(python, [...pipInstall, ...MILVUS_PACKAGES], { cwd: root, env: process.env }));
+    if (output !== undefined) throw new Error(output);
+  };
+  await installOnce(folder, { note }, install).catch(({ message }) =>
+    note(`${message}\nMilvus could not be installed. The tests with it are skipped.`),
+  );
 }
 
 /** Lucene and nodes of Elasticsearch and OpenSearch, one after the other, since all write into Maven's repository. */
 async function installJavaPeers() {
-  const note = (text) => process.stderr.write(`${text}\n`);
   const { installLucene } = await import('../dist/bench/lucene.js');
   const { installElasticsearch } = await import('../dist/test/peers/elasticsearch-node.js');
   const { installOpenSearch } = await import('../dist/test/peers/opensearch-node.js');
@@ -90,13 +89,12 @@ async function installJavaPeers() {
   }
 }
 
-async function nodeClient(folder, version) {
-  if (existsSync(join(folder, '.complete'))) return;
-  process.stderr.write(`Installing @elastic/elasticsearch ${version} into ${folder} (once)\n`);
-  mkdirSync(folder, { recursive: true });
-  const args = ['install', '--no-audit', '--no-fund', '--prefix', folder, `@elastic/elasticsearch@${version}`];
-  await runNpm(args, { onFailure: 'npm could not install a client of Elasticsearch.' });
-  writeFileSync(join(folder, '.complete'), '');
+function nodeClient(folder, version) {
+  return installOnce(folder, { note }, () => {
+    note(`Installing @elastic/elasticsearch ${version} into ${folder} (once)`);
+    const args = ['install', '--no-audit', '--no-fund', '--prefix', folder, `@elastic/elasticsearch@${version}`];
+    return runNpm(args, { onFailure: 'npm could not install a client of Elasticsearch.' });
+  });
 }
 
 /** Installs torch unless told not to. If that fails, the other tests run, but the exit code is 1. */
@@ -106,17 +104,15 @@ async function isTorchMissing() {
   return (await exitCodeOf(process.execPath, [program, 'bench', 'baselines', 'embed', '--cache', peerCache()])) !== 0;
 }
 
-/** Makes an environment, unless it is complete. An incomplete one is removed first. */
-async function environment(folder, marker, what, install) {
-  if (existsSync(marker)) return;
-  process.stderr.write(`Installing ${what} into ${folder} (once)\n`);
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(dirname(folder), { recursive: true });
-  await run('python3', ['-m', 'venv', folder], {
-    onFailure: 'Python 3 with venv is needed (Debian: apt-get install python3-venv).',
+/** Makes an environment, unless it is complete. */
+function environment(folder, what, install) {
+  return installOnce(folder, { note }, async () => {
+    note(`Installing ${what} into ${folder} (once)`);
+    await run('python3', ['-m', 'venv', folder], {
+      onFailure: 'Python 3 with venv is needed (Debian: apt-get install python3-venv).',
+    });
+    await install(join(folder, 'bin', 'python'));
   });
-  await install(join(folder, 'bin', 'python'));
-  writeFileSync(marker, '');
 }
 
 function pip(python, args) {

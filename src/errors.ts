@@ -38,6 +38,8 @@ export const ERROR_CODES = {
   MODEL_LOCKED: 'Another process is adding the same model, or is reading the same download.',
   DEVICE_UNAVAILABLE:
     'The requested device (CUDA) cannot be used; the message has the command that installs what is missing.',
+  ENCODER_MISSING:
+    'The encoder or reranker cannot run, because onnxruntime has no binary for this system; the message says what works without it.',
   ENCODING_FAILED:
     'The text has no vector or score: the model returns NaN or infinity for it, or the query leaves no room for a passage.',
   ENCODER_FAILED:

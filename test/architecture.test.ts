@@ -555,7 +555,11 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
       ['src/tracing/otlp-tracer.ts'],
     ]),
   ),
-  'onnxruntime-node': ['src/embedding/inference/onnx-session.ts', 'bench/products/products-worker.ts'],
+  'onnxruntime-node': [
+    'src/embedding/inference/onnxruntime.ts',
+    'src/embedding/inference/onnx-session.ts',
+    'bench/products/products-worker.ts',
+  ],
   '@huggingface/tokenizers': ['src/embedding/tokenizer/tokenizer.ts'],
   'better-sqlite3': [
     'src/passages/',

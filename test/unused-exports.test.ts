@@ -11,7 +11,7 @@ const ENTRY_FILES: readonly string[] = ['src/index.ts', 'src/client/index.ts'];
 /** Exports that only tests import. */
 const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/baselines.ts': ['baselineFolder'],
-  'bench/lucene.ts': ['COMPARED_LUCENE', 'withoutLucene'],
+  'bench/lucene.ts': ['COMPARED_LUCENE', 'mavenLock', 'withoutLucene'],
   'hub/select-files.ts': ['matchingFiles'],
   'src/native/load-addon.ts': ['ADDON_PATH'],
   'bench/all/all-file.ts': ['withoutFolders'],

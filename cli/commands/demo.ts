@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { onnxruntimeProblem } from '../../src/embedding/inference/onnxruntime.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { environmentVariable } from '../../src/options/resolve-options.ts';
 import { packageRoot, packageVersion } from '../../src/package-root.ts';
@@ -9,7 +10,8 @@ import { defineCommand, EXIT } from '../command.ts';
 
 const SAMPLE = join(packageRoot, 'corpus', 'sample');
 // With `--bm25` alone, an index has no vectors.
-const MODES = ['--model', 'token-average-256', '--bm25'];
+const WORDS = ['--bm25'];
+const VECTORS = ['--model', 'token-average-256'];
 
 export const demoCommand = defineCommand({
   name: 'demo',
@@ -37,7 +39,10 @@ export const demoCommand = defineCommand({
     const index = options.out ?? join(cacheFolder(), 'demo', packageVersion);
     checkWritable(index);
     const quiet = options.quiet ? ['--quiet'] : [];
-    const build = [join(SAMPLE, 'passages.jsonl'), '--out', index, ...MODES, '--if-changed', '--no-json', ...quiet];
+    const withoutVectors = onnxruntimeProblem();
+    if (withoutVectors !== undefined) note(`Without vectors: ${withoutVectors}\n`);
+    const modes = withoutVectors === undefined ? [...VECTORS, ...WORDS] : WORDS;
+    const build = [join(SAMPLE, 'passages.jsonl'), '--out', index, ...modes, '--if-changed', '--no-json', ...quiet];
     // The result of the command is what the server prints, so that of the build is a note.
     const built = await program.run('index', build, {
       jsonErrors: options.json,

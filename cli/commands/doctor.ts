@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { type CudaFacts, cudaFacts } from '../../src/embedding/inference/cuda-libraries.ts';
 import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
+import { onnxruntimeProblem } from '../../src/embedding/inference/onnxruntime.ts';
 import { listModels } from '../../src/embedding/model/model-location.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
@@ -51,7 +52,8 @@ export const doctorCommand = defineCommand({
   examples: ['trawl doctor', 'trawl doctor --json', 'trawl doctor milvus://localhost:19530/default/wiki18'],
   async run({ options, positionals, out }) {
     const store = positionals[0] === undefined ? undefined : await storeFacts(positionals[0]);
-    const onnxruntime = onnxruntimeFacts();
+    const problem = onnxruntimeProblem();
+    const onnxruntime = problem === undefined ? onnxruntimeFacts() : { version: null, providers: [] };
     const facts = {
       trawl: packageVersion,
       node: process.version,
@@ -62,6 +64,7 @@ export const doctorCommand = defineCommand({
       memoryBytes: memoryLimit(),
       freeMemoryBytes: availableMemory(),
       onnxruntime: onnxruntime.version,
+      ...(problem === undefined ? {} : { onnxruntimeProblem: problem }),
       executionProviders: onnxruntime.providers,
       cuda: cudaFacts(),
       sqlite: sqliteVersion(),
@@ -102,7 +105,9 @@ interface Facts {
   readonly cores: number;
   readonly memoryBytes: number;
   readonly freeMemoryBytes: number;
-  readonly onnxruntime: string;
+  /** null: it cannot be loaded, for the reason of `onnxruntimeProblem`. */
+  readonly onnxruntime: string | null;
+  readonly onnxruntimeProblem?: string;
   readonly executionProviders: readonly string[];
   readonly cuda: CudaFacts;
   readonly sqlite: string;
@@ -120,7 +125,9 @@ function report(facts: Facts): string {
     `memory          ${formatBytes(facts.memoryBytes)} for this process, ${formatBytes(facts.freeMemoryBytes)} available`,
     ...searchLines(facts.search),
     ...bfloat16Lines(facts.bfloat16),
-    `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
+    facts.onnxruntime === null
+      ? `onnxruntime     none: ${facts.onnxruntimeProblem}`
+      : `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
     `  CUDA          ${facts.cuda.installed ? '' : 'no: '}${facts.cuda.reason}`,
     `SQLite          ${facts.sqlite}`,
     `models          ${facts.models.join(', ') || 'none: add one with `trawl model add`'}`,

@@ -4,7 +4,7 @@
 #include "trawl/isa.hpp"
 #include "x86_features.hpp"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #elif defined(__aarch64__) && defined(__linux__)

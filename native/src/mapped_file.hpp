@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "os.hpp"
+
 namespace trawl {
 
 class MappedFile {
@@ -18,14 +20,14 @@ class MappedFile {
   const uint8_t* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
 
-  enum class Pattern { kRandom, kSequential, kWillNeed, kHugePages };
+  using Pattern = os::Advice;
   void advise(Pattern pattern) const;  // a hint for the operating system; failures are ignored
   // Removes the pages that lie entirely in data()[begin, end) from resident memory. They can be read again.
   void release(int64_t begin, int64_t end) const;
 
  private:
   MappedFile() = default;
-  void* mapping_ = nullptr;
+  const void* mapping_ = nullptr;
   int64_t mapping_bytes_ = 0;
   const uint8_t* data_ = nullptr;
   int64_t bytes_ = 0;

@@ -1,8 +1,5 @@
 #include "output_file.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 
 #include "trawl/error.hpp"
@@ -10,21 +7,20 @@
 namespace trawl {
 
 OutputFile::OutputFile(const std::string& path, Unfinished unfinished) : path_(path), unfinished_(unfinished) {
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail("cannot create", errno);
+  file_ = os::create(path);
+  if (file_ == os::kNoFile) fail("cannot create", errno);
 }
 
 OutputFile::~OutputFile() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  if (unfinished_ == Unfinished::kRemove) ::unlink(path_.c_str());
+  if (file_ == os::kNoFile) return;
+  os::close(file_);
+  if (unfinished_ == Unfinished::kRemove) os::remove(path_);
 }
 
 void OutputFile::write_at(int64_t position, const void* data, int64_t bytes) const {
   const auto* from = static_cast<const uint8_t*>(data);
   while (bytes > 0) {
-    const ssize_t wrote = ::pwrite(fd_, from, bytes, position);
-    if (wrote < 0 && errno == EINTR) continue;
+    const int64_t wrote = os::write_at(file_, from, bytes, position);
     if (wrote <= 0) fail("cannot write", wrote < 0 ? errno : EIO);
     from += wrote;
     position += wrote;
@@ -32,10 +28,18 @@ void OutputFile::write_at(int64_t position, const void* data, int64_t bytes) con
   }
 }
 
+void OutputFile::sync() const {
+  if (!os::sync(file_)) fail("cannot sync", errno);
+}
+
+void OutputFile::close() {
+  os::close(file_);
+  file_ = os::kNoFile;
+}
+
 void OutputFile::finish() {
-  if (::fsync(fd_) != 0) fail("cannot sync", errno);
-  ::close(fd_);
-  fd_ = -1;
+  sync();
+  close();
 }
 
 void OutputFile::fail(const char* operation, int os_error) const {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "os.hpp"
+
 namespace trawl {
 
 class OutputFile {
@@ -17,14 +19,18 @@ class OutputFile {
 
   const std::string& path() const { return path_; }
   void write_at(int64_t position, const void* data, int64_t bytes) const;
+  // Flushes what was written to the disk.
+  void sync() const;
   // Flushes the file to disk and closes it. No call may follow.
   void finish();
+  // Closes the file as it is. No call may follow.
+  void close();
 
  private:
   [[noreturn]] void fail(const char* operation, int os_error) const;
   std::string path_;
   Unfinished unfinished_;
-  int fd_ = -1;
+  os::File file_ = os::kNoFile;
 };
 
 }  // namespace trawl

@@ -1,7 +1,5 @@
 #include "trawl/peaks.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <new>
 
 #include "cancel.hpp"
+#include "os.hpp"
 
 namespace trawl {
 
@@ -60,13 +59,10 @@ double products_per_s(ThreadPool& pool, const std::atomic<bool>* cancel, void (*
 #endif
 
 double read_rate(ThreadPool& pool, int64_t bytes, const std::atomic<bool>* cancel) {
-  void* const mapping = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapping == MAP_FAILED) throw std::bad_alloc();
-  const auto unmap = [bytes](char* memory) { munmap(memory, static_cast<size_t>(bytes)); };
-  const std::unique_ptr<char, decltype(unmap)> memory(static_cast<char*>(mapping), unmap);
-#if defined(MADV_HUGEPAGE)
-  madvise(mapping, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-#endif
+  void* const pages = os::allocate_pages(bytes);
+  if (pages == nullptr) throw std::bad_alloc();
+  const auto free_pages = [bytes](char* memory) { os::free_pages(memory, bytes); };
+  const std::unique_ptr<char, decltype(free_pages)> memory(static_cast<char*>(pages), free_pages);
   const int64_t parts = pool.threads(), part_bytes = bytes / parts / kLine * kLine;
   // Each thread touches its own part first, so that on a machine with several memory nodes it lies near a reader.
   pool.run(parts, [&](int64_t part) { std::memset(memory.get() + part * part_bytes, 1, static_cast<size_t>(part_bytes)); });

@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { baselineFolder } from '../../bench/baselines.ts';
+import { isInstalled } from '../../bench/install-once.ts';
 import { packageRoot } from '../../src/package-root.ts';
 
 /** The packages that `npm run test:peers` installs. */
@@ -20,11 +21,6 @@ export function peerCache(): string {
 export function peerFolder(): string {
   const version = createHash('sha256').update(readFileSync(PEER_REQUIREMENTS)).digest('hex').slice(0, 12);
   return join(peerCache(), `peers-${version}`);
-}
-
-/** A file that exists once the environment is complete. */
-export function peerMarker(): string {
-  return join(peerFolder(), '.complete');
 }
 
 export function peerPython(): string {
@@ -44,10 +40,6 @@ export function clientFolder(): string {
   return join(peerCache(), `clients-${hash.digest('hex').slice(0, 12)}`);
 }
 
-export function clientMarker(): string {
-  return join(clientFolder(), '.complete');
-}
-
 export function clientPython(): string {
   return join(clientFolder(), 'bin', 'python');
 }
@@ -65,16 +57,25 @@ export function trainingFolder(): string {
   return join(peerCache(), `training-${version}`);
 }
 
-export function trainingMarker(): string {
-  return join(trainingFolder(), '.complete');
-}
-
 /**
  * The folder of the packages, which is not in the environment's path. Its name matters: dill, with which datasets hashes tables, takes
  * modules of other folders for the user's own and pickles them whole.
  */
 export function trainingLibraryFolder(): string {
   return join(trainingFolder(), 'site-packages');
+}
+
+/** MTEB's tasks and metrics, without torch. */
+export const MTEB_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-mteb.txt');
+
+export function mtebFolder(): string {
+  const version = createHash('sha256').update(readFileSync(MTEB_REQUIREMENTS)).digest('hex').slice(0, 12);
+  return join(peerCache(), `mteb-${version}`);
+}
+
+/** For the `skip` option of a test: false if MTEB is installed, else the reason. */
+export function withoutMteb(): string | false {
+  return isInstalled(mtebFolder()) ? false : 'MTEB is not installed: run npm run test:peers';
 }
 
 /** A server with the interface of S3. */
@@ -85,29 +86,25 @@ export function storageFolder(): string {
   return join(peerCache(), `storage-${version}`);
 }
 
-export function storageMarker(): string {
-  return join(storageFolder(), '.complete');
-}
-
 /** For the `skip` option of a test: false if moto is installed, else the reason. */
 export function withoutStorage(): string | false {
-  return existsSync(storageMarker()) ? false : 'moto is not installed: run npm run test:peers';
+  return isInstalled(storageFolder()) ? false : 'moto is not installed: run npm run test:peers';
 }
 
 /** For the `skip` option of a test: false if torch and the trainers' readers are installed, else the reason. */
 export function withoutTraining(): string | false {
-  if (existsSync(trainingMarker())) return withoutTorch();
+  if (isInstalled(trainingFolder())) return withoutTorch();
   return "the trainers' readers are not installed: run npm run test:peers";
 }
 
 /** For the `skip` option of a test: false if the clients are installed, else the reason. */
 export function withoutClients(): string | false {
-  return existsSync(clientMarker()) ? false : "other projects' clients are not installed: run npm run test:peers";
+  return isInstalled(clientFolder()) ? false : "other projects' clients are not installed: run npm run test:peers";
 }
 
 /** For the `skip` option of a test: false if the Python peers are installed, else the reason. */
 export function withoutPeers(): string | false {
-  return existsSync(peerMarker()) ? false : 'the Python peers are not installed: run npm run test:peers';
+  return isInstalled(peerFolder()) ? false : 'the Python peers are not installed: run npm run test:peers';
 }
 
 /**
@@ -120,8 +117,8 @@ function torchPython(): string {
 
 /** Like `withoutPeers`, for tests that need torch, transformers, sentence-transformers or onnx. */
 export function withoutTorch(): string | false {
-  const complete = process.env.TRAWL_TORCH_PYTHON ?? join(baselineFolder(peerCache(), 'embed'), '.complete');
-  return existsSync(complete)
+  const own = process.env.TRAWL_TORCH_PYTHON;
+  return (own === undefined ? isInstalled(baselineFolder(peerCache(), 'embed')) : existsSync(own))
     ? false
     : 'torch is not installed: run npm run test:peers, or set TRAWL_TORCH_PYTHON to a Python that has it';
 }
@@ -159,6 +156,11 @@ export async function runTorchPeer(script: string, input: unknown): Promise<unkn
 /** Like `runTorchPeer`, with the trainers' readers. */
 export async function runTrainingPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(torchPython(), script, input, { PYTHONPATH: trainingLibraryFolder() });
+}
+
+/** Like `runPeer`, with MTEB. */
+export async function runMtebPeer(script: string, input: unknown): Promise<unknown> {
+  return runScript(join(mtebFolder(), 'bin', 'python'), script, input);
 }
 
 /** Like `runPeer`, with other projects' clients. */

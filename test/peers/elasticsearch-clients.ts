@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { isInstalled } from '../../bench/install-once.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { peerCache } from '../helpers/peers.ts';
 
@@ -21,7 +21,7 @@ export function nodeClientFolder(version: string): string {
 
 /** For the `skip` option of a test: false if the client is installed, else the reason. */
 export function withoutClient(folder: string): string | false {
-  return existsSync(join(folder, '.complete')) ? false : `${folder} is not installed: run npm run test:peers`;
+  return isInstalled(folder) ? false : `${folder} is not installed: run npm run test:peers`;
 }
 
 /** Runs test/peers/elasticsearch_client.py with JSON on stdin and returns the JSON that it prints. */

@@ -1,10 +1,12 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { installOnce, isInstalled } from '../../bench/install-once.ts';
+import { mavenLock } from '../../bench/lucene.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { peerCache } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -38,7 +40,7 @@ function nodeFolder(): string {
 
 /** For the `skip` option of a test: false if the jars are installed, else the reason. */
 export function withoutElasticsearch(): string | false {
-  return existsSync(join(nodeFolder(), '.complete'))
+  return isInstalled(nodeFolder())
     ? false
     : `Elasticsearch ${VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
 }
@@ -48,10 +50,12 @@ export async function installElasticsearch(note: (text: string) => void): Promis
   if (withoutElasticsearch() === false) return;
   if (spawnSync('javac', ['-version']).status !== 0)
     throw new Error('Elasticsearch needs a JDK of version 17 or newer.');
-  const folder = nodeFolder();
+  await installOnce(nodeFolder(), { note, lock: mavenLock(peerCache()) }, () => installJars(nodeFolder(), note));
+}
+
+async function installJars(folder: string, note: (text: string) => void): Promise<void> {
   const [all, modules] = [join(folder, 'all'), join(folder, 'home', 'modules', 'transport-netty4')];
   note(`Installing Elasticsearch ${VERSION} into ${folder} (once)`);
-  rmSync(folder, { recursive: true, force: true });
   for (const each of [all, modules, join(folder, 'core'), join(folder, 'home', 'config')])
     mkdirSync(each, { recursive: true });
   writeFileSync(join(folder, 'pom.xml'), POM);
@@ -61,7 +65,6 @@ export async function installElasticsearch(note: (text: string) => void): Promis
     copyFileSync(join(all, jar), join(jar.includes('netty') ? modules : join(folder, 'core'), jar));
   }
   rmSync(all, { recursive: true });
-  writeFileSync(join(folder, '.complete'), '');
 }
 
 /** Starts a node, which ends with the test. Resolves to its URL. */

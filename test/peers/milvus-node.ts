@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { isInstalled } from '../../bench/install-once.ts';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
 import { packageRoot } from '../../src/package-root.ts';
@@ -25,7 +26,7 @@ export function milvusFolder(): string {
 
 /** For the `skip` option of a test: false if Milvus can be run, else the reason. */
 export function withoutMilvus(): string | false {
-  if (!existsSync(join(milvusFolder(), '.complete'))) return 'Milvus is not installed: run npm run test:peers';
+  if (!isInstalled(milvusFolder())) return 'Milvus is not installed: run npm run test:peers';
   const namespace = spawnSync('unshare', [...NAMESPACES, 'ip', 'link', 'set', 'lo', 'up']);
   if (namespace.status === 0) return false;
   return 'Milvus listens on all addresses and is run in a network namespace, which this machine does not allow (unshare, ip)';

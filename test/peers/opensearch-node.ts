@@ -1,12 +1,14 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { installOnce, isInstalled } from '../../bench/install-once.ts';
+import { mavenLock } from '../../bench/lucene.ts';
 import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
 import { packageRoot } from '../../src/package-root.ts';
@@ -41,7 +43,7 @@ function nodeFolder(): string {
 
 /** For the `skip` option of a test: false if the jars are installed, else the reason. */
 export function withoutOpenSearch(): string | false {
-  return existsSync(join(nodeFolder(), '.complete'))
+  return isInstalled(nodeFolder())
     ? false
     : `OpenSearch ${VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
 }
@@ -51,13 +53,13 @@ export async function installOpenSearch(note: (text: string) => void): Promise<v
   if (withoutOpenSearch() === false) return;
   if (spawnSync('javac', ['-version']).status !== 0) throw new Error('OpenSearch needs a JDK of version 17 or newer.');
   const folder = nodeFolder();
-  note(`Installing OpenSearch ${VERSION} into ${folder} (once)`);
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(join(folder, 'home', 'config'), { recursive: true });
-  writeFileSync(join(folder, 'pom.xml'), POM);
-  const lib = join(folder, 'lib');
-  await run('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${lib}`], { cwd: folder });
-  writeFileSync(join(folder, '.complete'), '');
+  await installOnce(folder, { note, lock: mavenLock(peerCache()) }, async () => {
+    note(`Installing OpenSearch ${VERSION} into ${folder} (once)`);
+    mkdirSync(join(folder, 'home', 'config'), { recursive: true });
+    writeFileSync(join(folder, 'pom.xml'), POM);
+    const lib = join(folder, 'lib');
+    await run('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${lib}`], { cwd: folder });
+  });
 }
 
 /** A node of OpenSearch on the loopback address, with the language of scripts and nothing else. */

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { ADDON_PATH } from '../../src/native/load-addon.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fileFolder, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
-import { clientPython, withoutClients } from '../helpers/peers.ts';
+import { clientPython, runMtebPeer, withoutClients, withoutMteb } from '../helpers/peers.ts';
 
 const skip = existsSync(ADDON_PATH) ? false : 'the native engine is not compiled';
 const folder = await fileFolder();
@@ -188,6 +188,34 @@ print(json.dumps({
   assert.deepEqual([found['text'], found['piped']], [true, 3]);
 });
 
+test('MTEB runs a retrieval task with TrawlSearch, by vectors and by words', {
+  skip: skip || withoutMteb(),
+}, async () => {
+  const passages = readFileSync(SAMPLE_PASSAGES, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as { id: string; title: string; text?: string; contents: string })
+    .map(({ id, title, text, contents }) => ({ id, title, text: text ?? contents }));
+  // A title that only one passage has finds that passage.
+  const titles = passages.map(({ title }) => title);
+  const alone = passages.filter(({ title }) => titles.filter((other) => other === title).length === 1).slice(0, 20);
+  assert.equal(alone.length, 20);
+  const [version] = readdirSync(join(folder, 'venv', 'lib'));
+  const { scores, errors } = (await runMtebPeer('mteb_search.py', {
+    libraries: join(folder, 'venv', 'lib', version!, 'site-packages'),
+    corpus: passages,
+    queries: alone.map(({ id, title }) => ({ id: `q-${id}`, text: title })),
+    relevant: Object.fromEntries(alone.map(({ id }) => [`q-${id}`, { [id]: 1 }])),
+  })) as { scores: Record<string, { ndcg: number; recall: number; name: string }>; errors: string[] };
+  for (const mode of ['dense', 'bm25']) {
+    const { ndcg, recall, name } = scores[mode]!;
+    assert.equal(name, `trawl/token-average-256-${mode}`);
+    assert.ok(recall > 0.9 && ndcg > 0.8 && ndcg <= 1, `${mode}: ${recall} ${ndcg}`);
+  }
+  assert.match(errors[0]!, /reranking tasks need an encoder/);
+  assert.match(errors[1]!, /call index\(corpus, \.\.\.\) before search/);
+});
+
 test('mypy --strict and ruff find nothing in the Python package', { skip: skip || withoutClients() }, async () => {
   const cwd = join(packageRoot, 'clients', 'retrieval');
   const args = ['-m', 'mypy', '--cache-dir', join(folder, 'mypy'), '--python-executable', join(bin, 'python')];
@@ -198,6 +226,12 @@ test('mypy --strict and ruff find nothing in the Python package', { skip: skip |
 
 test('the README of the Python package names what the package has', { skip }, () => {
   const text = readFileSync(join(packageRoot, 'clients', 'retrieval', 'README.md'), 'utf8');
-  for (const name of ['trawl.serve', 'trawl.run', 'trawl_retrieval.langchain', 'trawl_retrieval.llama_index'])
+  for (const name of [
+    'trawl.serve',
+    'trawl.run',
+    'trawl_retrieval.langchain',
+    'trawl_retrieval.llama_index',
+    'trawl_retrieval.mteb',
+  ])
     assert.ok(text.includes(name), name);
 });

@@ -1,17 +1,14 @@
 #include "trawl/lexical_builder.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <queue>
 
 #include "inversion.hpp"
 #include "lexical_writer.hpp"
 #include "mapped_file.hpp"
+#include "os.hpp"
+#include "output_file.hpp"
 #include "section_checksum.hpp"
 #include "trawl/error.hpp"
 #include "varint.hpp"
@@ -23,19 +20,9 @@ namespace {
 constexpr uint64_t kPartBytes = 16 << 20;
 
 void write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
-  const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0) throw Error(ErrorCode::kWriteFailed, path, "cannot create", errno);
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t wrote = ::write(fd, bytes.data() + at, bytes.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      const int reason = errno;
-      ::close(fd);
-      throw Error(ErrorCode::kWriteFailed, path, "cannot write", reason);
-    }
-    at += wrote;
-  }
-  ::close(fd);
+  OutputFile file(path, OutputFile::Unfinished::kKeep);
+  file.write_at(0, bytes.data(), static_cast<int64_t>(bytes.size()));
+  file.close();
 }
 
 uint64_t checksum_of(const std::vector<uint8_t>& bytes) {
@@ -141,7 +128,7 @@ struct LexicalBuilder::State {
       : path(std::move(path)), analyser(analyser), pool(pool) {}
 
   ~State() {
-    for (const Run& run : runs) std::remove(run.path.c_str());
+    for (const Run& run : runs) os::remove(run.path);
   }
 
   void check_cancel() const {

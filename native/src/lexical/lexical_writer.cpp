@@ -1,13 +1,8 @@
 #include "lexical_writer.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include "trawl/error.hpp"
 #include "varint.hpp"
 
 namespace trawl::lexical {
@@ -15,15 +10,11 @@ namespace {
 
 constexpr size_t kWriteBytes = 1 << 20;
 
-[[noreturn]] void throw_io(const std::string& path, const char* what) {
-  throw Error(ErrorCode::kWriteFailed, path, what, errno);
-}
-
 }  // namespace
 
-LexicalWriter::LexicalWriter(std::string path, Analyser analyser, const std::vector<uint8_t>& length_codes,
+LexicalWriter::LexicalWriter(const std::string& path, Analyser analyser, const std::vector<uint8_t>& length_codes,
                              uint64_t tokens)
-    : path_(std::move(path)), length_codes_(length_codes) {
+    : length_codes_(length_codes), file_(path, OutputFile::Unfinished::kKeep) {
   std::memcpy(header_.magic, kLexicalMagic, sizeof header_.magic);
   header_.version = kLexicalVersion;
   header_.analyser = static_cast<uint32_t>(analyser);
@@ -31,15 +22,9 @@ LexicalWriter::LexicalWriter(std::string path, Analyser analyser, const std::vec
   header_.documents = header_.rows - std::count(length_codes.begin(), length_codes.end(), 0);
   header_.tokens = tokens;
   header_.longest_code = length_codes.empty() ? 0 : *std::max_element(length_codes.begin(), length_codes.end());
-  fd_ = ::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd_ < 0) throw_io(path_, "cannot create");
   const LexicalHeader unfinished = {};
   write(&unfinished, sizeof unfinished);
   header_.lists.offset = position_;
-}
-
-LexicalWriter::~LexicalWriter() {
-  if (fd_ >= 0) ::close(fd_);
 }
 
 void LexicalWriter::add_term(std::string_view term, const std::vector<Posting>& postings) {
@@ -123,13 +108,10 @@ void LexicalWriter::finish() {
   header_.terms_section = append_section(terms_.data(), terms_.size());
   header_.term_index = append_section(term_index_.data(), term_index_.size() * sizeof(TermBlockPlace));
   header_.checksum = checksum64(&header_, sizeof header_);
-  if (::fsync(fd_) != 0) throw_io(path_, "cannot sync");
   // Readers recognise the file by its header, so write the header after everything else is on the disk.
-  if (::lseek(fd_, 0, SEEK_SET) != 0) throw_io(path_, "cannot seek");
-  write(&header_, sizeof header_);
-  if (::fsync(fd_) != 0) throw_io(path_, "cannot sync");
-  ::close(fd_);
-  fd_ = -1;
+  file_.sync();
+  file_.write_at(0, &header_, sizeof header_);
+  file_.finish();
 }
 
 Section LexicalWriter::append_section(const void* data, size_t bytes) {
@@ -143,15 +125,8 @@ Section LexicalWriter::append_section(const void* data, size_t bytes) {
 }
 
 void LexicalWriter::write(const void* data, size_t bytes) {
-  const auto* at = static_cast<const uint8_t*>(data);
-  while (bytes > 0) {
-    const ssize_t wrote = ::write(fd_, at, bytes);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) throw_io(path_, "cannot write");
-    at += wrote;
-    position_ += wrote;
-    bytes -= wrote;
-  }
+  file_.write_at(static_cast<int64_t>(position_), data, static_cast<int64_t>(bytes));
+  position_ += bytes;
 }
 
 }  // namespace trawl::lexical

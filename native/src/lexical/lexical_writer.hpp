@@ -7,6 +7,7 @@
 
 #include "bound_pairs.hpp"
 #include "lexical_format.hpp"
+#include "output_file.hpp"
 #include "posting_block.hpp"
 #include "section_checksum.hpp"
 #include "trawl/analyser.hpp"
@@ -16,8 +17,7 @@ namespace trawl::lexical {
 class LexicalWriter {
  public:
   // `length_codes`: one byte per row, which must stay valid until finish(). Throws kWriteFailed.
-  LexicalWriter(std::string path, Analyser analyser, const std::vector<uint8_t>& length_codes, uint64_t tokens);
-  ~LexicalWriter();
+  LexicalWriter(const std::string& path, Analyser analyser, const std::vector<uint8_t>& length_codes, uint64_t tokens);
   LexicalWriter(const LexicalWriter&) = delete;
   LexicalWriter& operator=(const LexicalWriter&) = delete;
 
@@ -33,10 +33,9 @@ class LexicalWriter {
   void write(const void* data, size_t bytes);
   Section append_section(const void* data, size_t bytes);
 
-  const std::string path_;
   const std::vector<uint8_t>& length_codes_;
   LexicalHeader header_ = {};
-  int fd_ = -1;
+  OutputFile file_;
   uint64_t position_ = 0;
   SectionChecksum lists_checksum_;
   std::vector<uint8_t> list_;

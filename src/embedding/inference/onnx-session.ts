@@ -1,8 +1,8 @@
-import { env, InferenceSession, listSupportedBackends, Tensor } from 'onnxruntime-node';
+import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../errors.ts';
 import type { Pooling } from '../../manifest/model-identity.ts';
-import { disableTelemetry } from '../../options/onnxruntime-telemetry.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
+import { onnxruntime } from './onnxruntime.ts';
 import { isOutOfMemory, runFailure } from './run-failure.ts';
 import type { TokenBatch } from './token-batch.ts';
 
@@ -53,8 +53,9 @@ export interface GraphOutput {
   readonly dims: readonly number[];
 }
 
-/** Version of onnxruntime and the execution providers that are bundled with it; others need additional libraries. */
+/** Version of onnxruntime and the execution providers that are bundled with it; others need additional libraries. Throws ENCODER_MISSING. */
 export function onnxruntimeFacts(): { readonly version: string; readonly providers: readonly string[] } {
+  const { env, listSupportedBackends } = onnxruntime();
   const providers = listSupportedBackends()
     .filter((backend) => backend.bundled)
     .map((backend) => backend.name);
@@ -62,7 +63,7 @@ export function onnxruntimeFacts(): { readonly version: string; readonly provide
 }
 
 /**
- * A graph on one CPU thread or one CUDA device. Only this file imports onnxruntime-node. `run` returns a promise but blocks its
+ * A graph on one CPU thread or one CUDA device. `run` returns a promise but blocks its
  * thread, so sessions live in worker threads. Ending the thread during a run aborts the process.
  */
 export class OnnxSession {
@@ -76,18 +77,18 @@ export class OnnxSession {
     this.#outputName = chooseOutput(session, path, use, outputName);
   }
 
-  /** Throws MODEL_INVALID if the graph is not that of an encoder, DEVICE_UNAVAILABLE if CUDA cannot be used. */
+  /** Throws MODEL_INVALID if the graph is not that of an encoder, DEVICE_UNAVAILABLE if CUDA cannot be used, ENCODER_MISSING. */
   static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
     const { cudaDevice, shareWeights } = options;
-    disableTelemetry();
     if (cudaDevice !== null) {
       // Checked first because onnxruntime would print a long report of missing libraries on stderr.
       const { installed, reason } = cudaFacts();
       if (!installed) throw cudaUnavailable(cudaDevice, reason);
     }
+    const runtime = onnxruntime();
     let session: InferenceSession;
     try {
-      session = await InferenceSession.create(path, {
+      session = await runtime.InferenceSession.create(path, {
         // Throws if the CUDA library cannot be loaded. onnxruntime still runs shape operators on the CPU.
         executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
         executionMode: 'sequential',
@@ -150,7 +151,7 @@ function inputTensor(
       data[at] = type === 'int64' ? BigInt(value) : value;
     }
   }
-  return new Tensor(type, data, [rows, length]);
+  return new (onnxruntime().Tensor)(type, data, [rows, length]);
 }
 
 function fromFloat16(bits: Uint16Array): Float32Array {
@@ -174,7 +175,7 @@ function checkInput(input: InferenceSession.ValueMetadata, path: string): GraphI
   const isPast = PAST_INPUT.test(name) && typeof heads === 'number' && typeof size === 'number';
   if (isPast && (type === 'float32' || type === 'float16')) {
     const data = type === 'float32' ? new Float32Array(0) : new Uint16Array(0);
-    return { name, tensor: ({ rows }) => new Tensor(type, data, [rows, heads, 0, size]) };
+    return { name, tensor: ({ rows }) => new (onnxruntime().Tensor)(type, data, [rows, heads, 0, size]) };
   }
   throw new TrawlError(
     'MODEL_INVALID',

@@ -2,8 +2,8 @@
 
 ``serve`` starts a server for a ``with`` block; ``run`` runs any command of the program. Everything of ``trawl_client``
 is here too, as a copy of its own: the package trawl-client may be installed beside this one.
-``trawl_retrieval.langchain`` and ``trawl_retrieval.llama_index`` have retrievers for these frameworks;
-``FlashRAGRetriever`` is the one for FlashRAG.
+``trawl_retrieval.langchain`` and ``trawl_retrieval.llama_index`` have retrievers for these frameworks,
+``trawl_retrieval.mteb`` a search model for MTEB; ``FlashRAGRetriever`` is the one for FlashRAG.
 """
 
 from ._client import *  # noqa: F403
