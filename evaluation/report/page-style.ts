@@ -73,7 +73,7 @@ tbody tr + tr > * { border-top: 1px solid var(--line); }
   main { max-width: none; padding: 0; }
   .scroll { overflow: visible; border: none; }
   th, td { padding: 0.25rem 0.4rem; white-space: normal; }
-  tr, article { break-inside: avoid; }
+  tr, li { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
 }
 `;
