@@ -9,8 +9,8 @@ export interface MarkedFigure {
   readonly file: string;
   /** Keys joined by points; `[key=value]` chooses the elements of a list with that value; one has to be left. */
   readonly path: string;
-  /** By what the value of the file is multiplied. */
-  readonly factor: number;
+  /** By what the value of the file is divided. */
+  readonly divisor: number;
   /** The paragraph without its comments, on one line. */
   readonly paragraph: string;
 }
@@ -25,7 +25,7 @@ export function markedFigures(page: string): MarkedFigure[] {
       shown: shown!,
       file: file!,
       path: path!,
-      factor: operator === undefined ? 1 : operator === '/' ? 1 / Number(operand) : Number(operand),
+      divisor: operator === undefined ? 1 : operator === '/' ? Number(operand) : 1 / Number(operand),
       paragraph,
     }));
   });
@@ -60,17 +60,14 @@ function chosen(value: unknown, key: string, equal: string, path: string): unkno
 }
 
 /** The number of `shown` replaced by the value, with as many decimals: `0.87` of 0.8721 is `0.87`. */
-export function figureText({ shown, factor }: Pick<MarkedFigure, 'shown' | 'factor'>, value: number): string {
+export function figureText({ shown, divisor }: Pick<MarkedFigure, 'shown' | 'divisor'>, value: number): string {
   const number = /\d[\d,]*(?:\.(\d+))?/;
-  const decimals = number.exec(shown)?.[1]?.length ?? 0;
-  const grouped = /\d,\d/.test(shown) || Math.abs(value * factor) >= 10_000;
+  // As the tables round.
+  const [whole, decimals] = (value / divisor).toFixed(number.exec(shown)?.[1]?.length ?? 0).split('.');
+  const grouped = /\d,\d/.test(shown) || whole!.length > 4;
   return shown.replace(
     number,
-    (value * factor).toLocaleString('en-US', {
-      minimumFractionDigits: decimals,
-      maximumFractionDigits: decimals,
-      useGrouping: grouped,
-    }),
+    [grouped ? Number(whole).toLocaleString('en-US') : whole, decimals ?? []].flat().join('.'),
   );
 }
 
