@@ -118,13 +118,23 @@ function setOfEntries(path: string, { entries, container }: Entries): QuestionSe
 }
 
 function parsed(entry: Entry, format: QuestionFormat): Question {
-  if (format.matches(entry.columns)) return format.parse(entry.columns, entry.number, (reason) => entry.fail(reason));
-  // The format's own message is better where the entry only lacks a column.
+  const read = ({ parse }: QuestionFormat): Question =>
+    parse(entry.columns, entry.number, (reason) => entry.fail(reason));
   const other = QUESTION_FORMATS.find(({ matches }) => matches(entry.columns));
-  if (other === undefined) return format.parse(entry.columns, entry.number, (reason) => entry.fail(reason));
+  // The format's own message is better where the entry only lacks a column.
+  if (other === undefined || other === format) return read(format);
+  if (format.matches(entry.columns)) {
+    const question = read(format);
+    // As an entry of HotpotQA among questions with ids: its judgements would be lost without a word.
+    if (hasJudgements(question) || !hasJudgements(read(other))) return question;
+  }
   throw entry.fail(
     `the format is ${other.name}, and that of the first entry is ${format.name}; a file must have one format`,
   );
+}
+
+function hasJudgements({ goldIds, goldTitles, goldenAnswers }: Question): boolean {
+  return [goldIds, goldTitles, goldenAnswers].some((list) => list !== undefined && list.length > 0);
 }
 
 function setOf(questions: readonly Question[], source: string): QuestionSet {

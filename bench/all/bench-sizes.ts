@@ -44,19 +44,15 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
     questions: { questions: 150, runs: 2 },
   },
+  // About 25 minutes on two idle cores; the index of pool_wiki_dev alone would take 10 to 30.
   medium: {
     sampleTexts: false,
-    flat: { rows: 1_000_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 5 },
-    embed: { sample: 400, runs: 4, int8: true },
+    flat: { rows: 1_000_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 3 },
+    embed: { sample: 300, runs: 3, int8: true },
     index: { rows: 300_000 },
-    serve: {
-      wide: true,
-      loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY],
-      runs: 3,
-      seconds: 10,
-    },
-    approximate: { rows: 200_000, queries: 200, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
-    questions: { questions: 500, runs: 3 },
+    serve: { wide: false, loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY], runs: 2, seconds: 8 },
+    approximate: { rows: 100_000, queries: 200, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
+    questions: { questions: 500, runs: 2 },
   },
   large: {
     sampleTexts: false,

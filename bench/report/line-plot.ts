@@ -53,9 +53,12 @@ export function linePlot(
         ...(line && at.length > 1 ? [element('polyline', { points: path })] : []),
         ...at.map(({ px, py, title: hint }) => element('g', {}, marker(i, px, py), textElement('title', hint))),
         ...(width > 500
-          ? at.flatMap(({ px, py, label }) =>
-              label === undefined ? [] : [pointLabel(label, { px, py: line || i % 2 === 0 ? py - 7 : py + 18 }, width)],
-            )
+          ? at.flatMap(({ px, py, label }, j) => {
+              // Below the first point if its line rises, which would cross the label, unless that is beyond the axis.
+              const rises = j === 0 && (at[1]?.py ?? py) < py;
+              const below = line ? rises && py + BELOW < yScale.range()[0]! : i % 2 === 1;
+              return label === undefined ? [] : [pointLabel(label, { px, py: below ? py + BELOW : py - 7 }, width)];
+            })
           : []),
       );
     });
@@ -63,6 +66,9 @@ export function linePlot(
   });
   return joined([plot, legend(series.map(({ name }) => name))]);
 }
+
+/** From a point to the baseline of a label below it. */
+const BELOW = 18;
 
 /** A label to the right of its point, or to the left where it would leave the plot. */
 function pointLabel(label: string, { px, py }: { px: number; py: number }, width: number): Markup {

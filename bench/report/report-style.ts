@@ -34,6 +34,7 @@ details { margin-top: 8px; } summary { cursor: pointer; color: var(--c0); } code
 @media (max-width: 600px) { main { padding: 18px 12px 40px; } section { padding: 14px 12px; } .plot .wide { display: none; } .plot .narrow { display: block; } }
 @media print { :root { color-scheme: light; --ground:#fff; --surface:#fff; --line:#c8cecc; --text:#000; --muted:#444; --soft:#eee;
   --c0:#0b6e6e; --c1:#b4690e; --c2:#5b5fc7; --c3:#a03a78; --c4:#8a4b2a; --c5:#3d7d2c; --c6:#7a6a1f; --c7:#6b7773; }
-  body { font-size: 11pt; } main { max-width: none; padding: 0; } section { break-inside: avoid; border: none; border-top: 1px solid var(--line); border-radius: 0; padding: 10px 0; }
+  body { font-size: 11pt; } main { max-width: none; padding: 0; } section { border: none; border-top: 1px solid var(--line); border-radius: 0; padding: 10px 0; }
+  h2, h2 + p { break-after: avoid; } .plot, .legend, tr, .tiles li { break-inside: avoid; } details::details-content { content-visibility: visible; display: block; }
   .plot .wide { display: block; } .plot .narrow { display: none; } .wide-table { overflow: visible; } }
 `;

@@ -178,7 +178,7 @@ export const BENCH_OPTIONS = {
     type: 'choice',
     choices: BENCH_SIZES,
     default: 'small',
-    help: 'all: small takes minutes, medium about an hour, large a day on 2 cores; bench/README.md says what each measures.',
+    help: 'all: on 2 cores small takes minutes, medium about half an hour, large hours; bench/README.md says what each measures.',
   },
   report: {
     type: 'string',

@@ -6,7 +6,7 @@ import { onnxruntimeProblem } from '../../src/embedding/inference/onnxruntime.ts
 import { listModels } from '../../src/embedding/model/model-location.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import { type InstructionSet, loadKernel } from '../../src/native/kernel.ts';
+import { type ChosenIsas, type InstructionSet, loadKernel } from '../../src/native/kernel.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { sqliteVersion } from '../../src/passages/passage-file.ts';
@@ -149,6 +149,7 @@ type SearchEngine =
   | {
       readonly engine: 'native';
       readonly isa: string;
+      readonly chosenIsas: ChosenIsas;
       readonly threads: number;
       readonly origin: string;
       readonly instructionSets: readonly InstructionSet[];
@@ -158,8 +159,8 @@ type SearchEngine =
 function searchEngine(): SearchEngine {
   const loaded = loadKernel();
   if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
-  const { isa, threads, origin, instructionSets } = loaded.kernel;
-  return { engine: 'native', isa, threads, origin, instructionSets };
+  const { isa, chosenIsas, threads, origin, instructionSets } = loaded.kernel;
+  return { engine: 'native', isa, chosenIsas, threads, origin, instructionSets };
 }
 
 function bfloat16Sets(): readonly InstructionSet[] {
@@ -176,6 +177,13 @@ function bfloat16Lines(sets: readonly InstructionSet[]): string[] {
   ];
 }
 
+/** Nothing where one instruction set is the fastest for every number of queries. */
+export function chosenLines({ few, many, codesFrom, prefiltersFrom }: ChosenIsas): string[] {
+  if (few === many) return [];
+  const from = (queries: number): string => (queries < 0 ? 'never' : `from ${queries} queries at once`);
+  return [`                ${few}; ${many} over codes ${from(codesFrom)}, over prefilters ${from(prefiltersFrom)}`];
+}
+
 function searchLines(search: SearchEngine): string[] {
   if (search.engine === 'reference') {
     return [
@@ -185,6 +193,7 @@ function searchLines(search: SearchEngine): string[] {
   }
   return [
     `search          native, ${search.origin}, ${search.isa}, ${formatNumberOf(search.threads, 'thread')}`,
+    ...chosenLines(search.chosenIsas),
     ...search.instructionSets.map(
       ({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`,
     ),

@@ -5,6 +5,8 @@ import { intervalText, metricNames, pText, signed } from './comparison-text.ts';
 import { latencyLine } from './server-lines.ts';
 
 const STYLE = `
+.systems td { text-align: left; white-space: normal; }
+.systems th { text-align: left; }
 section > h2:not(:first-child) { margin-top: 1.5rem; }
 .notes { margin: 1rem 0 0; padding-left: 1.2rem; color: var(--muted); }
 .better { color: var(--reached); }
@@ -19,7 +21,7 @@ section > h2:not(:first-child) { margin-top: 1.5rem; }
 .sides li span { color: var(--muted); }
 .relevant { border-left: 3px solid var(--reached); padding-left: 0.5rem; }
 @media (max-width: 44rem) { .sides { grid-template-columns: 1fr; } }
-@media print { .question { break-inside: avoid; } }
+@media print { .question { border: none; border-top: 1px solid var(--line); border-radius: 0; padding: 0.75rem 0 0; } .question p, .sides h4 { break-after: avoid; } }
 `;
 
 /** The report of `trawl eval --compare` as one page that loads nothing. `counts`: how many questions there are, for people. */
@@ -27,7 +29,7 @@ export function comparisonHtml(report: ComparisonReport, counts: string): string
   const { systems, comparisons } = report;
   const names = systems.map(({ name }) => escaped(name));
   const body = `<p>${escaped(counts)}</p>
-<section>
+<section class="systems">
 <h2>Systems</h2>
 ${htmlTable(
   ['', 'what it is', 'failed searches', 'latency and throughput'],

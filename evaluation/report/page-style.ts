@@ -1,4 +1,4 @@
-/** The style of a report's page, light and dark as the reader's system. */
+/** The style of a report's page, light and dark as the reader's system, light in print. */
 export const PAGE_STYLE = `
 :root {
   color-scheme: light dark;
@@ -57,4 +57,23 @@ tbody tr + tr > * { border-top: 1px solid var(--line); }
 .bar i { display: block; height: 100%; border-radius: 3px; }
 .reached i { background: var(--reached); }
 .waste i { background: var(--waste); }
+@media print {
+  :root {
+    color-scheme: light;
+    --ground: #fff;
+    --surface: #fff;
+    --line: #c8cecc;
+    --text: #000;
+    --muted: #444;
+    --reached: #0b6e6e;
+    --waste: #c47a12;
+    --empty: #e8ecea;
+  }
+  body { font-size: 10pt; }
+  main { max-width: none; padding: 0; }
+  .scroll { overflow: visible; border: none; }
+  th, td { padding: 0.25rem 0.4rem; white-space: normal; }
+  tr, li { break-inside: avoid; }
+  h2, h3 { break-after: avoid; }
+}
 `;

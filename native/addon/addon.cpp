@@ -27,6 +27,16 @@ Napi::Value select_isa(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), trawl::kernels_name(trawl::select_kernels(name)));
 }
 
+Napi::Value chosen_isas(const Napi::CallbackInfo& info) {
+  const trawl::ChosenIsas chosen = trawl::chosen_isas(string_of(info[0], "name"));
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("few", chosen.few);
+  result.Set("many", chosen.many);
+  result.Set("codesFrom", static_cast<double>(chosen.codes_from));
+  result.Set("prefiltersFrom", static_cast<double>(chosen.prefilters_from));
+  return result;
+}
+
 Napi::Value threads(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(pool_threads()));
 }
@@ -81,6 +91,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new Jobs(env));
   add<isas>(exports, "isas");
   add<select_isa>(exports, "selectIsa");
+  add<chosen_isas>(exports, "chosenIsas");
   add<threads>(exports, "threads");
   add<set_threads>(exports, "setThreads");
   add<measure_peaks>(exports, "measurePeaks");

@@ -9,6 +9,8 @@ namespace trawl_addon {
 Napi::Value isas(const Napi::CallbackInfo& info);
 // selectIsa(name) -> the name chosen; '' chooses the fastest available
 Napi::Value select_isa(const Napi::CallbackInfo& info);
+// chosenIsas(name) -> {few, many, codesFrom, prefiltersFrom}; with '' and AMX the first call tries both, about 50 ms
+Napi::Value chosen_isas(const Napi::CallbackInfo& info);
 // threads() -> number of the engine's threads, 0 before setThreads
 Napi::Value threads(const Napi::CallbackInfo& info);
 // setThreads(n) -> threads(); n from 1 to 4096. The threads start with the first job.

@@ -32,6 +32,7 @@ Napi::Value result_of(Napi::Env env, const trawl::SearchResult& found) {
 }  // namespace
 
 Napi::Value open_index(const Napi::CallbackInfo& info) {
+  trawl::choose_kernels();  // so that no search waits while it times them
   const Napi::Object spec = object_of(info[0], "index");
   const int64_t dimension = integer_of(spec.Get("dimension"), "dimension");
   auto index = std::make_shared<trawl::Index>(metric_of(spec.Get("metric")), dimension);
@@ -73,7 +74,7 @@ Napi::Value search(const Napi::CallbackInfo& info) {
   const Napi::Float32Array values = floats_of(info[2], "queries");
   const int64_t count = integer_of(info[3], "count");
   const int64_t k = integer_of(info[4], "k", 1);
-  const trawl::Kernels* kernels = &trawl::select_kernels(string_of(info[5], "isa"));
+  const trawl::KernelChoice* kernels = &trawl::choose_kernels(string_of(info[5], "isa"));
   const auto length = static_cast<int64_t>(values.ElementLength());
   if (length % index->dimension() != 0 || length / index->dimension() != count) {
     throw bad_argument(values, "queries", "count x dimension values (" + std::to_string(length) + " given)");

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels.hpp"
+#include "kernel_choice.hpp"
 #include "query_pack.hpp"
 #include "scan_codes.hpp"
 #include "synthetic.hpp"
@@ -77,10 +77,11 @@ double read_gb_per_s(const trawl::CodesFile& codes, trawl::ThreadPool& pool) {
 
 // Speed of the kernels alone: they scan the whole file with a threshold that drops every row.
 double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& queries_f64, int64_t count,
-                   const trawl::Kernels& kernels, trawl::ThreadPool& pool, trawl::Metric metric) {
+                   const trawl::KernelChoice& choice, trawl::ThreadPool& pool, trawl::Metric metric) {
   using namespace trawl;
   const PackMean mean(metric, codes);
-  const PackedQueries packed(CodesPacker(mean), queries_f64.data(), count, kernels, pool);
+  const PackedQueries packed(CodesPacker(mean), queries_f64.data(), count, choice, pool);
+  const Kernels& kernels = packed.kernels;
   std::vector<float> theta(packed.groups * kLanes, std::numeric_limits<float>::infinity());
   const int64_t by_groups = groups_to_scan(kernels, count);
   const double start = now_s();
@@ -189,7 +190,7 @@ int main(int argc, char** argv) {
     indexes.emplace_back(metric, d);
     indexes.back().add_shard(rows, codes, prefilter);
   }
-  const trawl::Kernels& kernels = trawl::select_kernels(options["--isa"]);
+  const trawl::KernelChoice& choice = trawl::choose_kernels(options["--isa"]);
   const auto repeats = std::atoi(options["--repeats"].c_str());
   for (int64_t threads : numbers(options["--threads"])) {
     if (threads == 0) threads = all_threads;
@@ -205,7 +206,7 @@ int main(int argc, char** argv) {
       const std::vector<double> queries_f64(queries.begin(), queries.end());
       trawl::SearchOptions search_options;
       search_options.k = std::atoll(options["--k"].c_str());
-      search_options.kernels = &kernels;
+      search_options.kernels = &choice;
       search_options.prefilter.refined_share = std::atof(options["--refined-share"].c_str());
       for (size_t with = 0; with < indexes.size(); ++with) {
       const trawl::Index& index = indexes[with];
@@ -213,7 +214,7 @@ int main(int argc, char** argv) {
       trawl::SearchResult result;
       for (int repeat = 0; repeat <= repeats; ++repeat) {  // the indexes alternate; the first round warms up
         const double cpu0 = cpu_s();
-        const double bare_s = bare_scan_s(*codes, queries_f64, count, kernels, pool, metric);
+        const double bare_s = bare_scan_s(*codes, queries_f64, count, choice, pool, metric);
         const double cpu1 = cpu_s();
         const double start = now_s();
         result = trawl::search(index, queries.data(), count, search_options, pool);
@@ -239,7 +240,7 @@ int main(int argc, char** argv) {
           "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
           "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"prefilter\":%lld,\"refined_median\":%.0f,\"refined_max\":%.0f,\"rescored_median\":%.0f,"
           "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
-          trawl::kernels_name(kernels), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
+          trawl::kernels_name(choice.of(count, codes->padded())), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
           (long long)count, (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
           median(full) * 1e3, dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
           (long long)(prefilters[with] ? prefilters[with]->components() : 0), median(refined), *std::max_element(refined.begin(), refined.end()), rescored[rescored.size() / 2],

@@ -66,7 +66,7 @@ using States = std::vector<QueryState*>;
 class BlockScan {
  public:
   BlockScan(const SearchContext& context, const PackedQueries& packed, const States& states)
-      : context_(context), packed_(packed), states_(states), kernels_(context.kernels) {
+      : context_(context), packed_(packed), states_(states), kernels_(packed.kernels) {
     // The rows must stay in the first two cache levels while all queries are compared with them.
     const int64_t fit = 49152 / packed.padded / 16 * 16;
     rows_at_once_ = std::min<int64_t>(std::max<int64_t>(fit, 16), 48);

@@ -1,5 +1,5 @@
 // Finds out which instruction sets the processor has and which registers the operating system saves.
-#include "kernels.hpp"
+#include "kernel_choice.hpp"
 #include "trawl/error.hpp"
 #include "trawl/isa.hpp"
 #include "x86_features.hpp"
@@ -18,6 +18,7 @@ namespace {
 struct Probe {
   IsaStatus status;
   const Kernels* kernels;
+  KernelChoice alone;
 };
 
 #if defined(__x86_64__)
@@ -63,7 +64,8 @@ std::vector<Probe> probe() {
   std::vector<Probe> found;
   const auto add = [&](const char* name, const Kernels* kernels, const std::string& missing, const char* having) {
     const bool available = kernels != nullptr && missing.empty();
-    found.push_back({{name, available, available ? having : missing}, available ? kernels : nullptr});
+    const Kernels* const usable = available ? kernels : nullptr;
+    found.push_back({{name, available, available ? having : missing}, usable, {usable, usable, 0, 0}});
   };
 #if defined(__x86_64__)
   const X86 cpu;
@@ -92,15 +94,7 @@ const std::vector<Probe>& probed() {
   return once;
 }
 
-}  // namespace
-
-std::vector<IsaStatus> list_isas() {
-  std::vector<IsaStatus> list;
-  for (const Probe& isa : probed()) list.push_back(isa.status);
-  return list;
-}
-
-const Kernels& select_kernels(const std::string& name) {
+const Probe& select(const std::string& name) {
   std::string available;
   for (const Probe& isa : probed()) {
     if (isa.kernels == nullptr) {
@@ -109,10 +103,34 @@ const Kernels& select_kernels(const std::string& name) {
       }
       continue;
     }
-    if (name.empty() || isa.status.name == name) return *isa.kernels;
+    if (name.empty() || isa.status.name == name) return isa;
     available += (available.empty() ? "" : ", ") + isa.status.name;
   }
   throw Error(ErrorCode::kIsaUnavailable, "instruction set '" + name + "' is unknown; available on this machine: " + available);
+}
+
+}  // namespace
+
+std::vector<IsaStatus> list_isas() {
+  std::vector<IsaStatus> list;
+  for (const Probe& isa : probed()) list.push_back(isa.status);
+  return list;
+}
+
+const Kernels& select_kernels(const std::string& name) { return *select(name).kernels; }
+
+const KernelChoice& choose_kernels(const std::string& name) {
+  const Probe& isa = select(name);
+  // Every machine with AMX has AVX-512 VNNI (missing_amx).
+  if (!name.empty() || isa.kernels != kAmxKernels) return isa.alone;
+  static const KernelChoice timed = time_kernels(*kAvx512VnniKernels, *kAmxKernels);
+  return timed;
+}
+
+ChosenIsas chosen_isas(const std::string& name) {
+  const KernelChoice& choice = choose_kernels(name);
+  const auto from = [](int64_t queries) { return queries == kNever ? -1 : queries; };
+  return {kernels_name(*choice.few), kernels_name(*choice.many), from(choice.wide_from), from(choice.narrow_from)};
 }
 
 const char* kernels_name(const Kernels& kernels) { return kernels.name; }

@@ -123,7 +123,7 @@ class PrefilteredShard {
     const bool all = prefiltered_.size() == states_.size();
     const std::vector<double> some = all ? std::vector<double>() : gathered(prefiltered_);
     prefilter_queries_ = std::make_unique<PackedQueries>(*packer_, all ? queries_ : some.data(),
-                                                         static_cast<int64_t>(prefiltered_.size()), context_.kernels, pool_);
+                                                         static_cast<int64_t>(prefiltered_.size()), context_.choice, pool_);
   }
 
   // Counts how many rows of some sampled blocks the prefilter keeps. The scores of the sample have raised tau before.
@@ -174,7 +174,7 @@ class PrefilteredShard {
     if (!prefiltered_.empty()) pack();
     const std::vector<double> some = gathered(switched_);
     switched_queries_ = std::make_unique<PackedQueries>(CodesPacker(mean_), some.data(),
-                                                        static_cast<int64_t>(switched_.size()), context_.kernels, pool_);
+                                                        static_cast<int64_t>(switched_.size()), context_.choice, pool_);
   }
 
   void refine_deferred(int64_t i) {

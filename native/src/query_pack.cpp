@@ -252,11 +252,12 @@ void row_test_biases(Metric metric, const double* bias, const float* norm, int64
   }
 }
 
-PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, int64_t count, const Kernels& kernels,
+PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, int64_t count, const KernelChoice& choice,
                              ThreadPool& pool)
     : count(count),
       groups((count + kLanes - 1) / kLanes),
       padded(packer.padded()),
+      kernels(choice.of(count, padded)),
       bounds(count),
       rotated_f64(count * padded),
       natural_i8(count * padded),

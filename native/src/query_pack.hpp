@@ -13,7 +13,7 @@
 
 #include "aligned_buffer.hpp"
 #include "principal_components.hpp"
-#include "kernels.hpp"
+#include "kernel_choice.hpp"
 #include "trawl/codes_file.hpp"
 #include "trawl/metric.hpp"
 #include "trawl/prefilter_file.hpp"
@@ -110,10 +110,11 @@ class PrefilterPacker : public QueryPacker {
 
 struct PackedQueries {
   // queries_f64: count x dimension, as for prepare_query.
-  PackedQueries(const QueryPacker& packer, const double* queries_f64, int64_t count, const Kernels& kernels,
+  PackedQueries(const QueryPacker& packer, const double* queries_f64, int64_t count, const KernelChoice& choice,
                 ThreadPool& pool);
 
   int64_t count, groups, padded;
+  const Kernels& kernels;                // that scan them: the digits have their offsets
   std::vector<QueryBound> bounds;        // [count]
   AlignedBuffer<double> rotated_f64;      // [count][padded]
   AlignedBuffer<int8_t> natural_i8;      // [count][padded]

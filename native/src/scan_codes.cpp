@@ -21,7 +21,7 @@ void scan_codes(const SearchContext& context, const double* queries, std::vector
       packed.reset();
       mean = std::make_unique<PackMean>(context.index.metric(), *shard.codes);
       packed = std::make_unique<PackedQueries>(CodesPacker(*mean), queries, static_cast<int64_t>(states.size()),
-                                               context.kernels, context.pool);
+                                               context.choice, context.pool);
     }
     if (shard.prefilter && context.options.prefilter.use) {
       scan_prefiltered(context, shard, *mean, *packed, queries, pointers);

@@ -154,7 +154,7 @@ SearchResult search(const Index& index, const float* queries, int64_t count, con
                     ThreadPool& pool) {
   const FloatEnvironment environment;
   check_arguments(index, queries, count, options);
-  const Kernels& kernels = options.kernels != nullptr ? *options.kernels : select_kernels();
+  const KernelChoice& choice = options.kernels != nullptr ? *options.kernels : choose_kernels();
   SearchResult result;
   result.queries = count;
   result.k = options.k;
@@ -162,7 +162,7 @@ SearchResult search(const Index& index, const float* queries, int64_t count, con
   result.rows.assign(count * options.k, -1);
   result.scores.assign(count * options.k, 0.0);
   result.stats.assign(count, {});
-  const SearchContext context(index, options, kernels, pool);
+  const SearchContext context(index, options, choice, pool);
   // Two float64 copies of a batch's queries are in memory, so batches of very long vectors are smaller.
   const int64_t fit = std::max<int64_t>(kLanes, (int64_t{64} << 20) / (8 * index.dimension()));
   const int64_t batch_queries = std::min(options.batch_queries, fit);

@@ -1,7 +1,7 @@
 // The index, options, filter, kernels and threads of one search call, for all its passes.
 #pragma once
 #include "cancel.hpp"
-#include "kernels.hpp"
+#include "kernel_choice.hpp"
 #include "row_filter.hpp"
 #include "trawl/index.hpp"
 #include "trawl/search.hpp"
@@ -10,15 +10,16 @@
 namespace trawl {
 
 struct SearchContext {
-  SearchContext(const Index& index, const SearchOptions& options, const Kernels& kernels, ThreadPool& pool)
-      : index(index), options(options), filter(index.live_bits(), options.filter_bits), kernels(kernels), pool(pool) {}
+  SearchContext(const Index& index, const SearchOptions& options, const KernelChoice& choice, ThreadPool& pool)
+      : index(index), options(options), filter(index.live_bits(), options.filter_bits), choice(choice), kernels(*choice.few), pool(pool) {}
 
   void check_cancelled() const { trawl::check_cancelled(options.cancel); }
 
   const Index& index;
   const SearchOptions& options;
   const RowFilter filter;
-  const Kernels& kernels;
+  const KernelChoice& choice;
+  const Kernels& kernels;  // for all but the scans, which use those of their PackedQueries
   ThreadPool& pool;
 };
 

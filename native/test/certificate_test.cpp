@@ -371,7 +371,7 @@ TEST("certificate: at dimension 131072 the integer sums do not overflow and the 
   options.k = 3;
   for (const trawl::IsaStatus& isa : trawl::list_isas()) {
     if (!isa.available) continue;
-    options.kernels = &trawl::select_kernels(isa.name);
+    options.kernels = &trawl::choose_kernels(isa.name);
     CHECK_SEARCH(*built->index, all, data, options, pool);
   }
 }

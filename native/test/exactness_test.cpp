@@ -40,7 +40,7 @@ TEST("exact: random shapes, metrics, shards, live rows, filters, threads and ins
     for (const std::string& isa : available_isas()) {
       SearchOptions options;
       options.k = random() % 2 ? pick(1, 20) : pick(1, n + 5);
-      options.kernels = &trawl::select_kernels(isa);
+      options.kernels = &trawl::choose_kernels(isa);
       options.candidate_capacity = random() % 3 == 0 ? 1 : 1024;
       options.candidate_limit = random() % 4 == 0 ? 1 : 65536;
       options.batch_queries = pick(1, 70);
@@ -156,7 +156,7 @@ TEST("exact: a filter that keeps any share of the rows, scattered over blocks of
         options.prefilter.sample_rows = 1;
         options.prefilter.trial_share = options.prefilter.refined_share = 1;
         for (const std::string& isa : available_isas()) {
-          options.kernels = &trawl::select_kernels(isa);
+          options.kernels = &trawl::choose_kernels(isa);
           options.batch_queries = 1 + static_cast<int64_t>(random() % 40);
           options.prefilter.use = random() % 2 == 0;
           options.k = 1 + static_cast<int64_t>(random() % 30);
@@ -210,7 +210,7 @@ TEST("exact: an answer does not depend on batch, threads, shards or instruction 
       for (const std::string& isa : available_isas()) {
         for (const int64_t batch : {1, 5, 16, 33, 100}) {
           if (check::small() && batch != 33) continue;
-          options.kernels = &trawl::select_kernels(isa);
+          options.kernels = &trawl::choose_kernels(isa);
           options.batch_queries = batch;
           const auto result = trawl::search(*built->index, queries.values.data(), queries.n, options, pool);
           if (rows.empty()) rows = result.rows, scores = result.scores;

@@ -96,7 +96,7 @@ TEST("prefilter: random shapes, metrics, shards, live rows, filters, threads and
       options.prefilter.trial_share = shares[random() % 4];
       options.prefilter.refined_share = shares[random() % 4];
       options.k = random() % 2 ? pick(1, 20) : pick(1, n + 5);
-      options.kernels = &trawl::select_kernels(isa.name);
+      options.kernels = &trawl::choose_kernels(isa.name);
       options.candidate_capacity = random() % 3 == 0 ? 1 : 1024;
       options.candidate_limit = random() % 4 == 0 ? 1 : 65536;
       options.batch_queries = pick(1, 70);

@@ -61,6 +61,14 @@ export interface NativeIndexFacts {
   readonly mappedBytes: number;
 }
 
+/** The numbers of queries from which on `many` scans codes and prefilters; fewer are scanned by `few`. −1: all are. */
+export interface ChosenIsas {
+  readonly few: string;
+  readonly many: string;
+  readonly codesFrom: number;
+  readonly prefiltersFrom: number;
+}
+
 export interface CheckedRows {
   readonly rowsChecked: number;
   /** −1 if the bounds of every row are valid. */
@@ -82,6 +90,8 @@ export interface MadePrefilter {
 export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctions {
   isas(): InstructionSet[];
   selectIsa(name: string): string;
+  /** The instruction sets of searches by their number of queries; with `''` and AMX the first call tries both. */
+  chosenIsas(name: string): ChosenIsas;
   threads(): number;
   setThreads(threads: number): number;
   measurePeaks(id: number, bytes: number): Promise<NativePeaks>;
@@ -126,6 +136,7 @@ export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctio
 const FUNCTIONS: Readonly<Record<keyof Addon, true>> = {
   isas: true,
   selectIsa: true,
+  chosenIsas: true,
   threads: true,
   setThreads: true,
   measurePeaks: true,

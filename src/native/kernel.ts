@@ -5,6 +5,7 @@ import { availableCores } from '../system/cores.ts';
 import type {
   Addon,
   CheckedRows,
+  ChosenIsas,
   MadePrefilter,
   NativeCodesWriter,
   NativeIndex,
@@ -21,7 +22,7 @@ import { LexicalKernel } from './lexical-kernel.ts';
 import { type AddonOrigin, loadAddon } from './load-addon.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
-export type { CheckedRows, NativeRows } from './addon.ts';
+export type { CheckedRows, ChosenIsas, NativeRows } from './addon.ts';
 export type { InstructionSet } from './instruction-set.ts';
 
 /** The native engine. Wraps the addon and translates its errors to `TrawlError`s. */
@@ -35,6 +36,8 @@ export class Kernel {
   readonly origin: AddonOrigin;
   readonly #addon: Addon;
   readonly #calls: NativeCalls;
+  /** The instruction set that TRAWL_ISA names; if empty, the engine chooses by the number of queries. */
+  readonly #namedIsa: string;
 
   /** @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have. */
   constructor(addon: Addon, origin: AddonOrigin = 'compiled here') {
@@ -43,10 +46,16 @@ export class Kernel {
     this.#calls = new NativeCalls(addon);
     this.lexical = new LexicalKernel(addon, this.#calls);
     const isa = environmentVariable('TRAWL_ISA') ?? '';
+    this.#namedIsa = isa;
     this.encoder = new EncoderKernel(addon, isa);
     this.isa = translate(() => addon.selectIsa(isa));
     // In a worker thread, keep the number that the main thread has set.
     if (addon.threads() === 0) addon.setThreads(availableCores());
+  }
+
+  /** Of searches, by their number of queries. With AMX the first call tries it, about 50 ms. */
+  get chosenIsas(): ChosenIsas {
+    return this.#addon.chosenIsas(this.#namedIsa);
   }
 
   get instructionSets(): readonly InstructionSet[] {
@@ -94,7 +103,7 @@ export class Kernel {
     signal: AbortSignal | undefined,
   ): Promise<NativeSearchResult> {
     const { queries, count, k, filter } = request;
-    return this.#calls.run(signal, (id) => this.#addon.search(id, index, queries, count, k, this.isa, filter));
+    return this.#calls.run(signal, (id) => this.#addon.search(id, index, queries, count, k, this.#namedIsa, filter));
   }
 
   /** Maps the files of a column, one for each shard. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */

@@ -3,6 +3,7 @@ import { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } f
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
+import { chosenLines } from '../../cli/commands/doctor.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -201,6 +202,15 @@ for (const command of [['verify'], ['inspect'], ['search', 'a query'], ['serve',
     assert.match(await run(garbled), /manifest\.json.*not valid JSON/);
   });
 }
+
+test('doctor names the instruction sets of searches by their number of queries, where there are two', () => {
+  const chosen = { few: 'avx512-vnni', many: 'amx', codesFrom: 96, prefiltersFrom: -1 };
+  assert.deepEqual(
+    chosenLines(chosen).map((line) => line.trim()),
+    ['avx512-vnni; amx over codes from 96 queries at once, over prefilters never'],
+  );
+  assert.deepEqual(chosenLines({ ...chosen, few: 'amx' }), []);
+});
 
 test('doctor prints the facts of the machine as text and as JSON', async () => {
   const { code, stdout, stderr } = await runTrawl(['doctor']);

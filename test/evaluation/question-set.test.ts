@@ -217,6 +217,28 @@ test("Trawl's own columns count before those of a format", async (t) => {
   assert.deepEqual(judgements, new Map([['a', new Map([['p1', 1]])]]));
 });
 
+test("an entry that also has another format's columns is read by that of the first, if it has judgements of its own or the other has none", async (t) => {
+  const file = join(await tempFolder(t), 'questions.jsonl');
+  const own = { question: 'q', gold_ids: ['p'] };
+  await writeFile(
+    file,
+    lines(
+      { id: '1', ...own },
+      { id: '2', ...own, supporting_facts: [['T', 0]] },
+      { id: '3', question: 'q', supporting_facts: [] },
+    ),
+  );
+  const { questions } = await readQuestionSet(file);
+  assert.deepEqual(
+    questions.map(({ goldIds, goldTitles }) => [goldIds, goldTitles]),
+    [
+      [['p'], undefined],
+      [['p'], undefined],
+      [undefined, undefined],
+    ],
+  );
+});
+
 test('a folder of BEIR has the questions that its test judgements have, with their grades', async (t) => {
   const folder = await tempFolder(t);
   await mkdir(join(folder, 'qrels'));
@@ -237,6 +259,15 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     text: lines({ id: '1', question: 'q', golden_answers: ['a'] }, { question: 'q', answer: ['a'] }),
     code: 'CORPUS_BAD_LINE',
     message: /:2: the format is questions with answers, and that of the first entry is questions with ids/,
+  },
+  {
+    what: 'an entry of HotpotQA among questions with ids, whose judgements would be lost',
+    text: lines(
+      { id: '1', question: 'q', gold_ids: ['p'] },
+      { _id: '2', question: 'q', answer: 'a', supporting_facts: [['T', 0]] },
+    ),
+    code: 'CORPUS_BAD_LINE',
+    message: /:2: the format is HotpotQA or 2WikiMultihopQA, and that of the first entry is questions with ids/,
   },
   {
     what: 'a repeated id',

@@ -68,6 +68,7 @@ test('every function of the addon refuses arguments of another type with an erro
   /** A valid call of each function; one argument at a time is replaced. */
   const calls: [keyof Addon, unknown[]][] = [
     ['selectIsa', ['']],
+    ['chosenIsas', ['']],
     ['setThreads', [2]],
     ['cancel', [1_000_000]],
     ['indexFacts', [index]],

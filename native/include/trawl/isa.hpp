@@ -5,7 +5,8 @@
 
 namespace trawl {
 
-struct Kernels;  // src/kernels.hpp
+struct Kernels;       // src/kernels.hpp
+struct KernelChoice;  // src/kernel_choice.hpp
 
 struct IsaStatus {
   std::string name;    // "serial", "avx2", "avx512-vnni", "amx", "neon"
@@ -20,5 +21,16 @@ std::vector<IsaStatus> list_isas();
 // Throws kIsaUnavailable, with a list of the available names.
 const Kernels& select_kernels(const std::string& name = "");
 const char* kernels_name(const Kernels& kernels);
+
+// The kernels of searches by their number of queries: with a name those alone. For an empty name the fastest for each number; if the
+// machine has AMX, the first call times it against AVX-512 VNNI, about 50 ms. Throws as select_kernels().
+const KernelChoice& choose_kernels(const std::string& name = "");
+
+// Such a choice in words. Numbers of queries from which on `many` scans codes, and prefilters; -1: never.
+struct ChosenIsas {
+  std::string few, many;
+  int64_t codes_from, prefilters_from;
+};
+ChosenIsas chosen_isas(const std::string& name = "");
 
 }  // namespace trawl

@@ -29,7 +29,7 @@ struct SearchOptions {
   const uint64_t* filter_bits = nullptr;       // bit (row & 63) of word (row >> 6), per global row; null: all rows.
                                                // Deleted rows are never returned.
   const std::atomic<bool>* cancel = nullptr;   // any thread may set it to true: the search then throws kCancelled soon
-  const Kernels* kernels = nullptr;            // null: select_kernels()
+  const KernelChoice* kernels = nullptr;       // null: choose_kernels()
   // At this many candidates (16 bytes each), a query drops those below the threshold or grows its buffer ...
   int64_t candidate_capacity = 1024;
   // ... and at this many it scores every exact row instead: slower, with the same answer.

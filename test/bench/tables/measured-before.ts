@@ -8,6 +8,7 @@ export const MEASURED_BEFORE: readonly (readonly [page: string, header: string])
   ['bench/README.md', 'queries | Trawl, ms | M dots/s'],
   ['bench/README.md', 'queries | ms, codes alone'],
   ['bench/README.md', ' | the processor, 2 cores'],
+  ['bench/README.md', 'queries | AMX, codes'],
   ['bench/README.md', 'vectors | rows × dimension'],
   ['bench/README.md', 'rows | codes | 1 query'],
   ['bench/README.md', 'way | seconds | queries/s'],

@@ -1,0 +1,43 @@
+// Which kernels scan the rows, by the number of queries: AMX is slower than AVX-512 VNNI with few queries and faster with many.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "kernels.hpp"
+
+namespace trawl {
+
+struct KernelChoice {
+  const Kernels* few;    // also for all that is no scan
+  const Kernels* many;   // from that number of queries on
+  int64_t narrow_from, wide_from;
+
+  // padded: bytes of a row. A prefilter has fewer than the codes, so the test of a pair is a larger part of its time.
+  const Kernels& of(int64_t queries, int64_t padded) const {
+    return queries < (padded <= kNarrow ? narrow_from : wide_from) ? *few : *many;
+  }
+
+  static constexpr int64_t kNarrow = 512;
+};
+
+// What is timed: a pass of one thread over kTimedRows rows of `padded` bytes, for each of these numbers of queries.
+constexpr std::array<int64_t, 6> kTimedQueries = {16, 32, 64, 96, 128, 256};
+constexpr int64_t kTimedRows = 2048;
+// From here on AMX was faster on the one Sapphire Rapids that was measured: M dot products/s of VNNI and of AMX over 1,000,000 x 768
+// codes with two threads were 276 and 249 with 16 queries, 339 and 336 with 64, 289 and 488 with 256.
+constexpr int64_t kAmxFrom = 65;
+// Closer times than this are decided by kAmxFrom: times of milliseconds are no more exact.
+constexpr double kTimeNoise = 0.05;
+constexpr int64_t kNever = INT64_MAX;
+
+double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded);
+
+// The smallest number of kTimedQueries from which on `many` is the faster one; kNever if it is slower even with the most.
+// seconds_of(many or few, queries).
+int64_t faster_from(const std::function<double(bool many, int64_t queries)>& seconds_of, int64_t expected_from);
+
+// Times both for both widths, about 50 ms.
+KernelChoice time_kernels(const Kernels& few, const Kernels& many);
+
+}  // namespace trawl
