@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
@@ -12,6 +12,8 @@ const ETCD_PORT = 2379;
 const PROXY_PORT = 19_530;
 /** The first of the ports at which the processes report metrics. */
 const METRICS_PORT = 9100;
+/** etcd syncs every change; on the disk of a busy machine that takes so long that leases end. Its data are a few MB. */
+const MEMORY_FOLDER = '/dev/shm';
 /** All that a cluster needs beside its query nodes, in one process. */
 const MIXTURE = ['rootcoord', 'querycoord', 'datacoord', 'indexcoord', 'proxy', 'datanode', 'indexnode'];
 
@@ -33,7 +35,10 @@ export class MilvusCluster {
   /** Variables with the password of Milvus's first user. */
   readonly environment = { TRAWL_MILVUS_CREDENTIALS: `milvus://root:Milvus@127.0.0.1:${PROXY_PORT}` } as const;
 
-  private constructor(parts: Pick<MilvusCluster, 'queryNodes' | 'mixture' | 'etcd' | 'kafka'>) {
+  readonly #metadata: string;
+
+  private constructor(parts: Pick<MilvusCluster, 'queryNodes' | 'mixture' | 'etcd' | 'kafka'>, metadata: string) {
+    this.#metadata = metadata;
     this.queryNodes = parts.queryNodes;
     this.mixture = parts.mixture;
     this.etcd = parts.etcd;
@@ -42,8 +47,9 @@ export class MilvusCluster {
 
   static async start(folder: string, { queryNodes: count }: { readonly queryNodes: number }): Promise<MilvusCluster> {
     const started: Program[] = [];
+    const metadata = mkdtempSync(join(existsSync(MEMORY_FOLDER) ? MEMORY_FOLDER : folder, 'trawl-etcd-'));
     try {
-      const etcd = startEtcd(folder);
+      const etcd = startEtcd(folder, metadata);
       started.push(etcd);
       await etcd.until(() => listens(ETCD_PORT), { ms: START_MS });
       const kafka = await startKafka(folder);
@@ -62,12 +68,13 @@ export class MilvusCluster {
         await program.until(() => isHealthy(metricsPort), { ms: START_MS });
         queryNodes.push({ program, metricsPort });
       }
-      const cluster = new MilvusCluster({ queryNodes, mixture, etcd, kafka });
+      const cluster = new MilvusCluster({ queryNodes, mixture, etcd, kafka }, metadata);
       Object.assign(process.env, cluster.environment);
       await mixture.until(() => cluster.answers(), { ms: START_MS });
       return cluster;
     } catch (error) {
       for (const program of started.reverse()) await program.end('SIGKILL');
+      rmSync(metadata, { recursive: true, force: true });
       throw error;
     }
   }
@@ -112,13 +119,14 @@ export class MilvusCluster {
   async stop(): Promise<void> {
     for (const { program } of this.queryNodes) await program.end('SIGKILL');
     for (const program of [this.mixture, this.kafka, this.etcd]) await program.end('SIGKILL');
+    rmSync(this.#metadata, { recursive: true, force: true });
   }
 }
 
-function startEtcd(folder: string): Program {
+function startEtcd(folder: string, data: string): Program {
   const [client, peer] = [`http://127.0.0.1:${ETCD_PORT}`, `http://127.0.0.1:${ETCD_PORT + 1}`];
   const options = {
-    'data-dir': join(folder, 'etcd'),
+    'data-dir': data,
     'listen-client-urls': client,
     'advertise-client-urls': client,
     'listen-peer-urls': peer,

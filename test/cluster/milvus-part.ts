@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { installMilvus, milvusFolder } from '../peers/install-milvus.ts';
+import type { ClusterPart } from './cluster-part.ts';
 import { installKafka, kafkaFolder } from './kafka.ts';
 import { withoutNamespace } from './namespace.ts';
-import type { ClusterPart } from './parts.ts';
 
 const has = (program: string, ...args: string[]): boolean => spawnSync(program, args).status === 0;
 
