@@ -24,14 +24,13 @@ import {
   type Publication,
   type PublicationPlan,
   planOf,
-  readProgress,
-  readPublication,
   storedRows,
   writeProgress,
   writePublication,
 } from '../src/published/publication.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
 import { checkedNorm } from './checked-norm.ts';
+import { checkFields, checkSameIndex, heldCollection } from './held-collection.ts';
 import { LocalRows } from './local-rows.ts';
 import { portable, storeFiles } from './store-files.ts';
 import { type RowStore, storeRows } from './store-rows.ts';
@@ -153,42 +152,23 @@ async function begin(
   { manifest, local, options }: { manifest: IndexManifest; local: LocalRows; options: PublishOptions },
 ): Promise<{ plan: PublicationPlan; complete: Publication | undefined; resumed: boolean }> {
   const { collection } = address;
-  const shown = shownAddress(address);
   const { indexType } = options;
-  const facts = await client.describe(collection);
-  if (facts !== undefined && facts.name !== collection) {
-    throw new TrawlError(
-      'INDEX_EXISTS',
-      `${shown}: ${collection} is an alias of ${facts.name}. Publish into a collection of another name, with --alias ${collection} to move the alias to it.`,
-    );
-  }
-  let hasFiles = (await client.describe(filesCollection(collection))) !== undefined;
-  if (facts === undefined && hasFiles) {
-    // Left of a collection that was dropped, or of a run killed before it made the collection.
-    await client.drop(filesCollection(collection));
-    hasFiles = false;
-  }
-  if (facts !== undefined && !hasFiles) throw occupied(shown, 'was not made by `trawl publish`');
-  if (hasFiles) await loadFiles(client, collection);
-  const complete = hasFiles ? await readPublication(collectionFiles(client, collection)) : undefined;
-  const progress =
-    hasFiles && complete === undefined ? await readProgress(collectionFiles(client, collection)) : undefined;
+  const held = await heldCollection(client, address);
+  const { complete, progress } = held;
   const earlier = complete ?? progress;
   // The pieces of an earlier run are enough for the same index.
   const pieces = earlier?.pieces ?? longestIn(local, options);
   const keyColumns = earlier === undefined ? await local.singleColumns() : earlier.keyColumns;
   const plan = planOf(manifest, { indexType, pieces, ...(keyColumns === undefined ? {} : { keyColumns }) });
-  if (earlier !== undefined && earlier.fingerprint !== plan.fingerprint) throw occupied(shown, 'is of another index');
-  if (earlier !== undefined && earlier.indexType !== indexType) {
-    throw occupied(shown, `was published with --index-type ${earlier.indexType}, not ${indexType},`);
-  }
-  if (!hasFiles) await createFiles(client, collection);
-  if (facts === undefined) {
-    await client.create(collection, {
-      description: `Trawl index, generation ${manifest.generation}`,
-      fields: rowFields(manifest.dimension, plan),
-      shards: options.channels,
-    });
+  checkSameIndex(held, address, plan);
+  const fields = rowFields(manifest.dimension, plan);
+  checkFields(held, address, fields);
+  // Files alone are left of a collection that was dropped, or of a run killed before it made the collection.
+  if (held.fields === undefined && held.hasFiles) await client.drop(filesCollection(collection));
+  if (held.fields === undefined) {
+    await createFiles(client, collection);
+    const description = `Trawl index, generation ${manifest.generation}`;
+    await client.create(collection, { description, fields, shards: options.channels });
   }
   // Written before the first row, so that a collection with rows always says of which index they are.
   if (earlier === undefined) {
@@ -209,13 +189,6 @@ function longestIn(local: LocalRows, { onProgress }: PublishOptions): number {
   throw new TrawlError(
     'NOT_SUPPORTED',
     `The longest document has ${bytes} bytes; a collection of Milvus can have up to ${MAX_DOCUMENT_BYTES}. Split the corpus with \`trawl prepare\`.`,
-  );
-}
-
-function occupied(shown: string, what: string): TrawlError {
-  return new TrawlError(
-    'INDEX_EXISTS',
-    `${shown}: the collection ${what}. Publish into a collection of another name, or drop it and its files first.`,
   );
 }
 

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { fail, filesBelow, root, setup } from './setup.mjs';
-import { outputOfFailure, run, runNpm } from './steps.mjs';
+import { run, runNpm } from './steps.mjs';
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const flags = process.argv.slice(2).filter((word) => word.startsWith('--'));
@@ -21,9 +21,6 @@ const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js')
 if (files.length === 0) fail(`No file of the peers' tests has ${words.join(' or ')} in its path.`);
 const peers = await import('../dist/test/helpers/peers.js');
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');
-const { MILVUS_PACKAGES, milvusFolder } = await import('../dist/test/peers/milvus-node.js');
-const { installOnce } = await import('../dist/bench/install-once.js');
-const note = (text) => process.stderr.write(`${text}\n`);
 const { PEER_REQUIREMENTS, peerCache, withoutTorch } = peers;
 // All at the same time: most of it waits for the network.
 const [torchMissing] = await Promise.all([
@@ -58,20 +55,12 @@ if (torchMissing) {
   process.exitCode = 1;
 }
 
-/** A real Milvus, which PyPI has for Linux x64 and macOS alone. If it cannot be installed, its tests are skipped. */
+/** If Milvus cannot be installed, its tests are skipped. */
 async function installMilvus() {
-  const folder = milvusFolder();
-  const python = join(folder, 'bin', 'python');
-  const pipInstall = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps'];
-  const install = async () => {
-    note(`Installing Milvus into ${folder} (once)`);
-    const output =
-      (await outputOfFailure('python3', ['-m', 'venv', folder], { cwd: root, env: process.env })) ??
-      (await outputOfFailure(python, [...pipInstall, ...MILVUS_PACKAGES], { cwd: root, env: process.env }));
-    if (output !== undefined) throw new Error(output);
-  };
-  await installOnce(folder, { note }, install).catch(({ message }) =>
-    note(`${message}\nMilvus could not be installed. The tests with it are skipped.`),
+  const note = (text) => process.stderr.write(`${text}\n`);
+  const { installMilvus: install } = await import('../dist/test/peers/install-milvus.js');
+  await install(note).catch((error) =>
+    note(`${error.message}\nMilvus could not be installed. The tests with it are skipped.`),
   );
 }
 

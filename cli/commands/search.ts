@@ -127,7 +127,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const answer = okOutcome(outcomes[0]!);
-  const { hits, tokens, truncated } = answer;
+  const { hits, tokens, truncated, certificate } = answer;
   const { hybrid } = ranking;
   const terms = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
   const shown = hits.map((hit, i): ShownHit => {
@@ -136,7 +136,13 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   });
   const fusion = terms === undefined || hybrid === undefined ? undefined : explainedFusion(hybrid, answer);
   if (options.json) {
-    const head = JSON.stringify({ tokens, truncated, timings, fusion }).slice(0, -1);
+    const head = JSON.stringify({
+      tokens,
+      truncated,
+      ...(certificate.exact ? {} : { exact: false }),
+      timings,
+      fusion,
+    }).slice(0, -1);
     out(`${head},"hits":[${shown.map(hitJson).join(',')}]}`);
     return;
   }
@@ -148,6 +154,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   const reranking = ranking.rerank === undefined ? '' : `, rerank ${formatDuration(rerank)}`;
   note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}${reranking}`);
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
+  if (!certificate.exact) note('The hits are not proved to be the best: the index over the vectors is approximate.');
 }
 
 async function explainHits(

@@ -1,6 +1,13 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkSameIndex, heldCollection, occupied } from '../../publish/held-collection.ts';
+import { PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
+import { type MilvusAddress, parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+import { fingerprintOf } from '../../src/published/publication.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 
 /** Options of `trawl index` that do not go together with an address as --out, and why. */
 const REFUSED: Readonly<Record<string, string>> = {
@@ -12,9 +19,10 @@ const REFUSED: Readonly<Record<string, string>> = {
 };
 
 /**
- * The working folder of a build into Milvus. Asks Milvus once, so that a wrong host or password does not show only after hours.
+ * The working folder of a build into Milvus. Asks Milvus first, so that a wrong host, password or database and a name that is taken do not
+ * show only after hours.
  *
- * @throws TrawlError USAGE, CONFIG_INVALID, PACKAGE_MISSING, STORE_FAILED or STORE_REFUSED.
+ * @throws TrawlError USAGE, CONFIG_INVALID, PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED, INDEX_NOT_FOUND or INDEX_EXISTS.
  */
 export async function workFolder(
   address: string,
@@ -33,6 +41,22 @@ export async function workFolder(
   for (const [name, instead] of Object.entries(REFUSED)) {
     if (given.has(name)) throw new TrawlError('USAGE', `--${name} does not work with an address as --out: ${instead}.`);
   }
-  await (await MilvusClient.connect(parsed)).close();
+  const client = await MilvusClient.connect(parsed);
+  try {
+    await checkName(client, parsed, given.has('overwrite') ? undefined : work);
+  } finally {
+    await client.close();
+  }
   return work;
+}
+
+/** @param work an index that is published as it is, if it is complete; undefined if there is none. */
+async function checkName(client: MilvusClient, address: MilvusAddress, work: string | undefined): Promise<void> {
+  const held = await heldCollection(client, address);
+  if (held.complete === undefined && held.progress === undefined) return;
+  if (work === undefined || !existsSync(join(work, INDEX_MANIFEST_FILE))) {
+    throw occupied(address, 'has rows of an index already, and --work has no complete one to compare with them');
+  }
+  const fingerprint = fingerprintOf(openIndexDirectory(work).manifest);
+  checkSameIndex(held, address, { fingerprint, indexType: PUBLISH_DEFAULTS.indexType });
 }

@@ -109,6 +109,11 @@ export function indexOpener(
       const { columns } = openIndexDirectory(folder);
       for (const filter of filters) checkFilter(filter, { columns, index: name });
     }
+    if (warm && !isFolder) {
+      options.onWarning?.(
+        `--warm has no effect on ${name}: ${parsePublishedAddress(folder).store} holds its rows, not this machine.`,
+      );
+    }
     if (warm && isFolder) {
       await readAhead(openIndexDirectory(folder), {
         signal,

@@ -3,8 +3,8 @@ import { throwIfCancelled, untilAborted } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
 import { importOptional } from '../system/optional-package.ts';
 import type { MilvusAddress } from './milvus-address.ts';
-import { credentialsFor } from './milvus-credentials.ts';
-import { MilvusFailure, storeError } from './milvus-failure.ts';
+import { credentialsAdvice, credentialsFor } from './milvus-credentials.ts';
+import { type AskedServer, MilvusFailure, storeError } from './milvus-failure.ts';
 
 const PACKAGE = '@zilliz/milvus2-sdk-node';
 
@@ -15,8 +15,15 @@ const WRITE_MS = 120_000;
 /** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
 const PAUSES_MS = [100, 400, 1_000];
 
-/** The package's own limit is two minutes, for which a restarted Milvus would stay unused. In milliseconds. */
-const RECONNECT = { 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 2_000 };
+/**
+ * In milliseconds. The package's own limits are two minutes, for which a restarted Milvus would stay unused, and half a minute, for which
+ * one whose name has another address would.
+ */
+const RECONNECT = {
+  'grpc.initial_reconnect_backoff_ms': 200,
+  'grpc.max_reconnect_backoff_ms': 2_000,
+  'grpc.dns_min_time_between_resolutions_ms': 2_000,
+};
 
 /** `strong`: all that was written before. `bounded`: what was written until a few seconds ago. `eventually`: what is loaded. */
 export type Consistency = 'Strong' | 'Bounded' | 'Eventually';
@@ -29,10 +36,20 @@ export interface FieldSpec {
   readonly dimension?: number;
 }
 
+/** A field of a collection that is there. */
+export interface FoundField {
+  readonly name: string;
+  /** Milvus's name of the type: Int64, VarChar, FloatVector or another. */
+  readonly type: string;
+  readonly isKey: boolean;
+  /** Of vectors. */
+  readonly dimension?: number;
+}
+
 export interface CollectionFacts {
   /** The collection's own name, if it was asked for by an alias. */
   readonly name: string;
-  readonly fields: readonly string[];
+  readonly fields: readonly FoundField[];
   readonly aliases: readonly string[];
 }
 
@@ -88,6 +105,13 @@ interface SdkStatus {
 // biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
 type SdkReply = any;
 
+interface SdkField {
+  readonly name: string;
+  readonly data_type: string;
+  readonly is_primary_key?: boolean;
+  readonly type_params?: readonly { readonly key: string; readonly value: unknown }[];
+}
+
 interface SdkClient extends Readonly<Record<string, SdkCall>> {
   closeConnection: () => Promise<unknown>;
   getVersion: () => Promise<SdkReply>;
@@ -101,11 +125,14 @@ interface SdkClient extends Readonly<Record<string, SdkCall>> {
 export class MilvusClient {
   /** For messages: without user and password. */
   readonly server: string;
+  /** What to check after a refusal. */
+  readonly advice: string;
   readonly #sdk: Sdk;
   readonly #client: SdkClient;
 
-  private constructor(server: string, sdk: Sdk, client: SdkClient) {
+  private constructor({ server, advice }: AskedServer, sdk: Sdk, client: SdkClient) {
     this.server = server;
+    this.advice = advice;
     this.#sdk = sdk;
     this.#client = client;
   }
@@ -128,7 +155,7 @@ export class MilvusClient {
       // Otherwise the package would connect at once, and a failure would be an unhandled rejection.
       __SKIP_CONNECT__: true,
     });
-    const client = new MilvusClient(server, sdk, connection);
+    const client = new MilvusClient({ server, advice: credentialsAdvice(address, credentials) }, sdk, connection);
     try {
       await client.version();
       return client;
@@ -143,7 +170,7 @@ export class MilvusClient {
     return String(reply.version);
   }
 
-  /** Undefined if there is no such collection. */
+  /** Undefined if there is no such collection. @throws TrawlError INDEX_NOT_FOUND if there is no such database. */
   async describe(collection: string): Promise<CollectionFacts | undefined> {
     try {
       const reply = await this.#request('describe the collection', 'describeCollection', {
@@ -151,11 +178,14 @@ export class MilvusClient {
       });
       return {
         name: String(reply.schema.name || reply.collection_name || collection),
-        fields: (reply.schema.fields as { name: string }[]).map(({ name }) => name),
+        fields: (reply.schema.fields as SdkField[]).map(foundField),
         aliases: reply.aliases ?? [],
       };
     } catch (error) {
-      if (error instanceof TrawlError && error.code === 'INDEX_NOT_FOUND') return undefined;
+      if (error instanceof TrawlError && error.cause instanceof MilvusFailure) {
+        const { isMissing, isDatabaseMissing } = error.cause;
+        if (isMissing && !isDatabaseMissing) return undefined;
+      }
       throw error;
     }
   }
@@ -239,7 +269,7 @@ export class MilvusClient {
     const reply = await this.#write('store rows', 'upsert', { collection_name: collection, fields_data: entities });
     if (Number(reply.upsert_cnt) === entities.length) return;
     const failure = MilvusFailure.ofThrown(new Error(`it stored ${reply.upsert_cnt} of ${entities.length} rows`));
-    throw storeError(this.server, 'store rows', failure);
+    throw storeError(this, 'store rows', failure);
   }
 
   async flush(collection: string): Promise<void> {
@@ -346,7 +376,7 @@ export class MilvusClient {
         const failure = MilvusFailure.ofThrown(error);
         // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
         if (failure.isMissing && !readsRows) throw missing(this.server, failure);
-        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this.server, doing, failure);
+        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this, doing, failure);
         await pause(PAUSES_MS[attempt]);
       }
     }
@@ -370,10 +400,16 @@ function checkStatus(reply: SdkReply, needsStatus: boolean): void {
 }
 
 function missing(server: string, failure: MilvusFailure): TrawlError {
-  return new TrawlError(
-    'INDEX_NOT_FOUND',
-    `Milvus at ${server} has no such collection or database (${failure.message}). Publish an index with \`trawl publish\`, or correct the address.`,
-  );
+  const { message, isDatabaseMissing } = failure;
+  const what = isDatabaseMissing
+    ? `no such database (${message}). Create it in Milvus, or correct the address; without a database in the address, it is \`default\`.`
+    : `no such collection (${message}). Publish an index with \`trawl publish\`, or correct the address.`;
+  return new TrawlError('INDEX_NOT_FOUND', `Milvus at ${server} has ${what}`, { cause: failure });
+}
+
+function foundField({ name, data_type: type, is_primary_key: isKey, type_params: params }: SdkField): FoundField {
+  const dimension = params?.find(({ key }) => key === 'dim')?.value;
+  return { name, type, isKey: isKey === true, ...(dimension === undefined ? {} : { dimension: Number(dimension) }) };
 }
 
 async function loadSdk(): Promise<Sdk> {

@@ -1,5 +1,5 @@
 import { TrawlError } from '../errors.ts';
-import { credentialLines } from '../published/credential-lines.ts';
+import { credentialLines, credentialSource } from '../published/credential-lines.ts';
 import { DEFAULT_PORT, type MilvusAddress, PASSWORD_ADVICE } from './milvus-address.ts';
 
 /** The user of a server and the password. */
@@ -32,6 +32,21 @@ export function credentialsFor({ server, tls, user }: MilvusAddress): MilvusCred
     'CONFIG_INVALID',
     `The address of Milvus has a user, of whom no password for ${tls ? 'milvus+tls' : 'milvus'}://${server} is known.${PASSWORD_ADVICE}`,
   );
+}
+
+/**
+ * What to check after the server refused a call: the line that was used, or why none was. Shows no user and no password.
+ *
+ * @param used what `credentialsFor` returned.
+ */
+export function credentialsAdvice({ server, tls }: MilvusAddress, used: MilvusCredentials | undefined): string {
+  const place = `milvus${tls ? '+tls' : ''}://${server}`;
+  const source = credentialSource(VARIABLE);
+  if (used !== undefined)
+    return ` Check user and password in the line for ${place} of ${source}, and the user's privileges.`;
+  const reason =
+    source === undefined ? `neither ${VARIABLE}_FILE nor ${VARIABLE} is set` : `${source} has no line for ${place}`;
+  return ` No password was sent, because ${reason}.${PASSWORD_ADVICE}`;
 }
 
 function parseLine(text: string, place: string): Line {

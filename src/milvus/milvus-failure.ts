@@ -21,18 +21,19 @@ const REFUSED_BY_MILVUS: readonly number[] = [1400, 1401, 1402, 1403];
 
 /** A failed call, as the retries see it. */
 export class MilvusFailure extends Error {
+  /** The collection or the database is. */
   readonly isMissing: boolean;
+  readonly isDatabaseMissing: boolean;
   readonly isRefused: boolean;
   readonly isLate: boolean;
   /** Whether another attempt may succeed at once. Not after a time-out, which would only double the wait. */
   readonly isWorthRetrying: boolean;
 
-  private constructor(
-    reason: string,
-    flags: { missing?: boolean; refused?: boolean; late?: boolean; retry?: boolean },
-  ) {
+  private constructor(reason: string, flags: { code: unknown; refused?: boolean; late?: boolean; retry?: boolean }) {
     super(reason);
-    this.isMissing = flags.missing === true;
+    this.isDatabaseMissing = flags.code === MILVUS_DATABASE_NOT_FOUND || MISSING_DATABASE.test(reason);
+    this.isMissing =
+      this.isDatabaseMissing || flags.code === MILVUS_COLLECTION_NOT_FOUND || MISSING_COLLECTION.test(reason);
     this.isRefused = flags.refused === true;
     this.isLate = flags.late === true;
     this.isWorthRetrying = flags.retry === true;
@@ -40,7 +41,7 @@ export class MilvusFailure extends Error {
 
   static ofStatus({ errorCode, code, reason, retriable }: MilvusStatus): MilvusFailure {
     return new MilvusFailure(reason === '' ? errorCode : reason, {
-      missing: code === MILVUS_COLLECTION_NOT_FOUND || code === MILVUS_DATABASE_NOT_FOUND || isAboutMissing(reason),
+      code,
       refused: REFUSED_BY_MILVUS.includes(code),
       retry: retriable || code === 0 || RETRIABLE.includes(code),
     });
@@ -55,7 +56,8 @@ export class MilvusFailure extends Error {
     }
     const reason = typeof details === 'string' && details !== '' ? details : String(message ?? thrown);
     return new MilvusFailure(reason, {
-      missing: isAboutMissing(reason),
+      // Of gRPC, not of Milvus.
+      code: undefined,
       refused: typeof code === 'number' && REFUSED_BY_GRPC.includes(code),
       late: code === LATE,
       retry: code === UNAVAILABLE,
@@ -66,23 +68,23 @@ export class MilvusFailure extends Error {
 /** Milvus: service not ready, unavailable, rate limited, collection not loaded, node or channel lost. */
 const RETRIABLE: readonly number[] = [1, 2, 4, 8, 12, 101, 103, 106, 501, 502, 503, 901];
 
-function isAboutMissing(reason: string): boolean {
-  return /can't find collection|collection not found|collection not exist|database not found|database:\w+ not exist/i.test(
-    reason,
-  );
-}
+const MISSING_COLLECTION = /can't find collection|collection not found|collection not exist/i;
+const MISSING_DATABASE = /database not found|database:\w+ not exist/i;
 
 /** Seconds after which a request that Milvus did not answer may be sent again. */
 const RETRY_AFTER_S = 5;
 
-/** @param server shown in the message; never with a password. */
-export function storeError(server: string, doing: string, failure: MilvusFailure): TrawlError {
+/** The server of a call, for messages; never with a password. */
+export interface AskedServer {
+  readonly server: string;
+  /** What to check after a refusal, with a space before it. */
+  readonly advice: string;
+}
+
+export function storeError({ server, advice }: AskedServer, doing: string, failure: MilvusFailure): TrawlError {
   const reason = failure.message.replaceAll(/\s+/g, ' ').slice(0, 300);
   if (failure.isRefused) {
-    return new TrawlError(
-      'STORE_REFUSED',
-      `Milvus at ${server} refuses ${doing}: ${reason}. Check user and password (TRAWL_MILVUS_CREDENTIALS_FILE or TRAWL_MILVUS_CREDENTIALS, docs/cluster.md) and the user's privileges.`,
-    );
+    return new TrawlError('STORE_REFUSED', `Milvus at ${server} refuses ${doing}: ${reason}.${advice}`);
   }
   const late = failure.isLate ? 'it did not answer in time' : reason;
   return new TrawlError(

@@ -37,3 +37,11 @@ export function credentialLines<Line>(
     return text === '' || text.startsWith('#') ? [] : [parse(text, `${file}, line ${i + 1},`)];
   });
 }
+
+/** Where `credentialLines` reads, for messages: the file or the variable, never a line. Undefined if neither variable is set. */
+export function credentialSource(variable: `TRAWL_${string}`): string | undefined {
+  const file = environmentVariable(`${variable}_FILE`);
+  if (file !== undefined && file !== '') return `the file ${file} (${variable}_FILE)`;
+  const lines = environmentVariable(variable);
+  return lines === undefined || lines === '' ? undefined : variable;
+}

@@ -58,7 +58,15 @@ const Publication = Type.Intersect([
 export type Publication = Type.Static<typeof Publication>;
 
 /** Changes with everything that a published index has of its folder. */
-function fingerprintOf({ generation, rows, dimension, metric, tombstones, columns, shards }: IndexManifest): string {
+export function fingerprintOf({
+  generation,
+  rows,
+  dimension,
+  metric,
+  tombstones,
+  columns,
+  shards,
+}: IndexManifest): string {
   const facts = {
     generation,
     rows,

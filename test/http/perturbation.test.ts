@@ -334,7 +334,7 @@ test('the result of a tool of an assistant says what was done, also where a repl
     postTo(app, '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }, headers);
   const found = await call('search', { query: 'a', k: 3 });
   const { _meta: meta } = (found.json as { result: { _meta?: object } }).result;
-  assert.deepEqual(meta, { 'trawl/perturbed': [{ distractors: 1, delayMs: 1 }] });
+  assert.deepEqual(meta, { 'trawl/perturbed': [{ distractors: 1, delayMs: 1 }], 'trawl/exact': false });
   assert.equal(found.headers['x-trawl-perturbed'], 'distractors;0, delay');
   const fetched = await call('fetch', { id: 'p-3' });
   assert.equal((fetched.json as { result: { _meta?: object } }).result._meta, undefined);

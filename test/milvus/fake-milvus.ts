@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type { TestContext } from 'node:test';
+import type { FieldSpec } from '../../src/milvus/milvus-client.ts';
 
 /** A call of the client as the server gets it. */
 export interface Asked {
@@ -9,6 +10,29 @@ export interface Asked {
 }
 
 export type Replies = Readonly<Record<string, (asked: Asked) => object>>;
+
+/** The reply to DescribeCollection. */
+export function described(name: string, fields: readonly FieldSpec[]) {
+  const TYPES = { int64: 'Int64', text: 'VarChar', vector: 'FloatVector' } as const;
+  return {
+    status: {},
+    collection_name: name,
+    schema: {
+      name,
+      fields: fields.map((field, i) => ({
+        name: field.name,
+        data_type: TYPES[field.type],
+        is_primary_key: field.isKey === true,
+        fieldID: 100 + i,
+        type_params: field.dimension === undefined ? [] : [{ key: 'dim', value: String(field.dimension) }],
+      })),
+    },
+  };
+}
+
+export const NO_COLLECTION = {
+  status: { error_code: 'CollectionNotExists', code: 100, reason: "can't find collection" },
+};
 
 interface GrpcServer {
   addService(service: object, handlers: object): void;
@@ -46,7 +70,7 @@ export class FakeMilvus {
   }
 
   /** Listens, after `end` at the same port. */
-  async listen(): Promise<void> {
+  async listen(host = '127.0.0.1'): Promise<void> {
     const server: GrpcServer = new Server();
     const service = getGRPCService({ serviceName: 'milvus.proto.milvus.MilvusService' }, LOADER_OPTIONS).service;
     const handlers = Object.entries(this.#replies).map(([method, reply]) => [
@@ -63,7 +87,7 @@ export class FakeMilvus {
     ]);
     server.addService(service, Object.fromEntries(handlers));
     this.port = await new Promise((resolve, reject) =>
-      server.bindAsync(`127.0.0.1:${this.port}`, ServerCredentials.createInsecure(), (error, port) =>
+      server.bindAsync(`${host}:${this.port}`, ServerCredentials.createInsecure(), (error, port) =>
         error === null ? resolve(port) : reject(error),
       ),
     );

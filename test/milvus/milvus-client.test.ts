@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import dns from 'node:dns';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusCandidates, readRows } from '../../src/milvus/milvus-candidates.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeMilvus, type Replies } from './fake-milvus.ts';
 
@@ -118,5 +122,92 @@ test('calls fail while the server is gone, with the time to wait, and succeed ov
     const answer = await search().catch((error: unknown) => error as Error);
     if (!(answer instanceof Error)) break;
     assert.ok(performance.now() < end, answer.message);
+  }
+});
+
+test('a host whose name moves to another address is found there by the same client', async (t) => {
+  const fake = await FakeMilvus.start(t, { ...DESCRIBED, Search: () => found(1, 2, 3) });
+  let address = '127.0.0.1';
+  const asked: string[] = [];
+  const { lookup } = dns.promises;
+  dns.promises.lookup = (async (host: string) => {
+    asked.push(host);
+    return [{ address, family: 4 }];
+  }) as unknown as typeof lookup;
+  t.after(() => {
+    dns.promises.lookup = lookup;
+  });
+  const client = await MilvusClient.connect(parseMilvusAddress(`milvus://milvus.test:${fake.port}/c`));
+  t.after(() => client.close());
+  const facts = { collection: 'c', dimension: 2, metric: 'inner-product', indexType: 'FLAT' } as const;
+  const source = new MilvusCandidates(client, facts);
+  const search = () =>
+    source.search(Float32Array.of(1, 0), { count: 1, limit: 3, among: 3, condition: { type: 'all' } });
+  assert.equal((await search())[0]!.rows.length, 3);
+  fake.end();
+  address = '127.0.0.2';
+  await fake.listen(address);
+  const start = performance.now();
+  for (;;) {
+    const answer = await search().catch((error: unknown) => error as Error);
+    if (!(answer instanceof Error)) break;
+    // Without a setting of its own, the client resolves a name again after 30 s at the earliest.
+    assert.ok(performance.now() - start < 20_000, answer.message);
+  }
+  assert.ok(asked.length >= 2 && asked.every((host) => host === 'milvus.test'), asked.join());
+});
+
+test('after a refusal, the message says which line was used, or why none was, without user and password', async (t) => {
+  const refused = { status: { error_code: 'UnexpectedError', code: 1400, reason: 'auth check failure' } };
+  const { fake, client } = await opened(t, { GetLoadState: () => refused });
+  const variables = ['TRAWL_MILVUS_CREDENTIALS', 'TRAWL_MILVUS_CREDENTIALS_FILE'] as const;
+  t.after(() => {
+    for (const variable of variables) delete process.env[variable];
+  });
+  const file = join(await tempFolder(t), 'credentials');
+  const line = `milvus://root:Secret9@127.0.0.1:${fake.port}`;
+  await client.close();
+  for (const [variable, value, lines, message] of [
+    [
+      undefined,
+      '',
+      '',
+      /No password was sent, because neither TRAWL_MILVUS_CREDENTIALS_FILE nor TRAWL_MILVUS_CREDENTIALS is set\./,
+    ],
+    [
+      variables[0],
+      'milvus://root:Secret9@other',
+      '',
+      /because TRAWL_MILVUS_CREDENTIALS has no line for milvus:\/\/127\.0\.0\.1:\d+\./,
+    ],
+    [
+      variables[1],
+      file,
+      'milvus+tls://root:Secret9@127.0.0.1\n',
+      /because the file .*credentials \(TRAWL_MILVUS_CREDENTIALS_FILE\) has no line for milvus:\/\/127/,
+    ],
+    [
+      variables[0],
+      line,
+      '',
+      /Check user and password in the line for milvus:\/\/127\.0\.0\.1:\d+ of TRAWL_MILVUS_CREDENTIALS, /,
+    ],
+    [
+      variables[1],
+      file,
+      `${line}\n`,
+      /Check user and password in the line for milvus:\/\/127\.0\.0\.1:\d+ of the file .*credentials /,
+    ],
+  ] as const) {
+    for (const each of variables) delete process.env[each];
+    if (variable !== undefined) process.env[variable] = value;
+    writeFileSync(file, lines);
+    const other = await MilvusClient.connect(parseMilvusAddress(`milvus://127.0.0.1:${fake.port}/c`));
+    await assert.rejects(other.isLoaded('c'), (error: Error) => {
+      trawlError('STORE_REFUSED', message)(error);
+      assert.doesNotMatch(error.message, /Secret9|root/);
+      return true;
+    });
+    await other.close();
   }
 });

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
+import { type Ended, endOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { described, FakeMilvus, NO_COLLECTION } from './fake-milvus.ts';
 
 /** Nothing listens on port 1. */
 const NOBODY = 'milvus://127.0.0.1:1/wiki/passages';
@@ -132,4 +133,27 @@ test('a build into Milvus names a working folder, and asks Milvus before it embe
     /\[CONFIG_INVALID\]/,
   );
   assertFails(await runTrawl([...build, '--work', work]), 1, /\[STORE_FAILED\]/);
+});
+
+test('a build into a name that is taken, or into a missing database, ends before anything is embedded', async (t) => {
+  const replies: Record<string, object> = {};
+  const fake = await FakeMilvus.start(t, {
+    DescribeCollection: ({ request }) => replies[request.collection_name] ?? NO_COLLECTION,
+  });
+  const folder = await tempFolder(t);
+  const work = join(folder, 'work');
+  const build = () =>
+    runTrawl([
+      ...['index', SAMPLE_PASSAGES, '--out', `milvus://127.0.0.1:${fake.port}/wiki/c`, '--work', work],
+      // Would end the command with MODEL_NOT_FOUND as soon as it is read.
+      ...['--model', './none'],
+    ]);
+  assertFails(await build(), 1, /\[MODEL_NOT_FOUND\]/);
+  replies.c = described('c', []);
+  assertFails(await build(), 1, /was not made by `trawl publish`.*\[INDEX_EXISTS\]/);
+  replies.c = described('other', []);
+  assertFails(await build(), 1, /c is an alias of other.*\[INDEX_EXISTS\]/);
+  replies.c = { status: { error_code: 'UnexpectedError', code: 800, reason: 'database not found[database=wiki]' } };
+  assertFails(await build(), 1, /no such database.*\[INDEX_NOT_FOUND\]/);
+  assert.ok(!existsSync(work) && !existsSync(`${work}.partial`));
 });

@@ -258,6 +258,22 @@ test('an approximate index says exact: false in every reply', { skip }, async (t
   const url = await serve(t, node.address('approximate'));
   const { status, text } = await post(`${url}/v1/search`, { queries: QUESTIONS.slice(0, 2), k: 5 });
   assert.equal(status, 200, text);
+  for (const [path, body] of [
+    ['/v1/search', { queries: QUESTIONS.slice(0, 2), k: 5 }],
+    ['/retrieve', { queries: QUESTIONS.slice(0, 2), topk: 5 }],
+    ['/search', { query: QUESTIONS[0], top_n: 5 }],
+  ] as const) {
+    const reply = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    assert.equal(reply.headers.get('x-trawl-exact'), 'false', path);
+    await reply.text();
+  }
+  const rllm = JSON.parse((await post(`${url}/retrieve`, { query: QUESTIONS[0], top_k: 5 })).text);
+  assert.equal(rllm.method, 'dense');
+  assert.equal(JSON.parse(await trawl('search', node.address('approximate'), 'a mountain', '--json')).exact, false);
   const { results } = JSON.parse(text) as { results: { certificate: { exact: boolean }; hits: unknown[] }[] };
   assert.deepEqual(
     results.map(({ certificate, hits }) => [certificate.exact, hits.length]),
@@ -399,16 +415,57 @@ test('eval and MCP give the same figures and passages as the folder', { skip }, 
   assert.deepEqual(found[1], found[0]);
 });
 
-test('a wrong or missing password of Milvus is refused, and never shown', { skip }, async () => {
+test('a wrong or missing password of Milvus is refused with where it was looked for, and never shown', {
+  skip,
+}, async () => {
   const credentials = join(folder, 'credentials');
   writeFileSync(credentials, `milvus://root:Milvus@127.0.0.1:${node.port}\n`);
   const search = (env: Record<string, string>) => runTrawl(['inspect', node.address('steady')], { env });
   assert.equal((await search({ TRAWL_MILVUS_CREDENTIALS_FILE: credentials })).code, 0);
-  for (const env of [{}, { TRAWL_MILVUS_CREDENTIALS: `milvus://root:secret@127.0.0.1:${node.port}` }]) {
+  const wrong = { TRAWL_MILVUS_CREDENTIALS: `milvus://root:secret@127.0.0.1:${node.port}` };
+  const ofAnother = { TRAWL_MILVUS_CREDENTIALS: `milvus://root:secret@localhost:${node.port}` };
+  for (const [env, reason] of [
+    [{}, /neither TRAWL_MILVUS_CREDENTIALS_FILE nor TRAWL_MILVUS_CREDENTIALS is set.*\[STORE_REFUSED\]/],
+    [ofAnother, /TRAWL_MILVUS_CREDENTIALS has no line for milvus:\/\/127\.0\.0\.1:\d+.*\[STORE_REFUSED\]/],
+    [wrong, /Check user and password in the line for milvus:\/\/127.* of TRAWL_MILVUS_CREDENTIALS.*\[STORE_REFUSED\]/],
+  ] as const) {
     const { code, stderr } = await search(env);
     assert.equal(code, 1);
-    assert.match(stderr, /TRAWL_MILVUS_CREDENTIALS_FILE.*\[STORE_REFUSED\]/);
+    assert.match(stderr, reason);
     assert.doesNotMatch(stderr, /secret/);
+  }
+});
+
+test('a build into a taken name or a missing database of Milvus ends before it embeds', { skip }, async () => {
+  const work = join(folder, 'never');
+  const build = (address: string) =>
+    run('index', SAMPLE_PASSAGES, '--out', address, '--work', work, '--model', './none');
+  for (const [address, reason] of [
+    [node.address('steady'), /has rows of an index already.*\[INDEX_EXISTS\]/],
+    [node.address('steady_trawl'), /was not made by `trawl publish`.*\[INDEX_EXISTS\]/],
+    [node.address('live'), /live is an alias of swap_2.*\[INDEX_EXISTS\]/],
+    [node.address('steady').replace('/default/', '/missing/'), /no such database.*\[INDEX_NOT_FOUND\]/],
+    [node.address('free'), /\[MODEL_NOT_FOUND\]/],
+  ] as const) {
+    const { code, stderr } = await build(address);
+    assert.equal(code, 1);
+    assert.match(stderr, reason);
+  }
+  const client = await node.client();
+  try {
+    // As an unfinished publication of another index leaves it, killed before its first record.
+    await trawl('publish', join(folder, 'other'), node.address('fields'));
+    const files = await client.query('fields_trawl', { filter: 'part >= 0', fields: ['part'], consistency: 'Strong' });
+    assert.ok(files.length > 0);
+    await client.drop('fields');
+    await client.create('fields', { description: '', fields: rowFields(24, { pieces: 1 }) });
+    const refused = await run('publish', join(folder, 'other'), node.address('fields'));
+    assert.match(
+      refused.stderr,
+      /has other fields than this index needs: no vector \(FloatVector of 256\).*\[INDEX_EXISTS\]/,
+    );
+  } finally {
+    await client.close();
   }
 });
 

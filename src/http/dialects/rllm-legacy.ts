@@ -4,10 +4,9 @@ import { nullable, ScoredDocument, Topk, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { refuse } from './questions.ts';
 import { resultLists, scoredHit, truncatedMember } from './result-lists.ts';
+import { methodOf } from './rllm.ts';
 import { hitsOf, searchPlan, separated } from './search-plan.ts';
 import { searchR1Rerank } from './search-r1-rerank.ts';
-
-const METHOD = 'dense_exact';
 
 /**
  * rLLM's server before May 2026: one query or a batch, always with scores. Unlike that server, Trawl does not answer errors with
@@ -53,11 +52,11 @@ export const rllmLegacy = defineDialect({
 
 function* single(query: string, { outcomes }: RetrieveResult): Generator<string> {
   const hits = hitsOf(outcomes[0]!, 0);
-  yield `{"query":${JSON.stringify(query)},"method":"${METHOD}","results":[`;
+  yield `{"query":${JSON.stringify(query)},"method":"${methodOf(outcomes)}","results":[`;
   yield* separated(hits, scoredHit);
   yield `],"num_results":${hits.length}${truncatedMember(outcomes)}}`;
 }
 
 function batch({ outcomes }: RetrieveResult): Iterable<string> {
-  return resultLists(outcomes, scoredHit, `"method":"${METHOD}","batch_size":${outcomes.length},`);
+  return resultLists(outcomes, scoredHit, `"method":"${methodOf(outcomes)}","batch_size":${outcomes.length},`);
 }

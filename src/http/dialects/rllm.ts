@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
 import { hasOtherHits } from '../../retrieval/calls/perturbed.ts';
+import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
 import { Document, nullable, Query, Score, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
@@ -10,7 +11,7 @@ import { hitsOf, searchPlan, separated } from './search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 const METHOD = 'dense_exact';
-/** Of an answer that was perturbed. */
+/** Of an answer that was perturbed, or that an approximate index found. */
 const INEXACT_METHOD = 'dense';
 
 /**
@@ -57,12 +58,18 @@ export function isSingleByTopK(body: unknown, named: boolean): boolean {
 
 function* reply(query: string, { outcomes }: RetrieveResult): Generator<string> {
   const hits = hitsOf(outcomes[0]!, 0);
-  const outcome = outcomes[0]!;
-  const method = outcome.ok && hasOtherHits(outcome.perturbed) ? INEXACT_METHOD : METHOD;
-  yield `{"query":${JSON.stringify(query)},"method":"${method}","results":[`;
+  yield `{"query":${JSON.stringify(query)},"method":"${methodOf(outcomes)}","results":[`;
   yield* separated(
     hits,
     (hit, i) => `{"id":"doc_${i + 1}","content":${withContents(hit.document)},"score":${JSON.stringify(hit.score)}}`,
   );
   yield `],"num_results":${hits.length}${truncatedMember(outcomes)}}`;
+}
+
+/** The name of the method in replies of rLLM's servers, for all queries of a reply. */
+export function methodOf(outcomes: readonly QueryOutcome[]): string {
+  const isExact = outcomes.every(
+    (outcome) => !outcome.ok || (outcome.certificate.exact && !hasOtherHits(outcome.perturbed)),
+  );
+  return isExact ? METHOD : INEXACT_METHOD;
 }

@@ -30,6 +30,8 @@ export interface McpOptions extends McpToolConfig {
 
 /** The member of a result's `_meta` that says how its searches were perturbed. */
 const PERTURBED_META = 'trawl/perturbed';
+/** The member that says that hits are not proved to be the best. */
+const EXACT_META = 'trawl/exact';
 
 /** Shared by all servers, because it has no state and creating one takes longer than a request. */
 const validator = new AjvJsonSchemaValidator();
@@ -79,19 +81,28 @@ async function callTool(
     return failed(`Tool ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`);
   }
   const perturbed: Perturbed[] = [];
+  let isExact = true;
   const onSearched = (search: RecordedSearch): void => {
-    for (const outcome of search.outcomes) if (outcome.ok && outcome.perturbed) perturbed.push(outcome.perturbed);
+    for (const outcome of search.outcomes) {
+      if (!outcome.ok) continue;
+      if (outcome.perturbed) perturbed.push(outcome.perturbed);
+      isExact &&= outcome.certificate.exact;
+    }
     onSearch(search);
   };
   try {
     const calls = { onSearch: onSearched, onOpen };
     const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, ...calls });
+    const meta = {
+      ...(perturbed.length === 0 ? {} : { [PERTURBED_META]: perturbed }),
+      ...(isExact ? {} : { [EXACT_META]: false }),
+    };
     const content = reply.texts.map((text) => ({ type: 'text' as const, text }));
     return {
       content,
       ...(reply.structured === undefined ? {} : { structuredContent: reply.structured }),
       // An event stream has no headers for each reply.
-      ...(perturbed.length === 0 ? {} : { _meta: { [PERTURBED_META]: perturbed } }),
+      ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),
     };
   } catch (thrown) {
     const error = asTrawlError(thrown);

@@ -120,6 +120,9 @@ export function countRequest(
   });
 }
 
+/** The header of a reply with hits that are not proved to be the best; most dialects have no other place for it. */
+const EXACT_HEADER = 'x-trawl-exact';
+
 interface Exchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -149,6 +152,9 @@ async function answer(
     if (result.search !== null) {
       request.perturbation?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
       recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
+      if (result.search.outcomes.some((outcome) => outcome.ok && !outcome.certificate.exact)) {
+        reply.header(EXACT_HEADER, 'false');
+      }
     }
     recordOpenings(result.openings ?? [], { request, dialect: dialect.name, body: record }, info, config.record);
     // Other replies may have used up the budget since the first check.

@@ -124,3 +124,14 @@ test('--group names several indexes; commas separate them, and in an environment
     assert.throws(() => parseGroups(wrong), trawlError('USAGE', /expected NAME=INDEX,INDEX/), wrong.join(' '));
   }
 });
+
+test('--warm says that it has no effect on a published index', async () => {
+  const notes: string[] = [];
+  const settings = { onWarning: (text: string) => void notes.push(text) };
+  const open = indexOpener(settings, { warm: true, signal: new AbortController().signal });
+  await assert.rejects(
+    Promise.resolve(open('wiki', { folder: 'milvus://127.0.0.1:1/c' }, () => undefined)),
+    trawlError('STORE_FAILED', /could not/),
+  );
+  assert.deepEqual(notes, ['--warm has no effect on wiki: Milvus holds its rows, not this machine.']);
+});

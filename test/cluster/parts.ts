@@ -1,0 +1,4 @@
+import type { ClusterPart } from './cluster-part.ts';
+import { milvusPart } from './milvus-part.ts';
+
+export const CLUSTER_PARTS: readonly ClusterPart[] = [milvusPart];
