@@ -84,9 +84,11 @@ export function generatingModelMessage(path: string, config: JsonObject): string
       'and name its address with --rerank http://HOST:PORT; or use a cross-encoder, for example BAAI/bge-reranker-base.'
     );
   }
+  // An encoder-decoder's encoder sees the whole text at every token; in a decoder only the last token does.
+  const pooling = config.model_type === 't5' ? 'mean' : 'lasttoken';
   return (
     `${path} describes ${name}, and the folder has no modules.json or 1_Pooling/config.json: this is ` +
     `${otherKindOf(config)?.what ?? 'a language model'}; its vectors are not trained for search. ${ENCODERS} If it is an ` +
-    'embedding model whose folder is incomplete, add 1_Pooling/config.json, for example {"pooling_mode": "lasttoken"}.'
+    `embedding model whose folder is incomplete, add 1_Pooling/config.json, for example {"pooling_mode": "${pooling}"}.`
   );
 }

@@ -201,7 +201,7 @@ export async function crossEncoderFacts(
     throw new TrawlError(
       'MODEL_INVALID',
       `${path}: the model has ${labels} labels. A cross-encoder has one, the score; a classifier with ${labels} classes ` +
-        'cannot rank passages.',
+        'cannot rank passages. A reranker would fit, for example BAAI/bge-reranker-base, or an encoder, for example intfloat/e5-base-v2.',
       { details: { labels } },
     );
   }

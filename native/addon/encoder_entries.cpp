@@ -1,4 +1,5 @@
-// Encoders in bfloat16. They run on the calling thread: a worker thread of JavaScript has one encoder, as it has one graph.
+// Encoders in bfloat16. They run on the calling thread, a worker thread of JavaScript, which has one encoder as it has one graph. For a
+// lone text other threads take part.
 #include "entries.hpp"
 #include "environment.hpp"
 
@@ -36,13 +37,14 @@ Napi::Value bert_facts(const Napi::CallbackInfo& info) {
 Napi::Value run_bert(const Napi::CallbackInfo& info) {
   trawl::encoder::BertEncoder& encoder = *handle_of<BertPointer>(info[0], kBertTag).object;
   const int64_t texts = integer_of(info[3], "texts", 1, 1 << 20), length = integer_of(info[4], "length", 1, 1 << 20);
+  const int64_t threads = integer_of(info[5], "threads", 1, 4096);
   const auto tokens = static_cast<size_t>(texts * length);
   const Napi::Int32Array ids = integers_of(info[1], "ids", tokens);
   const bool typed = !info[2].IsUndefined();
   Napi::Int32Array types;
   if (typed) types = integers_of(info[2], "types", tokens);
   auto hidden = Napi::Float32Array::New(info.Env(), tokens * static_cast<size_t>(encoder.shape().hidden));
-  encoder.run(ids.Data(), typed ? types.Data() : nullptr, texts, length, hidden.Data());
+  encoder.run(ids.Data(), typed ? types.Data() : nullptr, texts, length, hidden.Data(), threads);
   return hidden;
 }
 

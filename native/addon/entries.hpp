@@ -88,7 +88,8 @@ Napi::Value encoder_isas(const Napi::CallbackInfo& info);
 Napi::Value open_bert(const Napi::CallbackInfo& info);
 // bertFacts(handle) -> {hidden, isa}
 Napi::Value bert_facts(const Napi::CallbackInfo& info);
-// runBert(handle, ids, types?, texts, length) -> Float32Array of texts x length x hidden; blocks the calling thread
+// runBert(handle, ids, types?, texts, length, threads) -> Float32Array of texts x length x hidden; blocks the calling thread, which is
+// one of `threads`
 Napi::Value run_bert(const Napi::CallbackInfo& info);
 // closeBert(handle)
 Napi::Value close_bert(const Napi::CallbackInfo& info);

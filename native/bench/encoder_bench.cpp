@@ -1,7 +1,9 @@
 // Times the forward pass of BERT encoders with random weights, on one thread and on all, and prints a JSON object per line.
-//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...]
+//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...] [--divide THREADS]
+// With --divide it instead times single texts that THREADS threads divide, in turns with one thread, by the clock.
 #include <algorithm>
 #include <cstdio>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
@@ -33,12 +35,41 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// Quantiles of a text's time on one thread and on `threads`, in turns. Other work on the machine shows in the later quantiles.
+void time_divided(const std::string& path, const std::string& isa, int64_t length, int threads, int runs) {
+  BertEncoder encoder(path, trawl::encoder::select_products(isa));
+  const BertShape& shape = encoder.shape();
+  std::vector<int32_t> ids(static_cast<size_t>(length));
+  for (int64_t i = 0; i < length; ++i) ids[i] = static_cast<int32_t>(i * 7919 % shape.vocabulary);
+  std::vector<float> hidden(static_cast<size_t>(length * shape.hidden));
+  std::vector<double> times[2];
+  const int repeats = std::max<int>(20, static_cast<int>(30 / gflop(shape, static_cast<double>(length)))) * runs;
+  for (int run = -10; run < repeats; ++run) {
+    for (int divided = 0; divided < 2; ++divided) {
+      const auto start = std::chrono::steady_clock::now();
+      encoder.run(ids.data(), nullptr, 1, length, hidden.data(), divided ? threads : 1);
+      const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+      if (run >= 0) times[divided].push_back(taken.count());
+    }
+  }
+  for (std::vector<double>& each : times) std::sort(each.begin(), each.end());
+  std::printf("{\"hidden\":%d,\"layers\":%d,\"tokens\":%d,\"threads\":%d,\"isa\":\"%s\",\"texts\":%d", shape.hidden, shape.layers,
+              static_cast<int>(length), threads, isa.c_str(), repeats);
+  for (const int percent : {0, 10, 25, 50, 75}) {
+    const size_t at = times[0].size() * static_cast<size_t>(percent) / 100;
+    std::printf(",\"p%d\":{\"one_ms\":%.3f,\"divided_ms\":%.3f,\"ratio\":%.3f}", percent, times[0][at], times[1][at],
+                times[1][at] / times[0][at]);
+  }
+  std::printf("}\n");
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   BertShape shape = {6, 384, 12, 1536, 30522, 512, 2, 0, -1, 1e-12f};
   std::string tokens = "128,12", isas;
-  int runs = 9;
+  int runs = 9, divide = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i], value = argv[i + 1];
     if (name == "--layers") shape.layers = std::atoi(value.c_str());
@@ -46,6 +77,7 @@ int main(int argc, char** argv) {
     if (name == "--tokens") tokens = value;
     if (name == "--runs") runs = std::atoi(value.c_str());
     if (name == "--isa") isas = value;
+    if (name == "--divide") divide = std::atoi(value.c_str());
   }
   shape.heads = shape.hidden % 64 == 0 && shape.hidden >= 768 ? shape.hidden / 64 : shape.hidden / 32;
   const std::string path = "/tmp/trawl-bench-encoder.bin";
@@ -55,6 +87,13 @@ int main(int argc, char** argv) {
     for (const auto& one : trawl::encoder::list_products()) {
       if (one.available && one.name != "portable") names.push_back(one.name);
     }
+  }
+  if (divide > 0) {
+    for (const std::string& length : parts_of(tokens)) {
+      for (const std::string& name : names) time_divided(path, name, std::atoi(length.c_str()), divide, runs);
+    }
+    std::remove(path.c_str());
+    return 0;
   }
   const int cores = std::max(1u, std::thread::hardware_concurrency());
   for (int threads = 1; threads <= cores; threads += std::max(1, cores - 1)) {

@@ -6,13 +6,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <set>
+#include <thread>
 
 #include "bert_files.hpp"
 #include "check.hpp"
 #include "encoder/product_check.hpp"
+#include "encoder/thread_team.hpp"
 #include "trawl/error.hpp"
 
 using namespace trawl::encoder;
@@ -228,10 +233,35 @@ void multiply_unrounded(const ProductTask& t, int64_t first, int64_t last) {
   }
 }
 
-TEST("encoder: an instruction that sums in another order, or rounds once for two products, is found out") {
+// AMX's tdpbf16ps as Intel's manual defines it: the sums of the even and of the odd values of 32, each by fused multiply-adds from
+// zero, are added to one another and then to the sum. All with subnormals taken for zero, of which there are none.
+void multiply_in_tiles(const ProductTask& t, int64_t first, int64_t last) {
+  for (int64_t p = first; p < last; ++p) {
+    const int64_t width = std::min<int64_t>(kPanel, t.columns - p * kPanel);
+    for (int64_t r = 0; r < t.rows; ++r) {
+      for (int64_t c = 0; c < width; ++c) {
+        volatile float sum = 0;
+        for (int64_t from = 0; from < t.depth; from += 32) {
+          float even = 0, odd = 0;
+          for (int64_t k = from; k < std::min(from + 32, t.depth); k += 2) {
+            const uint16_t *row = t.a + r * t.a_stride + k, *pair = t.packed + p * kPanel * t.depth + k * width + 2 * c;
+            even = std::fma(from_bf16(row[0]), from_bf16(pair[0]), even);
+            odd = std::fma(from_bf16(row[1]), from_bf16(pair[1]), odd);
+          }
+          sum = sum + (even + odd);
+        }
+        t.sums[r * t.sums_stride + p * kPanel + c] = sum;
+      }
+    }
+  }
+}
+
+TEST("encoder: an instruction that sums in another order, as AMX does, or rounds once for two products, is found out") {
   for (const Products* products : available_products()) CHECK(sums_as_defined(*products));
   Products other = *kPortableProducts;
   other.multiply = multiply_exchanged;
+  CHECK(!sums_as_defined(other));
+  other.multiply = multiply_in_tiles;
   CHECK(!sums_as_defined(other));
   other.multiply = multiply_unrounded;
   CHECK(!sums_as_defined(other));
@@ -273,6 +303,80 @@ TEST("encoder: a text has the same bits alone and with others, and with every in
       }
     }
   }
+}
+
+TEST("encoder: a text divided among 2 to 8 threads has the bits of one, in concurrent passes of several encoders too") {
+  const BertShape shape = shape_of(2, 192, 4, 320);
+  const TempFile file("divided");
+  bert_files::write_random(file.path, shape, 11);
+  std::atomic<int> wrong{0};
+  const auto compare = [&](uint32_t seed) {
+    BertEncoder encoder(file.path, select_products());
+    std::mt19937 random(seed);
+    for (int round = 0; round < (check::small() ? 15 : 50); ++round) {
+      const int64_t texts = 1 + random() % 2, length = 1 + static_cast<int64_t>(random() % 40);
+      const std::vector<int32_t> ids = some_ids(texts * length, random());
+      std::vector<float> one(ids.size() * 192, NAN), many(ids.size() * 192, NAN);
+      encoder.run(ids.data(), nullptr, texts, length, one.data());
+      encoder.run(ids.data(), nullptr, texts, length, many.data(), 2 + random() % 7);
+      if (!same_bits(one, many)) ++wrong;
+    }
+  };
+  std::vector<std::thread> callers;
+  for (uint32_t caller = 0; caller < 3; ++caller) callers.emplace_back(compare, caller);
+  for (std::thread& each : callers) each.join();
+  CHECK_EQUAL(wrong.load(), 0);
+}
+
+TEST("encoder: a divided pass is not disturbed by an error in the one before, nor by more threads than it may have") {
+  const TempFile file("after-error");
+  bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);
+  BertEncoder encoder(file.path, select_products());
+  std::vector<int32_t> ids = some_ids(9, 2);
+  const std::vector<float> expected = run(file.path, select_products(), ids, nullptr, 1);
+  std::vector<float> hidden(expected.size());
+  ids[8] = 50;
+  CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 9, hidden.data(), 3), ErrorCode::kBadArgument, "token id 50");
+  ids = some_ids(9, 2);
+  for (const int64_t threads : {3, 1000, 0, 1}) {
+    std::fill(hidden.begin(), hidden.end(), NAN);
+    encoder.run(ids.data(), nullptr, 1, 9, hidden.data(), threads);
+    CHECK(same_bits(hidden, expected));
+  }
+}
+
+TEST("encoder: the threads of a team take each item once, several of them take part, and one that is left over takes none") {
+  ThreadTeam team;
+  std::set<int64_t> seen;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (seen.size() < 3 && std::chrono::steady_clock::now() < until) {
+    team.begin(3);
+    CHECK_EQUAL(team.members(), 3);
+    std::vector<std::atomic<int>> taken(40);
+    std::vector<std::atomic<int>> by(3);
+    team.divide(40, [&](int64_t item, int64_t member) {
+      ++taken[item];
+      ++by[member];
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    });
+    for (const auto& count : taken) CHECK_EQUAL(count.load(), 1);
+    for (int64_t member = 0; member < 3; ++member) {
+      if (by[member] > 0) seen.insert(member);
+    }
+    team.end();
+    // Those of the pass before may not have seen its end yet.
+    team.begin(2);
+    std::atomic<int64_t> largest{0};
+    for (int step = 0; step < 50; ++step) {
+      team.divide(8, [&](int64_t, int64_t member) {
+        if (member > largest) largest = member;
+      });
+    }
+    CHECK(largest < 2);
+    team.end();
+    CHECK_EQUAL(team.members(), 1);
+  }
+  CHECK_EQUAL(seen.size(), 3u);
 }
 
 TEST("encoder: flush-to-zero of the calling thread changes no bit, and is kept") {

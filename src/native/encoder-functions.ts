@@ -13,13 +13,17 @@ export interface EncoderFunctions {
   /** Maps the file of weights. `isa` '': the fastest available. */
   openBert(path: string, isa: string): NativeBert;
   bertFacts(bert: NativeBert): { readonly hidden: number; readonly isa: string };
-  /** Blocks the calling thread. `ids` and `types`: texts × length. The vectors of the last hidden state, texts × length × hidden. */
+  /**
+   * Blocks the calling thread, which is one of `threads`. `ids` and `types`: texts × length. The vectors of the last hidden state,
+   * texts × length × hidden.
+   */
   runBert(
     bert: NativeBert,
     ids: Int32Array,
     types: Int32Array | undefined,
     texts: number,
     length: number,
+    threads: number,
   ): Float32Array<ArrayBuffer>;
   closeBert(bert: NativeBert): void;
 }

@@ -5,7 +5,8 @@ import type { SerializedError } from '../../src/errors.ts';
 /**
  * A worker thread for tests of the encoder pool. Every value of a text's vector is the text's length. When it counts tokens,
  * each character is one; an encoded text reports one token. The text "die" exits the thread, "throw" throws in it, "fail"
- * reports that this text failed, "sleep <ms>" takes that long, and after "full" batches have half as many tokens.
+ * reports that this text failed, "sleep <ms>" takes that long, after "full" batches have half as many tokens, and the values of
+ * "threads" are the threads that may divide the run.
  */
 const port = parentPort!;
 const { model, device } = workerData as WorkerSetup;
@@ -32,7 +33,7 @@ port.on('message', async (message: ToWorker) => {
     if (text === 'full' && batchTokens !== null) batchTokens /= 2;
     if (text === 'throw') throw new Error('thrown in the worker');
     if (text === 'fail') failures.push({ index, error: { code: 'ENCODING_FAILED', message: 'failed', details: {} } });
-    else vectors.fill(text.length, index * dimension, (index + 1) * dimension);
+    else vectors.fill(text === 'threads' ? message.threads : text.length, index * dimension, (index + 1) * dimension);
     const pause = /^sleep (\d+)/.exec(text)?.[1];
     if (pause !== undefined) await new Promise((resolve) => setTimeout(resolve, Number(pause)));
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { generatingModelMessage } from '../../model-import/model-kind.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { imported } from './imported-model.ts';
@@ -118,7 +119,7 @@ const BAD: readonly [string, TinyOptions, (folder: string) => Promise<void>, Err
     },
     async () => {},
     'MODEL_INVALID',
-    /has 3 labels\. A cross-encoder has one/,
+    /has 3 labels\. A cross-encoder has one.*A reranker would fit, for example BAAI\/bge-reranker-base/,
   ],
   [
     'is a classifier without its head',
@@ -216,4 +217,11 @@ test('a weight too large for float16 is refused with its value', async (t) => {
     imported(folder, { precisions: ['float16'] }),
     trawlError('MODEL_INVALID', /70000, which is too large for float16/),
   );
+});
+
+test('a model that generates text is told which pooling its architecture would take', () => {
+  const messageOf = (modelType: string, name: string): string =>
+    generatingModelMessage('/models/new/config.json', { model_type: modelType, architectures: [name] });
+  assert.match(messageOf('qwen3', 'Qwen3ForCausalLM'), /a causal language model.*\{"pooling_mode": "lasttoken"\}/s);
+  assert.match(messageOf('t5', 'T5ForConditionalGeneration'), /an encoder-decoder.*\{"pooling_mode": "mean"\}/s);
 });

@@ -3,7 +3,7 @@
 // Numerics. Weights of the matrix products and their inputs are bfloat16, rounded to the nearest even value. A sum of products is
 // one float32 chain in the order that products.hpp defines; biases, softmax, layer norms and the activation are float32. Every
 // sum has a fixed order that depends on the shapes of the model and on the length of the text alone. So the vectors of a text have
-// the same bits in any company and with every instruction set.
+// the same bits in any company, with every instruction set and on any number of threads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -42,9 +42,10 @@ class BertEncoder {
   const BertShape& shape() const;
   const char* isa() const;  // of the products
   // Texts of equal length without padding. ids, types: texts x length; types may be null. hidden_f32: texts x length x hidden.
-  // One thread at a time. Throws kBadArgument for a length outside 1 to the positions of the model, and for an id or a type
+  // `threads` (at most 8, the calling one included) divide the columns of each product, the heads and the rows of the steps between;
+  // the others sleep between runs. One run at a time. Throws kBadArgument for a length outside 1 to the positions of the model, and for an id or a type
   // outside its table.
-  void run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden_f32);
+  void run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden_f32, int64_t threads = 1);
 
  private:
   struct State;

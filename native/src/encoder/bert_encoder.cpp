@@ -8,6 +8,7 @@
 #include "aligned_buffer.hpp"
 #include "encoder/bert_file.hpp"
 #include "encoder/products.hpp"
+#include "encoder/thread_team.hpp"
 #include "float_environment.hpp"
 #include "trawl/error.hpp"
 
@@ -24,35 +25,55 @@ T* at_least(AlignedBuffer<T>& buffer, int64_t count) {
 
 int64_t panels(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
+// Rows of an item of the steps between products.
+constexpr int64_t kRows = 4;
+
+// What one thread needs for one head of one text.
+struct Head {
+  AlignedBuffer<uint16_t> keys, values, shares;
+  AlignedBuffer<float> scores, context, share_sums;
+
+  void make_room(int64_t length, int64_t size) {
+    const int64_t lanes = (length + kLanes - 1) / kLanes * kLanes;
+    at_least(keys, lanes * size);
+    at_least(values, (length + 1) / 2 * 2 * size);
+    at_least(scores, length * lanes);
+    at_least(shares, length * lanes);
+    at_least(share_sums, length);
+    at_least(context, length * size);
+  }
+};
+
 }  // namespace
 
 struct BertEncoder::State {
   BertFile file;
   const Products& products;
+  ThreadTeam team;
   // Inputs and sums of products, for all tokens of a run.
   AlignedBuffer<uint16_t> input, wide;
   AlignedBuffer<float> sums;
-  // Of one head of one text.
-  AlignedBuffer<uint16_t> keys, values, shares;
-  AlignedBuffer<float> scores, context, share_sums;
+  Head heads[ThreadTeam::kMost];  // one a member
 
-  void multiply(const uint16_t* a, int64_t a_stride, const uint16_t* packed, int64_t depth, int64_t columns, int64_t rows, float* to,
-                int64_t stride) {
-    products.multiply({a, a_stride, packed, depth, columns, rows, to, stride}, 0, panels(columns));
-  }
+  State(BertFile opened, const Products& chosen) : file(std::move(opened)), products(chosen) {}
+  // to = a · matrix, rows apart by depth and columns
+  void multiply(const uint16_t* a, const uint16_t* packed, int64_t depth, int64_t columns, int64_t rows, float* to);
+  // step(first row, rows) for all rows
+  template <typename Step>
+  void each_rows(int64_t rows, const Step& step);
   void embed(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden);
-  void attend(const uint16_t* attended, int64_t length, uint16_t* context_bf16);
+  void attend(const uint16_t* attended, int64_t length, int64_t head, Head& own, uint16_t* context_bf16);
   void layer(const BertLayer& weights, int64_t texts, int64_t length, float* hidden);
 };
 
 BertEncoder::BertEncoder(const std::string& path, const Products& products)
-    : state_(new State{open_bert_file(path), products, {}, {}, {}, {}, {}, {}, {}, {}, {}}) {}
+    : state_(new State(open_bert_file(path), products)) {}
 BertEncoder::~BertEncoder() = default;
 
 const BertShape& BertEncoder::shape() const { return state_->file.shape; }
 const char* BertEncoder::isa() const { return state_->products.name; }
 
-void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden) {
+void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden, int64_t threads) {
   const BertShape& s = state_->file.shape;
   const int64_t longest = s.position_padding < 0 ? s.positions : s.positions - s.position_padding - 1;
   if (length < 1 || length > longest || texts < 1 || texts > (1 << 20)) {
@@ -60,8 +81,26 @@ void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, i
                                              " tokens; expected at least one text of 1 to " + std::to_string(longest) + " tokens");
   }
   const FloatEnvironment environment;
+  struct Pass {
+    ThreadTeam& team;
+    ~Pass() { team.end(); }
+  } pass{state_->team};
+  pass.team.begin(threads);
+  for (int64_t member = 0; member < pass.team.members(); ++member) state_->heads[member].make_room(length, s.hidden / s.heads);
   state_->embed(ids, types, texts, length, hidden);
   for (const BertLayer& layer : state_->file.layers) state_->layer(layer, texts, length, hidden);
+}
+
+void BertEncoder::State::multiply(const uint16_t* a, const uint16_t* packed, int64_t depth, int64_t columns, int64_t rows, float* to) {
+  const ProductTask task{a, depth, packed, depth, columns, rows, to, columns};
+  if (team.members() == 1) return products.multiply(task, 0, panels(columns));
+  team.divide(panels(columns), [&](int64_t panel, int64_t) { products.multiply(task, panel, panel + 1); });
+}
+
+template <typename Step>
+void BertEncoder::State::each_rows(int64_t rows, const Step& step) {
+  if (team.members() == 1) return step(0, rows);
+  team.divide((rows + kRows - 1) / kRows, [&](int64_t item, int64_t) { step(item * kRows, std::min(kRows, rows - item * kRows)); });
 }
 
 // hidden = norm(words[id] + types[type] + positions[position]), and the same in bf16 in `input`.
@@ -96,50 +135,44 @@ void BertEncoder::State::embed(const int32_t* ids, const int32_t* types, int64_t
                      at_least(input, texts * length * std::max(s.hidden, s.intermediate)));
 }
 
-// softmax(query · keyᵀ / √size) · value for each head of a text. attended: length x 3*hidden, bf16.
-void BertEncoder::State::attend(const uint16_t* attended, int64_t length, uint16_t* to) {
+// softmax(query · keyᵀ / √size) · value for one head of a text. attended: length x 3*hidden, bf16; head: its first column.
+void BertEncoder::State::attend(const uint16_t* attended, int64_t length, int64_t head, Head& own, uint16_t* to) {
   const int64_t h = file.shape.hidden, size = h / file.shape.heads, stride = 3 * h;
   const int64_t lanes = (length + kLanes - 1) / kLanes * kLanes, even = (length + 1) / 2 * 2;
   const float scale = 1.0f / std::sqrt(static_cast<float>(size));
-  uint16_t* packed_keys = at_least(keys, lanes * size);
-  uint16_t* packed_values = at_least(values, even * size);
-  float* score = at_least(scores, length * lanes);
-  uint16_t* share = at_least(shares, length * lanes);
-  float* share_sum = at_least(share_sums, length);
-  float* summed = at_least(context, length * size);
-  for (int64_t head = 0; head < h; head += size) {
-    // Keys are the columns: [size/2][v][16][2] per panel. Those past the length are zero, and softmax leaves them out.
-    for (int64_t first = 0; first < lanes; first += kPanel) {
-      const int64_t columns = std::min<int64_t>(kPanel, lanes - first);
-      uint16_t* panel = packed_keys + first * size;
-      for (int64_t j = 0; j < columns; ++j) {
-        const uint16_t* key = attended + (first + j) * stride + h + head;
-        for (int64_t k = 0; k < size; k += 2) {
-          uint32_t pair = 0;
-          if (first + j < length) std::memcpy(&pair, key + k, 4);
-          std::memcpy(panel + k * columns + 2 * j, &pair, 4);
-        }
+  float *score = own.scores.data(), *summed = own.context.data(), *share_sum = own.share_sums.data();
+  uint16_t* share = own.shares.data();
+  // Keys are the columns: [size/2][v][16][2] per panel. Those past the length are zero, and softmax leaves them out.
+  for (int64_t first = 0; first < lanes; first += kPanel) {
+    const int64_t columns = std::min<int64_t>(kPanel, lanes - first);
+    uint16_t* panel = own.keys.data() + first * size;
+    for (int64_t j = 0; j < columns; ++j) {
+      const uint16_t* key = attended + (first + j) * stride + h + head;
+      for (int64_t k = 0; k < size; k += 2) {
+        uint32_t pair = 0;
+        if (first + j < length) std::memcpy(&pair, key + k, 4);
+        std::memcpy(panel + k * columns + 2 * j, &pair, 4);
       }
     }
-    multiply(attended + head, stride, packed_keys, size, lanes, length, score, lanes);
-    products.softmax(score, length, length, lanes, scale, share, share_sum);
-    // Values: columns of a head, depth = tokens.
-    for (int64_t first = 0; first < size; first += kPanel) {
-      const int64_t columns = std::min<int64_t>(kPanel, size - first);
-      uint16_t* panel = packed_values + first * even;
-      for (int64_t k = 0; k < even; k += 2) {
-        const uint16_t* a = attended + k * stride + 2 * h + head + first;
-        const bool has_second = k + 1 < length;
-        uint16_t* pairs = panel + k * columns;
-        for (int64_t c = 0; c < columns; ++c) {
-          pairs[2 * c] = a[c];
-          pairs[2 * c + 1] = has_second ? a[stride + c] : 0;
-        }
-      }
-    }
-    multiply(share, lanes, packed_values, even, size, length, summed, size);
-    products.divide(summed, size, share_sum, length, size, to + head, h);
   }
+  products.multiply({attended + head, stride, own.keys.data(), size, lanes, length, score, lanes}, 0, panels(lanes));
+  products.softmax(score, length, length, lanes, scale, share, share_sum);
+  // Values: columns of a head, depth = tokens.
+  for (int64_t first = 0; first < size; first += kPanel) {
+    const int64_t columns = std::min<int64_t>(kPanel, size - first);
+    uint16_t* panel = own.values.data() + first * even;
+    for (int64_t k = 0; k < even; k += 2) {
+      const uint16_t* a = attended + k * stride + 2 * h + head + first;
+      const bool has_second = k + 1 < length;
+      uint16_t* pairs = panel + k * columns;
+      for (int64_t c = 0; c < columns; ++c) {
+        pairs[2 * c] = a[c];
+        pairs[2 * c + 1] = has_second ? a[stride + c] : 0;
+      }
+    }
+  }
+  products.multiply({share, lanes, own.values.data(), even, size, length, summed, size}, 0, panels(size));
+  products.divide(summed, size, share_sum, length, size, to + head, h);
 }
 
 // `input` holds the bf16 values of hidden before and after.
@@ -150,16 +183,27 @@ void BertEncoder::State::layer(const BertLayer& w, int64_t texts, int64_t length
   float* sum = at_least(sums, tokens * widest);
   uint16_t* inner = at_least(wide, tokens * widest);
 
-  multiply(in, h, w.attention.packed, h, 3 * h, tokens, sum, 3 * h);
-  products.add_bias(sum, w.attention.bias, tokens, 3 * h, inner);
-  for (int64_t text = 0; text < texts; ++text) attend(inner + text * length * 3 * h, length, in + text * length * h);
-  multiply(in, h, w.attention_output.packed, h, h, tokens, sum, h);
-  products.normalize(sum, w.attention_output.bias, w.attention_norm.weight, w.attention_norm.bias, s.epsilon, tokens, h, hidden, in);
+  multiply(in, w.attention.packed, h, 3 * h, tokens, sum);
+  each_rows(tokens, [&](int64_t row, int64_t rows) { products.add_bias(sum + row * 3 * h, w.attention.bias, rows, 3 * h, inner + row * 3 * h); });
+  team.divide(texts * s.heads, [&](int64_t item, int64_t member) {
+    const int64_t first = item / s.heads * length;
+    attend(inner + first * 3 * h, length, item % s.heads * (h / s.heads), heads[member], in + first * h);
+  });
+  multiply(in, w.attention_output.packed, h, h, tokens, sum);
+  each_rows(tokens, [&](int64_t row, int64_t rows) {
+    products.normalize(sum + row * h, w.attention_output.bias, w.attention_norm.weight, w.attention_norm.bias, s.epsilon, rows, h,
+                       hidden + row * h, in + row * h);
+  });
 
-  multiply(in, h, w.intermediate.packed, h, i, tokens, sum, i);
-  products.activate(s.activation, sum, w.intermediate.bias, tokens, i, inner);
-  multiply(inner, i, w.output.packed, i, h, tokens, sum, h);
-  products.normalize(sum, w.output.bias, w.output_norm.weight, w.output_norm.bias, s.epsilon, tokens, h, hidden, in);
+  multiply(in, w.intermediate.packed, h, i, tokens, sum);
+  each_rows(tokens, [&](int64_t row, int64_t rows) {
+    products.activate(s.activation, sum + row * i, w.intermediate.bias, rows, i, inner + row * i);
+  });
+  multiply(inner, w.output.packed, i, h, tokens, sum);
+  each_rows(tokens, [&](int64_t row, int64_t rows) {
+    products.normalize(sum + row * h, w.output.bias, w.output_norm.weight, w.output_norm.bias, s.epsilon, rows, h, hidden + row * h,
+                       in + row * h);
+  });
 }
 
 }  // namespace trawl::encoder

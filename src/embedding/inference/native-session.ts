@@ -4,7 +4,7 @@ import { loadKernel } from '../../native/kernel.ts';
 import type { GraphOutput } from './onnx-session.ts';
 import type { TokenBatch } from './token-batch.ts';
 
-/** The native forward pass in bfloat16 on one CPU thread, with the interface of `OnnxSession`. `run` blocks its thread. */
+/** The native forward pass in bfloat16 on CPU threads, with the interface of `OnnxSession`. `run` blocks its thread. */
 export class NativeSession {
   readonly #kernel: EncoderKernel;
   readonly #bert: ReturnType<EncoderKernel['open']>;
@@ -35,13 +35,13 @@ export class NativeSession {
     }
   }
 
-  /** Runs texts of equal length, without padding. Throws ENCODER_FAILED. */
-  async run({ ids, types, rows, length, tokens }: TokenBatch): Promise<GraphOutput> {
+  /** Runs texts of equal length, without padding, on `threads` threads, which change no bit. Throws ENCODER_FAILED. */
+  async run({ ids, types, rows, length, tokens }: TokenBatch, threads: number): Promise<GraphOutput> {
     if (tokens.some((count) => count !== length)) {
       throw new TrawlError('ENCODER_FAILED', 'The native encoder takes texts of equal length only, without padding.');
     }
     try {
-      const data = this.#kernel.run(this.#bert, { ids, types, texts: rows, length });
+      const data = this.#kernel.run(this.#bert, { ids, types, texts: rows, length, threads });
       return { data, dims: [rows, length, this.#hidden] };
     } catch (error) {
       throw new TrawlError(

@@ -115,8 +115,10 @@ export class OnnxSession {
     }
   }
 
-  /** Runs a batch of at least one row and one token. Throws ENCODER_FAILED. */
-  async run(batch: TokenBatch): Promise<GraphOutput> {
+  /**
+   * Runs a batch of at least one row and one token, on one thread whatever `NativeSession` would be given. Throws ENCODER_FAILED.
+   */
+  async run(batch: TokenBatch, _threads?: number): Promise<GraphOutput> {
     const feeds: Record<string, Tensor> = {};
     for (const { name, tensor } of this.#inputs) feeds[name] = tensor(batch);
     let output: Tensor | undefined;

@@ -81,13 +81,13 @@ export class TextModel {
 
   /**
    * Runs texts in one batch, padded to `length` tokens. Returns one vector per text, which for a cross-encoder holds the scores. A
-   * text without tokens (possible if the tokenizer adds no special tokens) gets the zero vector and must run alone. Throws
-   * ENCODING_FAILED if the vector of a text has NaN or infinity, ENCODER_FAILED for any other failure.
+   * text without tokens (possible if the tokenizer adds no special tokens) gets the zero vector and must run alone. `threads`: see
+   * `ToWorker`. Throws ENCODING_FAILED if the vector of a text has NaN or infinity, ENCODER_FAILED for any other failure.
    */
-  async run(texts: readonly TokenizedText[], length: number): Promise<Float32Array[]> {
+  async run(texts: readonly TokenizedText[], length: number, threads = 1): Promise<Float32Array[]> {
     if (length === 0) return texts.map(() => new Float32Array(valuesPerInput(this.#model)));
     const batch = tokenBatch(texts, length);
-    const output = await this.#session.run(batch);
+    const output = await this.#session.run(batch, threads);
     return texts.map((text, row) => this.#vectorOf(output, batch, row, text.ids.length));
   }
 
@@ -132,7 +132,7 @@ export class TextModel {
     const batch = tokenBatch([text], text.ids.length);
     let width: number;
     try {
-      width = rowOf(await this.#session.run(batch), batch, 0, this.#isPooled ? 1 : batch.length).width;
+      width = rowOf(await this.#session.run(batch, 1), batch, 0, this.#isPooled ? 1 : batch.length).width;
     } catch (error) {
       throw new TrawlError(
         'MODEL_INVALID',

@@ -35,6 +35,8 @@ export type ToWorker =
       readonly parts: readonly WorkPart[];
       /** Texts that are not in `parts`. If there are any, the worker first counts their tokens and sends `counted`. */
       readonly uncounted: readonly WorkPart[];
+      /** Threads that may divide the run, the worker's own included: more than 1 for a lone text while other workers are idle. */
+      readonly threads: number;
     }
   | { readonly type: 'close' };
 

@@ -13,6 +13,9 @@ import { WaitingTexts } from './waiting-texts.ts';
 /** A thread that dies this many times without finishing a chunk is not restarted. */
 const MAX_DEATHS_IN_A_ROW = 3;
 
+/** Threads that share a lone text. With more, a small model's steps are too short to divide. */
+const MAX_THREADS_OF_TEXT = 4;
+
 /** Tokens of one padded batch on a GPU. */
 const CUDA_BATCH_TOKENS = 16_384;
 
@@ -166,8 +169,15 @@ export class EncoderPool {
       if (chunk === null) return;
       // A chunk counts for the encoder whose call began it.
       chunk.slices[0]!.call.user.chunks++;
-      thread.encode(chunk);
+      thread.encode(chunk, this.#threadsFor(chunk));
     }
+  }
+
+  /** A lone text gets the cores of the threads that have nothing to do. Call it while the chunk's own thread is still idle. */
+  #threadsFor(chunk: Chunk): number {
+    const isLone = chunk.slices.length === 1 && chunk.slices[0]!.inputs.length === 1 && this.#waiting.weight === 0;
+    if (!isLone || this.#retries.length > 0) return 1;
+    return Math.min(MAX_THREADS_OF_TEXT, this.#threads.filter((thread) => thread?.isIdle === true).length);
   }
 
   #nextRetry(): Chunk | null {

@@ -61,13 +61,14 @@ export class EncoderThread {
     return this.#state === 'idle';
   }
 
-  encode(chunk: Chunk): void {
+  /** `threads`: see `ToWorker`. */
+  encode(chunk: Chunk, threads: number): void {
     if (!this.isIdle) throw bug(`An encoder thread was given a chunk while ${this.#state}`);
     this.#state = 'busy';
     this.#chunk = chunk;
     // A busy thread keeps the process alive, an idle one does not.
     this.#worker.ref();
-    this.#post({ type: 'encode', parts: partsOf(chunk.slices), uncounted: partsOf(chunk.uncounted) });
+    this.#post({ type: 'encode', parts: partsOf(chunk.slices), uncounted: partsOf(chunk.uncounted), threads });
   }
 
   /** Ends an idle or starting thread. A busy one must be closed again after its chunk. Returns `ended`. */

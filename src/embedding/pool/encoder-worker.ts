@@ -83,6 +83,7 @@ async function handle(message: ToWorker): Promise<void> {
         textModel.run(
           indexes.map((index) => texts[index]!),
           length,
+          message.threads,
         ),
       );
       for (const [i, index] of indexes.entries()) vectors.set(rows[i]!, index * width);

@@ -74,6 +74,22 @@ test('of two devices, only the one without enough memory gets smaller batches, a
   ]);
 });
 
+test('a lone text may be divided among the idle threads, at most four, and others among none', async (t) => {
+  const threadsOf = async (pool: ModelEncoder, texts = ['threads']): Promise<number[]> => {
+    const { vectors } = await pool.encode(texts, { inputType: 'query' });
+    return texts.map((_, i) => vectors[i * DIMENSION]!);
+  };
+  const pool = await fakePool(t, 3);
+  assert.deepEqual(await threadsOf(pool), [3]);
+  const slow = pool.encode(['sleep 300'], { inputType: 'query' });
+  assert.deepEqual(await threadsOf(pool), [2]);
+  await slow;
+  // The last of several texts that wait is the only one with idle threads beside it.
+  assert.deepEqual(await threadsOf(pool, ['threads', 'threads']), [1, 2]);
+  assert.deepEqual(await threadsOf(await fakePool(t, 1)), [1]);
+  assert.deepEqual(await threadsOf(await fakePool(t, 6)), [4]);
+});
+
 test('encoding no texts returns no vectors', async (t) => {
   const pool = await fakePool(t, 1);
   assert.deepEqual(await pool.encode([], { inputType: 'query' }), {

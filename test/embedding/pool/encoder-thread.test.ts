@@ -31,7 +31,7 @@ async function encoded(texts: readonly string[], triesGrouping: boolean): Promis
     });
     thread.ready.then(() => {
       const slice = call.takeSlice(UNCOUNTED, Number.POSITIVE_INFINITY);
-      thread.encode({ slices: [slice], weight: slice.weight, isGrouped: false, uncounted: [] });
+      thread.encode({ slices: [slice], weight: slice.weight, isGrouped: false, uncounted: [] }, 1);
     }, reject);
   }).finally(() => thread.close());
 }
