@@ -2,6 +2,7 @@
 // the time, because Node.js has 300 files to find instead of 1,400. Called by the set-up; plain JavaScript like it.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { buildTools } from './build-tools.mjs';
 import { filesBelow, root } from './steps.mjs';
 
 /** Packages that become part of the bundle: those of many small modules. The others are imported from node_modules. */
@@ -9,8 +10,7 @@ const BUNDLED = ['typebox', 'hyparquet', 'hyparquet-writer'];
 
 /** Writes `bundle/` into the folder of compiled sources. All its files are side by side, so that they find each other. */
 export async function bundle(compiled) {
-  // Imported only now, because the set-up installs it.
-  const { build } = await import('esbuild');
+  const { build } = await buildTools();
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const packages = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => !BUNDLED.includes(name));
   const { metafile } = await build({
