@@ -23,7 +23,13 @@ export function nativeIsCurrent() {
 
 /** Compiles the sources that need no package, while npm installs packages. `buildNative` reports a failure. */
 export async function compileNativeCore() {
-  if (!nativeIsCurrent()) await make(['addon-core']);
+  // npm goes first: the entries wait for it.
+  if (!nativeIsCurrent()) await make(['addon-core'], ['nice', 'make']);
+}
+
+/** Compiles the addon's entries, beside the other sources. `buildNative` reports a failure. */
+export async function compileNativeEntries() {
+  if (!nativeIsCurrent()) await make(['addon-entries', nodeApi()]);
 }
 
 /** Resolves to undefined if the engine is built, else to the output of the failed build; then no binary is left. */
@@ -39,15 +45,20 @@ export async function buildNative() {
 
 /** Makes the addon with these variables of the Makefile. Resolves to undefined, or to the output of the failed build. */
 export function makeAddon(variables) {
+  return make(['addon', nodeApi(), ...variables]);
+}
+
+/** The variable with the folders of the headers. */
+function nodeApi() {
   const require = createRequire(import.meta.url);
   const headers = [require('node-api-headers').include_dir, dirname(require.resolve('node-addon-api/package.json'))];
   // Relative, because make does not support paths with a space.
-  const folders = headers.map((folder) => relative(native, folder)).join(' ');
-  return make(['addon', `NODE_API=${folders}`, ...variables]);
+  return `NODE_API=${headers.map((folder) => relative(native, folder)).join(' ')}`;
 }
 
-function make(args) {
-  return outputOfFailure('make', [`--jobs=${availableParallelism()}`, ...args], { cwd: native, env: process.env });
+function make(args, [command, ...first] = ['make']) {
+  const jobs = `--jobs=${availableParallelism()}`;
+  return outputOfFailure(command, [...first, jobs, ...args], { cwd: native, env: process.env });
 }
 
 /** A digest of the engine's sources and of the machine that they are compiled for. */

@@ -3,6 +3,7 @@
 // registry for a third of the packages. Called by the set-up; plain JavaScript like it.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { buildTools } from './build-tools.mjs';
 import { filesBelow, root } from './steps.mjs';
 
 /**
@@ -38,10 +39,9 @@ const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const
 
 /** Writes `bundle/` into the folder of compiled sources. All its files are side by side, so that they find each other. */
 export async function bundle(compiled) {
-  // Imported only now, because the set-up installs it.
-  const { build } = await import('esbuild');
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const packages = Object.keys(dependencies).filter((name) => !IN_BUNDLE.includes(name));
+  const { build } = await buildTools();
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const packages = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => !IN_BUNDLE.includes(name));
   const { metafile } = await build({
     entryPoints: [
       ...Object.entries(ENTRIES).map(([out, path]) => ({ in: join(compiled, path), out })),

@@ -16,7 +16,7 @@ if (values.help) {
   process.stdout.write(`${HELP}\n`);
 } else {
   await portIsFree(values.port, values.host);
-  await setup();
+  await setup({ development: false });
   const { main } = await import('../dist/cli/main.js');
   const out = join(root, 'indexes', 'sample');
   process.exitCode = await main(['demo', '--out', out, '--port', values.port, '--host', values.host]);

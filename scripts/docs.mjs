@@ -2,14 +2,13 @@
 // a search, which open from a disk too and ask no other server. A link or anchor that leads nowhere is an error. DIR is replaced, so it
 // must be empty or a site that this made.
 // markdown-it and MiniSearch are installed once into the user's cache folder (scripts/docs-site/).
-import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { homedir } from 'node:os';
 import { dirname, join, posix, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { cacheName, cachePath, installOnce } from './cached-packages.mjs';
 import { reasonToKeep, SITE_MARKER } from './site-folder.mjs';
-import { announce, done, fail, root, runNpm } from './steps.mjs';
+import { announce, done, fail, root } from './steps.mjs';
 
 const { values } = parseArgs({ options: { out: { type: 'string', default: 'site' } } });
 const TOOLS = join(root, 'scripts', 'docs-site');
@@ -197,21 +196,12 @@ function wholePage(page) {
 `;
 }
 
-/** The folder with the packages, made once for each version of their list. */
+/** The folder with the packages. */
 async function tools() {
-  const lock = readFileSync(join(TOOLS, 'package-lock.json'));
-  const version = createHash('sha256').update(lock).digest('hex').slice(0, 12);
-  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', `docs-site-${version}`);
+  const folder = cachePath(cacheName('docs-site', TOOLS));
   if (existsSync(folder)) return folder;
-  const made = `${folder}.${process.pid}`;
-  mkdirSync(made, { recursive: true });
-  for (const file of ['package.json', 'package-lock.json']) cpSync(join(TOOLS, file), join(made, file));
   const started = announce('Installing markdown-it and MiniSearch');
-  await runNpm(['ci', '--prefix', made, '--ignore-scripts', '--no-audit', '--no-fund'], {
-    cwd: made,
-    onFailure: 'npm could not install what the documentation site needs.',
-  });
-  if (!existsSync(folder)) renameSync(made, folder);
+  await installOnce(folder, TOOLS, { onFailure: 'npm could not install what the documentation site needs.' });
   done(started);
   return folder;
 }

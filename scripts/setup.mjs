@@ -4,8 +4,15 @@ import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { buildNative, compileNativeCore, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
+import {
+  buildNative,
+  compileNativeCore,
+  compileNativeEntries,
+  NATIVE_MISSING,
+  nativeIsCurrent,
+} from './build-native.mjs';
 import { bundle } from './bundle.mjs';
+import { oneAtATime } from './one-at-a-time.mjs';
 import { announce, done, fail, filesBelow, isRunning, root, runNpm } from './steps.mjs';
 import { isSupported, NEEDED } from './supported-node.mjs';
 import { translate } from './typescript.mjs';
@@ -16,11 +23,14 @@ const INSTALL_STAMP = join(root, 'node_modules', '.trawl-setup');
 const BUILD_STAMP = join(root, 'dist', '.trawl-build');
 const TSCONFIG = join(root, 'tsconfig.json');
 
-export async function setup() {
+/** `development`: also what tests and the linter need, beyond what running needs. */
+export async function setup({ development = true } = {}) {
   checkNode();
+  const sources = digestOfSources();
   const core = compileNativeCore();
-  await installPackages();
-  await build(core);
+  const translated = translateSources(sources);
+  await installPackages({ development });
+  await build(sources, Promise.all([core, compileNativeEntries()]), translated);
 }
 
 /** Exits if this Node.js is too old. The message has the command that finds or installs a newer one. */
@@ -33,31 +43,45 @@ function checkNode() {
   );
 }
 
-async function installPackages() {
-  const wanted = digest([readFileSync(join(root, 'package-lock.json')), process.platform, process.arch]);
-  if (readText(INSTALL_STAMP) === wanted) return;
-  if (isInstalled()) {
-    writeFileSync(INSTALL_STAMP, wanted);
-    return;
+export async function installPackages({ development }) {
+  const lock = digest([readFileSync(join(root, 'package-lock.json')), process.platform, process.arch]);
+  const [all, program] = [`${lock} all`, `${lock} program`];
+  const isStamped = () => [all, ...(development ? [] : [program])].includes(readText(INSTALL_STAMP));
+  if (isStamped()) return;
+  const release = await oneAtATime(join(root, '.packages.lock'));
+  // Another set-up may have installed them meanwhile, or the user with `npm install`.
+  if (!isStamped() && !isInstalled({ development })) {
+    const started = announce(development ? 'Installing packages' : 'Installing packages to run');
+    await install({ development });
+    done(started);
   }
-  const started = announce('Installing packages');
-  // No package needs its install scripts: the packages contain their binaries, so the lock file covers every byte.
-  await runNpm(['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-    onFailure: 'npm ci failed. Check that the npm registry can be reached.',
-  });
-  writeFileSync(INSTALL_STAMP, wanted);
-  done(started);
+  writeFileSync(INSTALL_STAMP, isInstalled({ development: true }) ? all : program);
+  release();
+}
+
+/** No package needs its install scripts: the packages contain their binaries, so the lock file covers every byte. */
+const NPM_OPTIONS = ['--ignore-scripts', '--no-audit', '--no-fund'];
+
+async function install({ development }) {
+  const onFailure = 'npm could not install the packages. Check that the npm registry can be reached.';
+  if (development && isInstalled({ development: false })) {
+    // Adds to what an earlier set-up installed. `npm ci` would first remove that, also from under a running server.
+    await runNpm(['install', '--no-save', ...NPM_OPTIONS], { onFailure });
+    if (isInstalled({ development })) return;
+  }
+  await runNpm(['ci', ...(development ? [] : ['--omit=dev']), ...NPM_OPTIONS], { onFailure });
 }
 
 /** Whether every package of the lock file is installed, by an earlier `npm install` for example. */
-function isInstalled() {
+function isInstalled({ development }) {
   const installed = readText(join(root, 'node_modules', '.package-lock.json'));
   if (installed === undefined) return false;
   const found = JSON.parse(installed).packages;
   const locked = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
-  return Object.entries(locked).every(
-    ([path, entry]) => path === '' || !isForThisMachine(entry) || found[path]?.version === entry.version,
-  );
+  return Object.entries(locked).every(([path, entry]) => {
+    if (path === '' || !isForThisMachine(entry) || (entry.dev && !development)) return true;
+    return found[path]?.version === entry.version;
+  });
 }
 
 function isForThisMachine({ os, cpu, libc }) {
@@ -65,15 +89,14 @@ function isForThisMachine({ os, cpu, libc }) {
   return fits(os, process.platform) && fits(cpu, process.arch) && libc?.[0] !== 'musl';
 }
 
-/** Builds the native engine and compiles the sources in parallel. `core`: the promise of `compileNativeCore`. */
-async function build(core) {
-  const sources = digestOfSources();
+/** Ends what began while packages were installed: links the native engine, and bundles the translated sources. */
+async function build(sources, compiled, translated) {
   const steps = [];
   if (!nativeIsCurrent()) steps.push('Building the native engine');
   if (readText(BUILD_STAMP) !== sources) steps.push('Compiling');
   if (steps.length === 0) return;
   const started = announce(steps.join(', '));
-  const [failure] = await Promise.all([core.then(buildNative), compile(sources)]);
+  const [failure] = await Promise.all([compiled.then(buildNative), compile(sources, translated)]);
   done(started);
   if (failure !== undefined) process.stderr.write(`${failure}\n${NATIVE_MISSING}\n`);
 }
@@ -81,17 +104,25 @@ async function build(core) {
 function digestOfSources() {
   const { include } = JSON.parse(readFileSync(TSCONFIG, 'utf8'));
   const sources = include.flatMap((folder) => filesBelow(join(root, folder), '.ts')).sort();
-  const compilers = ['bundle.mjs', 'typescript.mjs', 'steps.mjs'].map((name) => join(root, 'scripts', name));
-  const inputs = [TSCONFIG, join(root, 'package-lock.json'), ...compilers, ...sources];
+  const compilers = ['bundle.mjs', 'typescript.mjs', 'steps.mjs', 'build-tools/package-lock.json'];
+  const scripts = compilers.map((name) => join(root, 'scripts', name));
+  const inputs = [TSCONFIG, join(root, 'package-lock.json'), ...scripts, ...sources];
   return digest(inputs.flatMap((file) => [relative(root, file), readFileSync(file)]));
 }
 
-async function compile(sources) {
-  if (readText(BUILD_STAMP) === sources) return;
+/** Translates the sources if they changed. @returns the folder with the result. */
+async function translateSources(sources) {
+  if (readText(BUILD_STAMP) === sources) return undefined;
   // In another folder first: another set-up or a running program may be reading `dist`.
   const made = join(root, `dist.${process.pid}`);
   removeLeftovers();
   await translate(made);
+  return made;
+}
+
+async function compile(sources, translated) {
+  const made = await translated;
+  if (made === undefined) return;
   await bundle(made);
   // npx and `npm install -g` set this bit only once, and each build replaces the file.
   chmodSync(join(made, 'cli', 'trawl.js'), 0o755);
@@ -136,4 +167,5 @@ function readText(path) {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) await setup();
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href)
+  await setup({ development: false });

@@ -2,10 +2,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { packageRoot } from '../../src/package-root.ts';
 import { type Ended, endOf } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeNewNode, writeProgram } from './old-nodes.ts';
+
+const scripts = (name: string) => import(pathToFileURL(join(packageRoot, 'scripts', name)).href);
+export const { BUILD_TOOLS } = (await scripts('build-tools.mjs')) as { BUILD_TOOLS: string };
+const { cachePath } = (await scripts('cached-packages.mjs')) as { cachePath(name: string): string };
+/** The compiler and the bundler that the set-up of this checkout has installed. */
+const toolsFolder = cachePath(BUILD_TOOLS);
 
 const { include: SOURCE_FOLDERS } = JSON.parse(readFileSync(join(packageRoot, 'tsconfig.json'), 'utf8')) as {
   include: readonly string[];
@@ -45,14 +52,25 @@ export async function checkout(t: TestContext, { stub = false } = {}): Promise<C
   for (const part of stub ? PARTS : [...PARTS, ...PROGRAM])
     cpSync(join(packageRoot, part), join(root, part), { recursive: true, dereference: true });
   symlinkSync(join(packageRoot, 'models'), join(root, 'models'));
-  // The fake npm links every package to the installed one.
+  // The fake npm links every package to the installed one. Without development packages it leaves out `fast-check`.
   writeProgram(
     join(root, 'tools', 'npm'),
     `echo "$* on $(node --version)" >> "${root}/npm-calls"
 if [ -e "${root}/npm-fails" ]; then echo "npm error the registry is away" >&2; exit 1; fi
-if [ "$2" = --prefix ]; then mkdir -p "$3/node_modules/.bin"; cp "${root}/tools/new-node" "$3/node_modules/.bin/node"; exit; fi
-rm -rf "${root}/node_modules"; mkdir "${root}/node_modules"
-ln -s "${packageRoot}"/node_modules/* "${root}/node_modules/"`,
+if [ -e "${root}/npm-slow" ]; then sleep 1; fi
+if [ "$1" = install ] && [ -e "${root}/npm-adds-nothing" ]; then exit; fi
+case "$3" in
+  */build-tools-*) ln -s "${toolsFolder}/node_modules" "$3/"; exit ;;
+  */node-*) mkdir -p "$3/node_modules/.bin"; cp "${root}/tools/new-node" "$3/node_modules/.bin/node"; exit ;;
+esac
+[ "$1" = install ] || rm -rf "${root}/node_modules"
+mkdir -p "${root}/node_modules"
+ln -sf "${packageRoot}"/node_modules/* "${root}/node_modules/"
+cp "${packageRoot}/node_modules/.package-lock.json" "${root}/node_modules/"
+if [ "$2" = --omit=dev ]; then
+  rm "${root}/node_modules/fast-check"
+  sed '/"node_modules\\/fast-check"/,/^    }/d' "${packageRoot}/node_modules/.package-lock.json" > "${root}/node_modules/.package-lock.json"
+fi`,
   );
   writeNewNode(join(root, 'tools', 'new-node'));
   const calls = join(root, 'npm-calls');

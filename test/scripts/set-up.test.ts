@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { packageRoot } from '../../src/package-root.ts';
 import { endOf } from '../cli/run-trawl.ts';
-import { checkout, run, start } from './checkout.ts';
+import { BUILD_TOOLS, checkout, run, start } from './checkout.ts';
 import { oldNodes, RUNTIME } from './old-nodes.ts';
 
 /** A hash of the names and modification times of all files below a folder. */
@@ -38,11 +38,14 @@ test('the set-up installs and compiles once, then does nothing, and after a chan
   const { root, npmCalls } = await checkout(t, { stub: true });
   const first = await run(root, 'setup.mjs');
   assert.equal(first.code, 0, first.stderr);
-  assert.match(first.stderr, /^Installing packages .*\.\.\. done in [\d.]+ s\nCompiling \.\.\. done in [\d.]+ s\n$/);
+  assert.match(
+    first.stderr,
+    /^Installing packages to run \.\.\. done in [\d.]+ s\nCompiling \.\.\. done in [\d.]+ s\n$/,
+  );
   assert.equal(npmCalls().length, 1);
   assert.equal(
     npmCalls()[0],
-    `ci --ignore-scripts --no-audit --no-fund on ${process.version}`,
+    `ci --omit=dev --ignore-scripts --no-audit --no-fund on ${process.version}`,
     'with the Node.js that runs the set-up',
   );
   const program = () => statSync(join(root, 'dist', 'cli', 'trawl.js')).mode & 0o111;
@@ -71,6 +74,52 @@ test('the set-up installs and compiles once, then does nothing, and after a chan
     (await run(root, 'setup.mjs')).stderr,
     /The sources do not compile/,
     'a failed compilation is not taken for a finished one',
+  );
+});
+
+test('the set-up installs what running needs; a script for development adds the rest and removes nothing', async (t) => {
+  const { root, npmCalls } = await checkout(t, { stub: true });
+  const isThere = (name: string) => existsSync(join(root, 'node_modules', name));
+  writeFileSync(join(root, 'scripts', 'develop.mjs'), "import { setup } from './setup.mjs';\nawait setup();\n");
+  assert.equal((await run(root, 'setup.mjs')).code, 0);
+  assert.deepEqual([isThere('pino'), isThere('fast-check')], [true, false]);
+  writeFileSync(join(root, 'node_modules', 'pino-was-kept'), '');
+
+  writeFileSync(join(root, 'npm-fails'), '');
+  assert.equal((await run(root, 'develop.mjs')).code, 1);
+  assert.equal((await run(root, 'setup.mjs')).code, 0, 'what running needs is still there');
+  rmSync(join(root, 'npm-fails'));
+  const added = await run(root, 'develop.mjs');
+  assert.match(added.stderr, /^Installing packages \.\.\. done in [\d.]+ s\n$/);
+  assert.deepEqual([isThere('fast-check'), isThere('pino-was-kept')], [true, true]);
+  const options = '--ignore-scripts --no-audit --no-fund on';
+  assert.deepEqual(
+    npmCalls(),
+    [`ci --omit=dev ${options}`, `install --no-save ${options}`, `install --no-save ${options}`].map(
+      (call) => `${call} ${process.version}`,
+    ),
+  );
+  for (const script of ['develop.mjs', 'setup.mjs'])
+    assert.deepEqual(await run(root, script), { code: 0, signal: null, stdout: '', stderr: '' });
+
+  rmSync(join(root, 'node_modules'), { recursive: true });
+  writeFileSync(join(root, 'npm-adds-nothing'), '');
+  assert.equal((await run(root, 'setup.mjs')).code, 0);
+  assert.equal((await run(root, 'develop.mjs')).code, 0);
+  assert.ok(isThere('fast-check'), 'what npm install left incomplete is installed anew');
+  assert.match(npmCalls().at(-1)!, /^ci --ignore-scripts/);
+});
+
+test('of several set-ups at once one installs the packages, and a killed one hinders none', async (t) => {
+  const { root, npmCalls } = await checkout(t, { stub: true });
+  writeFileSync(join(root, 'npm-slow'), '');
+  writeFileSync(join(root, '.packages.lock'), '99999999');
+  const all = await Promise.all([1, 2, 3].map(() => run(root, 'setup.mjs')));
+  for (const { code, stderr } of all) assert.equal(code, 0, stderr);
+  assert.equal(npmCalls().length, 1);
+  assert.deepEqual(
+    readdirSync(root).filter((name) => name.startsWith('.packages')),
+    [],
   );
 });
 
@@ -106,14 +155,14 @@ test('packages installed by hand are kept; after a change of the lock file they 
   assert.equal(npmCalls().length, 2);
 });
 
-test('if npm ci fails, its output is shown with the advice that the registry is needed', async (t) => {
+test('if npm fails, its output is shown with the advice that the registry is needed', async (t) => {
   const { root, npmCalls } = await checkout(t, { stub: true });
   writeFileSync(join(root, 'npm-fails'), '');
   const { code, stderr } = await run(root, 'demo.mjs', ['--port', '0']);
   assert.equal(code, 1);
   assert.match(
     stderr,
-    /npm error the registry is away\n\nnpm ci failed\. Check that the npm registry can be reached\.\n$/,
+    /npm error the registry is away\n\nnpm could not install the packages\. Check that the npm registry can be reached\.\n$/,
   );
   rmSync(join(root, 'npm-fails'));
   assert.equal((await run(root, 'setup.mjs')).code, 0);
@@ -206,13 +255,13 @@ test('on a too old Node.js the set-up installs a newer one, once, and runs on it
     /\nInstalling Node\.js .* done in .*\nInstalling packages .*\nCompiling .*\n$/,
     'no other output',
   );
-  assert.deepEqual(readdirSync(join(cache, 'trawl')), [RUNTIME], 'the unfinished installation is deleted');
-  assert.equal(npmCalls().at(-1), `ci --ignore-scripts --no-audit --no-fund on ${process.version}`);
+  assert.deepEqual(readdirSync(join(cache, 'trawl')), [BUILD_TOOLS, RUNTIME], 'the unfinished installation is deleted');
+  assert.ok(npmCalls().includes(`ci --omit=dev --ignore-scripts --no-audit --no-fund on ${process.version}`));
 
   rmSync(cache, { recursive: true });
   const both = await Promise.all([imitated!, real].map(({ path }) => run(root, 'setup.mjs', [], { path, env })));
   for (const { code, stderr } of both) assert.equal(code, 0, stderr);
-  assert.deepEqual(readdirSync(join(cache, 'trawl')), [RUNTIME]);
+  assert.deepEqual(readdirSync(join(cache, 'trawl')), [RUNTIME], 'nothing is translated again');
 
   const calls = npmCalls().length;
   const again = await run(root, 'setup.mjs', [], { path: real.path, env });
