@@ -29,6 +29,7 @@ import { registerDialects } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
 import { registerIndexFiles } from './routes/index-files.ts';
+import { registerManifest } from './routes/manifest.ts';
 import { registerMcp } from './routes/mcp.ts';
 import { registerMetrics } from './routes/metrics.ts';
 import { registerModels } from './routes/models.ts';
@@ -123,6 +124,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerHealth(app, holder, config);
   registerNative(app, holder, config);
   registerSample(app, holder, config);
+  registerManifest(app, holder, config);
   registerModels(app, holder);
   registerAdmin(app, holder, metrics);
   registerIndexFiles(app, holder);

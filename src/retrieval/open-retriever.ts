@@ -20,13 +20,14 @@ import type { VectorIndex } from '../vector-index/vector-index.ts';
 import { openViews } from '../views/open-views.ts';
 import type { ViewDefinition } from '../views/view-definition.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
+import { describeIndex } from './index-description.ts';
 import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
 import { missingPart } from './mode-parts.ts';
 import { type IndexEncoderOptions, openIndexEncoder, recordedModel } from './open-index-encoder.ts';
 import { openUnchanged } from './open-unchanged.ts';
 import { isPublishedAddress, openPublishedIndex, parsePublishedAddress } from './published-address.ts';
 import type { Retriever } from './retriever.ts';
-import type { RetrieverInfo } from './retriever-info.ts';
+import type { IndexDescription, RetrieverInfo } from './retriever-info.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
 import { SEARCH_MODES, type SearchMode } from './search-mode.ts';
 import { checkFieldRanking } from './search-words.ts';
@@ -104,6 +105,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       columns: columns.map(({ name, type }) => ({ name, type })),
       views: views.infos,
       reranker: options.reranker?.info ?? null,
+      ...(parts.description === undefined ? {} : { description: parts.description }),
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
         touchedBytes: dense?.index.touchedBytes ?? 0,
@@ -130,6 +132,8 @@ interface IndexParts {
   /** The name of an index without one of its own. */
   readonly name: string;
   readonly manifest: IndexManifest;
+  /** Undefined for a store, which does not have the files of the shards. */
+  readonly description: IndexDescription | undefined;
   readonly modes: readonly SearchMode[];
   /** Open already; undefined if no words are searched. */
   readonly lexical: LexicalFields | undefined;
@@ -157,6 +161,7 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
   return {
     name: basename(resolve(folder)),
     manifest,
+    description: describeIndex(directory),
     modes,
     lexical,
     columns,
@@ -183,6 +188,7 @@ async function publishedParts(address: string, { modes: wanted }: OpenRetrieverO
     name,
     // Its inverted indexes were not published.
     manifest: withoutWords(manifest),
+    description: undefined,
     modes: ['dense'],
     lexical: undefined,
     columns,

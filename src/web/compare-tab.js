@@ -3,7 +3,7 @@ import { make, say } from './dom.js';
 import { allIndexes } from './facts.js';
 import { showLists } from './result-lists.js';
 import { MODE_NAMES } from './search-form.js';
-import { hideError, postJson, showError } from './server.js';
+import { hideError, pathOf, postJson, showError } from './server.js';
 import { remember } from './tabs.js';
 
 let fields;
@@ -21,8 +21,12 @@ export async function open(panel, parameters) {
   const sides = listed.indexes.flatMap(({ name, modes, metric }) => modes.map((mode) => ({ name, mode, metric })));
   if (fields === undefined) build(panel);
   fill(parameters, sides);
-  if (fields.question.value.trim() === '' && fields.sub.value.trim() === '') fields.answer.hidden = true;
+  if (hasNoQuery()) fields.answer.hidden = true;
   else await compare();
+}
+
+function hasNoQuery() {
+  return fields.question.value.trim() === '' && fields.sub.value.trim() === '';
 }
 
 /** Stops the comparison, whose outcome belongs to no other tab. Opening the tab again compares again. */
@@ -33,7 +37,7 @@ export function close() {
 
 function build(panel) {
   const text = (id, label, placeholder) => {
-    const input = make('input', { id, type: 'search', spellcheck: 'false', placeholder });
+    const input = make('input', { id, type: 'search', dir: 'auto', spellcheck: 'false', placeholder });
     return [input, make('div', { class: 'field grow' }, make('label', { for: id }, label), input)];
   };
   const choice = (id, label) => {
@@ -59,6 +63,7 @@ function build(panel) {
   );
   form.addEventListener('submit', (event) => {
     event.preventDefault();
+    if (hasNoQuery()) return question.focus();
     remember('compare', linkOf());
     compare();
   });
@@ -112,7 +117,7 @@ async function compare() {
 }
 
 async function searchSide({ name, mode, metric }, sameIndex, signal) {
-  const prefix = `/indexes/${encodeURIComponent(name)}`;
+  const prefix = pathOf(name);
   const label = sameIndex ? MODE_NAMES[mode] : sideName({ name, mode });
   // Rows of two indexes say nothing: the same passage has the same id and text.
   const key = sameIndex ? ({ row }) => `${row}` : ({ id, text }) => JSON.stringify([id ?? null, text]);

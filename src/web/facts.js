@@ -1,6 +1,6 @@
 /** What the server says about itself: the facts of the index in the header, and the details that the tabs need. */
 import { byId, make } from './dom.js';
-import { base, getJson } from './server.js';
+import { base, getJson, pathOf } from './server.js';
 
 /** Facts of GET /readyz, once the server is ready; `null` before. */
 let ready = null;
@@ -19,6 +19,11 @@ export function readyFacts() {
 export function onReady(listener) {
   listeners.push(listener);
   if (ready !== null) listener(ready);
+}
+
+/** Tells the listeners again, after the reader gave a key: without one, the server does not describe its indexes. */
+export function tellListeners() {
+  if (ready !== null) for (const listener of listeners) listener(ready);
 }
 
 /** The entry of GET /v1/indexes for the index of this page; `null` if it is a group, or if the server refuses. */
@@ -56,7 +61,7 @@ export async function showFacts() {
       ['passages', (facts.rows - facts.deleted_rows).toLocaleString('en')],
       facts.model === null ? ['ranking', 'BM25'] : ['model', facts.model],
     ]);
-    for (const listener of listeners) listener(facts);
+    tellListeners();
   } catch {
     settle();
     showList([['server', 'not reachable']]);
@@ -68,7 +73,7 @@ export async function showFacts() {
 function indexChoice({ index, indexes = [] }) {
   if (indexes.length < 2 || !indexes.some(({ name }) => name === index)) return index;
   const options = indexes.map(({ name }) => make('option', { selected: name === index }, name));
-  const go = ({ target }) => location.assign(`/indexes/${encodeURIComponent(target.value)}/${location.search}`);
+  const go = ({ target }) => location.assign(`${pathOf(target.value)}/${location.search}`);
   return make('select', { 'aria-label': 'Index', onchange: go }, ...options);
 }
 

@@ -2,10 +2,15 @@
 import { byId, loadStyle, make, say } from './dom.js';
 import { allIndexes, asked, readyFacts } from './facts.js';
 import { histogram } from './histogram.js';
+import { aboutIndex } from './index-words.js';
 import { byLabel, parseMetrics } from './metrics-text.js';
 import { passageMap } from './passage-map.js';
-import { getJson, getText, hideError, showError } from './server.js';
+import { getJson, getText, hideError, pathOf, showError } from './server.js';
+import { shardTable } from './shard-table.js';
 import { bytes } from './units.js';
+
+const SHARDS_HELP =
+  'A search reads the prefilter of a shard, or its codes if it has none; of vectors, inverted indexes and passages only small parts.';
 
 /** Bars of the histogram of lengths. */
 const BARS = 24;
@@ -29,14 +34,19 @@ export async function open(panel) {
   const details = listed.indexes.find((index) => index.name === name);
   if (details === undefined) throw new Error(`The server has no index of the name ${name}. Reload the page.`);
   if (shownGeneration === details.generation) return;
-  const [metrics, sample] = await Promise.all([getText('/metrics').then(parseMetrics), getJson('/v1/sample')]);
+  const [metrics, sample, manifest] = await Promise.all([
+    getText('/metrics').then(parseMetrics),
+    getJson('/v1/sample'),
+    manifestOrNull(),
+  ]);
   if (mine !== openings) return;
   shownGeneration = details.generation;
   const lengths = sample.passages.map(({ words }) => words);
   panel.replaceChildren(
     make('h1', {}, details.name),
-    make('div', { class: 'card about' }, ...aboutIndex(details)),
+    make('div', { class: 'card about' }, ...aboutIndex(details, manifest)),
     sizeTiles(details, metrics),
+    manifest === null ? '' : section('Shards', SHARDS_HELP, [shardTable(manifest.shards)]),
     section('Lengths', `Words of ${sample.passages.length} passages at even distances in the index`, [
       histogram(...bucketsOf(lengths), { unit: 'words', label: 'Lengths of passages in words' }),
     ]),
@@ -48,11 +58,21 @@ export function close() {
   openings++;
 }
 
+/** A replay bundle and an index in a store have no manifest here. */
+async function manifestOrNull() {
+  try {
+    return await getJson('/v1/manifest');
+  } catch (error) {
+    if (error.status === 501) return null;
+    throw error;
+  }
+}
+
 /** A group has no rows or vectors of its own, so its indexes are named, with their pages. */
 function showGroup(panel, { name, indexes: members }, indexes) {
   const described = indexes.filter((index) => members.includes(index.name));
   const items = described.map(({ name: member, rows, deletedRows, modes }) => {
-    const link = make('a', { href: `/indexes/${encodeURIComponent(member)}/?tab=index` }, member);
+    const link = make('a', { href: `${pathOf(member)}/?tab=index` }, member);
     return make(
       'li',
       {},
@@ -78,60 +98,6 @@ function section(title, help, children) {
     make('h2', {}, title),
     make('p', { class: 'help' }, help),
     ...children,
-  );
-}
-
-/** The facts of the manifest as sentences. */
-function aboutIndex({
-  rows,
-  deletedRows,
-  dimension,
-  metric,
-  model,
-  bm25,
-  columns,
-  views,
-  modes,
-  reranker,
-  generation,
-}) {
-  const live = rows - deletedRows;
-  const count = (value) => value.toLocaleString('en');
-  const sentences = [
-    `The index has ${count(live)} passages${deletedRows > 0 ? `, and ${count(deletedRows)} deleted rows` : ''}.`,
-  ];
-  if (model !== null) {
-    const limit = model.maxTokens.passage;
-    sentences.push(
-      `${model.name} embedded each as a vector of ${dimension} values${limit === null ? '' : `, up to ${limit} tokens`}; vectors are compared by ${metricWords(metric)}.`,
-    );
-    const { query, passage } = model.prefixes;
-    if (query !== '' || passage !== '') sentences.push(`Queries begin with “${query}”, passages with “${passage}”.`);
-    sentences.push(`A query is embedded as ${model.queryTemplate.split('-').join(' + ')}.`);
-  }
-  if (bm25 !== null) {
-    sentences.push(
-      `BM25 searches ${bm25.fields.join(' and ')} with the analyser ${bm25.analyser}, k1 ${bm25.k1} and b ${bm25.b}.`,
-    );
-  }
-  sentences.push(
-    `It can be ranked by ${modes.join(', ')}${modes.length > 1 ? ` (${modes[0]} if a request names none)` : ''}.`,
-  );
-  if (reranker !== null) sentences.push(`${reranker.name} can order the hits.`);
-  if (columns.length > 0)
-    sentences.push(`Filters can name ${columns.map(({ name, type }) => `${name} (${type})`).join(', ')}.`);
-  if (views.length > 0) {
-    sentences.push(
-      `Its views are ${views.map(({ name, passages }) => `${name} (${count(passages)} passages)`).join(', ')}.`,
-    );
-  }
-  return [make('p', {}, sentences.join(' ')), make('p', { class: 'help' }, `Generation ${generation}`)];
-}
-
-function metricWords(metric) {
-  return (
-    { 'inner-product': 'their dot product', cosine: 'the cosine of their angle', l2: 'their distance' }[metric] ??
-    metric
   );
 }
 

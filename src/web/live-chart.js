@@ -7,18 +7,24 @@ const COLOURS = ['embed', 'search', 'fetch', 'extra-1', 'reply', 'extra-2', 'rer
 /** The shortest time that the chart spans, in seconds. */
 const SHOWN_SECONDS = 60;
 
+/** Axes of bytes are divided at powers of two. */
+const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
+
 export class LiveChart {
   #plot;
-  #names = '';
+  /** A chart without lines, such as that of no errors, has none. */
+  #names = [];
   #data = [[]];
   #legend = make('dl', { class: 'legend' });
   #canvas = make('div', { class: 'plot', 'aria-hidden': 'true' });
   #format;
+  #steps;
   node;
 
-  /** `format` turns a value into text. */
-  constructor(title, format) {
+  /** `format` turns a value into text. `inBytes`: the values are bytes. */
+  constructor(title, format, { inBytes = false } = {}) {
     this.#format = format;
+    this.#steps = inBytes ? { incrs: BYTE_STEPS } : {};
     const resized = new ResizeObserver(() => this.#plot?.setSize({ width: this.#width(), height: HEIGHT }));
     resized.observe(this.#canvas);
     this.node = make('figure', { class: 'card chart' }, make('figcaption', {}, title), this.#canvas, this.#legend);
@@ -28,14 +34,14 @@ export class LiveChart {
   update(times, lines) {
     const names = Object.keys(lines);
     this.#data = [times.map((time) => time - times.at(-1)), ...names.map((name) => lines[name])];
-    if (this.#plot === undefined || names.join('\n') !== this.#names) this.#draw(names);
+    if (this.#plot === undefined || names.join('\n') !== this.#names.join('\n')) this.#draw(names);
     else this.#plot.setData(this.#data);
     this.#showValues(times.length - 1);
   }
 
   /** Draws again, after the colours of the page changed. */
   redraw() {
-    if (this.#plot !== undefined) this.#draw(this.#names.split('\n'));
+    if (this.#plot !== undefined) this.#draw(this.#names);
   }
 
   close() {
@@ -45,7 +51,7 @@ export class LiveChart {
 
   #draw(names) {
     this.close();
-    this.#names = names.join('\n');
+    this.#names = names;
     const style = getComputedStyle(document.documentElement);
     const colour = (variable) => style.getPropertyValue(`--${variable}`).trim();
     const colours = coloursOf(names).map(colour);
@@ -62,7 +68,7 @@ export class LiveChart {
       },
       axes: [
         { ...axis, size: 30, values: (_plot, times) => times.map(ago) },
-        { ...axis, size: 62, values: (_plot, values) => values.map((value) => format(value)) },
+        { ...axis, ...this.#steps, size: 62, values: (_plot, values) => values.map((value) => format(value)) },
       ],
       series: [
         {},
@@ -81,7 +87,7 @@ export class LiveChart {
       ...names.map((name, i) => {
         const swatch = make('span', { class: 'swatch' });
         swatch.style.background = colours[i];
-        return make('div', {}, swatch, make('dt', {}, name), make('dd', {}));
+        return make('div', {}, make('dt', {}, swatch, name), make('dd', {}));
       }),
     );
   }

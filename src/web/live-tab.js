@@ -59,7 +59,7 @@ export function close() {
 }
 
 function build(panel) {
-  charts = CHARTS.map(([title, format]) => new LiveChart(title, format));
+  charts = CHARTS.map(([title, format]) => new LiveChart(title, format, { inBytes: format === bytes }));
   tiles = make('dl', { class: 'tiles', 'aria-label': 'Now' });
   const choice = make('div', { class: 'choice', role: 'group', 'aria-label': 'Readings' });
   const values = [
@@ -71,9 +71,12 @@ function build(panel) {
   });
   const head = make('div', { class: 'live-head' }, make('h1', {}, 'What the server does now'), choice);
   panel.replaceChildren(head, tiles, make('div', { class: 'charts' }, ...charts.map(({ node }) => node)));
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-    for (const chart of charts) chart.redraw();
-  });
+  // Paper has the colours of the light scheme.
+  for (const media of ['(prefers-color-scheme: dark)', 'print']) {
+    matchMedia(media).addEventListener('change', () => {
+      for (const chart of charts) chart.redraw();
+    });
+  }
 }
 
 async function read(signal) {

@@ -1,11 +1,14 @@
 /** The page of a Trawl server. Each file of this folder has one subject; nothing is built or loaded from elsewhere. */
 import { byId } from './dom.js';
-import { showFacts } from './facts.js';
+import { asked, onReady, readyFacts, showFacts, tellListeners } from './facts.js';
 import { installKeyForm } from './server.js';
 import { openAddress, startTabs } from './tabs.js';
 
 startTabs();
-installKeyForm(() => openAddress());
+installKeyForm(() => {
+  tellListeners();
+  openAddress();
+});
 document.addEventListener('keydown', (event) => {
   const writes = event.target.closest?.('input, textarea, select, [contenteditable]');
   if (event.key !== '/' || writes || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -15,3 +18,18 @@ document.addEventListener('keydown', (event) => {
 });
 showFacts();
 openAddress();
+openWhenStarted();
+
+/** A link that was opened while the server started is opened again once it is ready, unless the reader has begun to write. */
+async function openWhenStarted() {
+  await asked;
+  if (readyFacts() !== null) return;
+  let isDone = false;
+  document.addEventListener('input', () => {
+    isDone = true;
+  });
+  onReady(() => {
+    if (!isDone && !byId('error').hidden) openAddress();
+    isDone = true;
+  });
+}

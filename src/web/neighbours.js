@@ -1,11 +1,11 @@
 /** The passages before and after a hit in its document. */
 import { make, say } from './dom.js';
 import { titleAndText } from './result-lists.js';
-import { base, messageOf, postJson } from './server.js';
+import { base, messageOf, pathOf, postJson } from './server.js';
 
 /** The buttons under a hit. Nothing is read before the first click. */
 export function neighbourPart({ row, index }, list, similar) {
-  const prefix = index === undefined ? (list.prefix ?? base) : `/indexes/${encodeURIComponent(index)}`;
+  const prefix = index === undefined ? (list.prefix ?? base) : pathOf(index);
   const shown = make('div', { class: 'neighbours' });
   const button = make('button', { type: 'button', class: 'link' }, 'Passages before and after');
   button.addEventListener('click', async () => {
@@ -56,7 +56,7 @@ function walker(label, step, rows, start, prefix) {
         'li',
         {},
         make('span', { class: 'help' }, `${label}: passage ${at + 1}`),
-        make('p', { class: 'text' }, text),
+        make('p', { class: 'text', dir: 'auto' }, text),
       );
       if (step < 0) list.prepend(entry);
       else list.append(entry);

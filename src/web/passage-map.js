@@ -4,6 +4,10 @@ import { goTo } from './tabs.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const [WIDTH, HEIGHT, MARGIN, RADIUS] = [900, 480, 14, 5];
+/** A pointer this near to a point, in pixels of the screen, is on it: points are small, and fingers are not. */
+const REACH = 20;
+/** The server sends so much of a text (GET /v1/sample). */
+const SHOWN_CHARACTERS = 240;
 /** Neighbours are searched for with the beginning of the text. */
 const QUERY_CHARACTERS = 240;
 
@@ -21,19 +25,8 @@ export function passageMap(passages, points) {
     'aria-label': `Map of ${passages.length} passages; arrow keys move, Enter searches for similar ones`,
   });
   let at = -1;
-  let isFirstTouch = false;
-  const dots = places.map(([x, y], i) => {
-    const dot = shape('circle', { cx: x, cy: y, r: RADIUS });
-    dot.addEventListener('pointerenter', ({ pointerType }) => {
-      isFirstTouch = pointerType === 'touch' && at !== i;
-      show(i);
-    });
-    // On a touch screen the first touch shows the text, the second one searches.
-    dot.addEventListener('click', () => {
-      if (!isFirstTouch) searchFor(i);
-    });
-    return dot;
-  });
+  let isTouch = false;
+  const dots = places.map(([x, y]) => shape('circle', { cx: x, cy: y, r: RADIUS }));
   svg.append(...dots);
   const show = (i) => {
     dots[at]?.classList.remove('shown');
@@ -41,8 +34,8 @@ export function passageMap(passages, points) {
     dots[i].classList.add('shown');
     const { title, id, row, text: beginning } = passages[i];
     text.replaceChildren(
-      make('h3', {}, title ?? 'Untitled'),
-      make('p', {}, beginning),
+      make('h3', { dir: 'auto' }, title || 'Untitled'),
+      make('p', { dir: 'auto' }, beginning.length < SHOWN_CHARACTERS ? beginning : `${beginning} …`),
       make(
         'p',
         { class: 'help' },
@@ -54,6 +47,25 @@ export function passageMap(passages, points) {
     const { title, text: beginning } = passages[i];
     goTo('search', { q: `${title === undefined ? '' : `${title} `}${beginning}`.slice(0, QUERY_CHARACTERS) });
   };
+  const nearest = ({ clientX, clientY }) => {
+    const { left, top, width } = svg.getBoundingClientRect();
+    const scale = WIDTH / width;
+    return nearestTo([(clientX - left) * scale, (clientY - top) * scale], REACH * scale, places);
+  };
+  svg.addEventListener('pointerdown', ({ pointerType }) => {
+    isTouch = pointerType === 'touch';
+  });
+  svg.addEventListener('pointermove', (event) => {
+    const i = event.pointerType === 'touch' ? -1 : nearest(event);
+    if (i >= 0 && i !== at) show(i);
+  });
+  // On a touch screen the first touch shows the text, the second one searches.
+  svg.addEventListener('click', (event) => {
+    const i = nearest(event);
+    if (i < 0) return;
+    if (isTouch && i !== at) show(i);
+    else searchFor(i);
+  });
   svg.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && at >= 0) return searchFor(at);
     const direction = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
@@ -74,6 +86,16 @@ function nextIn([right, down], at, places) {
     const across = Math.abs(dx * down) + Math.abs(dy * right);
     if (i === at || along <= 0 || across > along) continue;
     const distance = Math.hypot(dx, dy);
+    if (distance < least) [best, least] = [i, distance];
+  }
+  return best;
+}
+
+/** The point nearest to a place, if it is within reach; else -1. */
+function nearestTo([x, y], reach, places) {
+  let [best, least] = [-1, reach];
+  for (const [i, [otherX, otherY]] of places.entries()) {
+    const distance = Math.hypot(otherX - x, otherY - y);
     if (distance < least) [best, least] = [i, distance];
   }
   return best;

@@ -1,7 +1,7 @@
 /** The texts of passages that a record names by row, read from the index, and whether that index is still the recorded one. */
 import { make } from './dom.js';
 import { readyFacts } from './facts.js';
-import { base, getJson, postJson } from './server.js';
+import { base, getJson, pathOf, postJson } from './server.js';
 
 /** Adds the texts. The rows of another generation may be other passages, so each gets the generation that the index has `now`. */
 export async function addTexts({ turns }) {
@@ -10,7 +10,7 @@ export async function addTexts({ turns }) {
     .filter(({ text, row, asked }) => text === undefined && row !== undefined && !asked);
   const groups = new Map();
   for (const [index, passages] of Map.groupBy(wanted, ({ index }) => index ?? '')) {
-    const prefix = index === '' || index === readyFacts()?.index ? base : prefixOf(index);
+    const prefix = index === '' || index === readyFacts()?.index ? base : pathOf(index);
     try {
       const { json } = await postJson('/v1/passages', { rows: passages.map(({ row }) => row) }, { prefix });
       for (const [i, passage] of passages.entries()) {
@@ -50,12 +50,8 @@ function addDocument(passage, document) {
 /** A group's record has the generation of the group, which the replies of its indexes lack. Undefined for a group without a name. */
 async function generationOf(group) {
   try {
-    return (await getJson('/readyz', { prefix: prefixOf(group) })).generation;
+    return (await getJson('/readyz', { prefix: pathOf(group) })).generation;
   } catch {
     return undefined;
   }
-}
-
-function prefixOf(index) {
-  return `/indexes/${encodeURIComponent(index)}`;
 }

@@ -6,8 +6,8 @@ import { scoreExplanation } from './score-explanation.js';
 import { messageOf } from './server.js';
 import { stageTimes } from './stage-times.js';
 
-/** Texts longer than this are cut to a few lines where several lists share the width. */
-const LONG_TEXT = 320;
+/** Texts longer than this are cut to a few lines, sooner where several lists share the width. */
+const LONG_TEXT = { several: 320, only: 3000 };
 
 /**
  * `lists` have `label`, `mode` and `metric`, and `result` with `timing` or `error`. `words` are those of the query, for lists without terms;
@@ -41,7 +41,9 @@ function placesByPassage(lists) {
 
 function column(list, options) {
   const { label, error, result } = list;
-  const heading = options.isOnly ? null : make('h2', { class: 'column-title' }, swatch(list), label);
+  const heading = options.isOnly
+    ? make('h2', { class: 'visually-hidden' }, label)
+    : make('h2', { class: 'column-title' }, swatch(list), label);
   if (error !== undefined) {
     const { text, code } = messageOf(error);
     const line = code === undefined ? null : make('span', { class: 'code' }, code);
@@ -74,9 +76,13 @@ function item(hit, rank, list, options) {
   const { title, text } = titleAndText(hit);
   const key = passageKey({ list, hit });
   const matcher = wordMatcher(hit.terms, options.words);
-  const body = make('p', { class: 'text' }, ...markWords(text, matcher));
-  const heading = make('h3', {}, ...markWords(title === '' ? 'Untitled' : title, matcher));
-  const score = make('summary', { class: 'score', 'aria-label': `Score ${hit.score}. Why?` }, shownScore(hit.score));
+  const body = make('p', { class: 'text', dir: 'auto' }, ...markWords(text, matcher));
+  const heading = make('h3', { dir: 'auto' }, ...markWords(title === '' ? 'Untitled' : title, matcher));
+  const score = make(
+    'summary',
+    { class: 'score', 'aria-label': `${shownScore(hit.score)}, the score. Why?` },
+    shownScore(hit.score),
+  );
   return make(
     'li',
     { 'data-passage': key },
@@ -95,14 +101,19 @@ function item(hit, rank, list, options) {
         hit.distractor ? make('span', { class: 'badge' }, 'mixed in on purpose') : null,
         ...(options.isOnly ? [] : [elsewhere(options.places.get(key), list)]),
       ),
-      neighbourPart(hit, list, options.similar === undefined ? undefined : () => options.similar(text)),
+      neighbourPart(
+        hit,
+        list,
+        options.similar === undefined ? undefined : () => options.similar(text.trim() === '' ? title : text),
+      ),
     ),
   );
 }
 
 function passageText(body, text, isOnly) {
-  if (isOnly || text.length <= LONG_TEXT) return [body];
+  if (text.length <= LONG_TEXT[isOnly ? 'only' : 'several']) return [body];
   body.classList.add('cut');
+  body.classList.toggle('long', text.length > LONG_TEXT.only);
   const button = make('button', { type: 'button', class: 'link', 'aria-expanded': 'false' }, 'Whole text');
   button.addEventListener('click', () => {
     const isCut = body.classList.toggle('cut');

@@ -132,7 +132,7 @@ function showEmbedded(lists) {
   const isWords = lists.every(({ mode }) => mode === 'bm25');
   const tokens = embedded.tokens === null ? '' : ` (${embedded.tokens} ${isWords ? 'terms' : 'tokens'})`;
   const what = isWords ? 'The words of ' : 'The encoder read ';
-  byId('embedded').replaceChildren(what, make('q', {}, embedded.text), tokens);
+  byId('embedded').replaceChildren(what, make('bdi', {}, make('q', {}, embedded.text)), tokens);
   byId('embedded').hidden = false;
   byId('truncated').hidden = CUTS[embedded.cut] === undefined;
   byId('truncated').textContent = CUTS[embedded.cut] ?? '';

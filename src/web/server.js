@@ -8,6 +8,12 @@ export const base = /^(?:\/(?:indexes|views)\/[^/]+)*(?=\/$)/.exec(location.path
 /** Name of the API key in sessionStorage, which the browser keeps only until the tab is closed. */
 const KEY_NAME = 'trawl-key';
 
+/** The path of another index of this server, within the view of this page if it has one. */
+export function pathOf(index) {
+  const view = /^(?:\/views\/[^/]+)*/.exec(base)[0];
+  return `${view}/indexes/${encodeURIComponent(index)}`;
+}
+
 export function hasKey() {
   return savedKey() !== '';
 }
@@ -59,10 +65,12 @@ export function messageOf(error) {
 }
 
 export function showError(error) {
-  const { text, code } = messageOf(error);
+  const { text, code = '' } = messageOf(error);
   const box = byId('error');
+  // The live tab fails every two seconds: the same error is announced once, and takes the focus once.
+  if (!box.hidden && box.textContent === `${text}${code}`) return;
   box.replaceChildren(text);
-  if (code !== undefined) {
+  if (code !== '') {
     const line = document.createElement('span');
     line.className = 'code';
     line.textContent = code;

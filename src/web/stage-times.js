@@ -31,8 +31,7 @@ export function stageTimes({ result, timing, roundTripMs }, { isShort }) {
     make(
       'div',
       {},
-      make('span', { class: `swatch ${name}` }),
-      make('dt', {}, label),
+      make('dt', {}, make('span', { class: `swatch ${name}` }), label),
       make('dd', {}, milliseconds(ms[name])),
     ),
   );

@@ -103,7 +103,8 @@ async function show(number) {
   await addTexts(rollout);
   if (mine !== choices) return;
   const seen = new Map();
-  const question = rollout.question === undefined ? null : make('p', { class: 'rollout-question' }, rollout.question);
+  const question =
+    rollout.question === undefined ? null : make('p', { class: 'rollout-question', dir: 'auto' }, rollout.question);
   const answers =
     rollout.answers.length === 0
       ? null
@@ -136,7 +137,7 @@ function turnItem(turn, i, rollout, seen) {
   const matcher = wordMatcher(undefined, rollout.answers.join(' '));
   const body = make(
     'p',
-    { class: 'text' },
+    { class: 'text', dir: 'auto' },
     ...(kind === 'information' || kind === 'answer' ? markWords(text, matcher) : [text]),
   );
   const items = passages.map((passage) => passageItem(passage, i, seen, matcher));
@@ -164,7 +165,7 @@ function passageItem(passage, turn, seen, matcher) {
     return make(
       'li',
       {},
-      make('span', { class: 'id' }, name),
+      make('bdi', { class: 'id' }, name),
       ' ',
       score,
       again,
@@ -175,12 +176,16 @@ function passageItem(passage, turn, seen, matcher) {
   const summary = make(
     'summary',
     {},
-    make('strong', {}, title || name),
+    make('strong', {}, make('bdi', {}, title || name)),
     ' ',
-    make('span', { class: 'id' }, name),
+    make('bdi', { class: 'id' }, name),
     ' ',
     score,
     again,
   );
-  return make('li', {}, make('details', {}, summary, make('p', { class: 'text' }, ...markWords(text, matcher))));
+  return make(
+    'li',
+    {},
+    make('details', {}, summary, make('p', { class: 'text', dir: 'auto' }, ...markWords(text, matcher))),
+  );
 }

@@ -5,6 +5,7 @@ import { DIALECTS } from '../dialects/dispatch.ts';
 import { ADMIN_OPERATIONS } from './admin.ts';
 import { HEALTH_OPERATIONS } from './health.ts';
 import { INDEX_FILE_OPERATIONS } from './index-files.ts';
+import { MANIFEST_OPERATIONS } from './manifest.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
 import { MODELS_OPERATIONS } from './models.ts';
 import { NATIVE_OPERATIONS } from './native.ts';
@@ -26,6 +27,7 @@ function apiDocs(): Docs {
       ...METRICS_OPERATIONS,
       ...NATIVE_OPERATIONS,
       ...SAMPLE_OPERATIONS,
+      ...MANIFEST_OPERATIONS,
       ...MODELS_OPERATIONS,
       ...ADMIN_OPERATIONS,
       ...INDEX_FILE_OPERATIONS,

@@ -46,7 +46,8 @@ export async function open(t: TestContext, url: string, options: BrowserContextO
     if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`request to ${request.url()}`);
   });
   page.on('console', (message) => {
-    if (message.type() === 'error' && !/status of (401|404|422|501)/.test(message.text())) faults.push(message.text());
+    if (message.type() === 'error' && !/status of (401|404|422|501|503)/.test(message.text()))
+      faults.push(message.text());
   });
   t.after(async () => {
     await context.close();
@@ -71,6 +72,26 @@ export async function assertFits(page: Page): Promise<void> {
     false,
     'wider than the screen',
   );
+}
+
+/** What a screen reader would say wrongly or not at all: groups of lists, headings and names that browsers do not repair. */
+export function structureFaults(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`(() => {
+    const shown = (node) => node.checkVisibility();
+    const faults = [];
+    for (const group of document.querySelectorAll('dl > div')) {
+      for (const child of group.children) if (!/^D[TD]$/.test(child.tagName)) faults.push('in a dl: ' + child.outerHTML);
+    }
+    const first = [...document.querySelectorAll('h1')].filter(shown);
+    if (first.length !== 1) faults.push(first.length + ' headings of level 1');
+    for (const named of document.querySelectorAll('summary[aria-label], button[aria-label]')) {
+      if (!named.getAttribute('aria-label').includes(named.textContent.trim())) faults.push('another name: ' + named.outerHTML);
+    }
+    for (const part of document.body.children) {
+      if (shown(part) && !/^(HEADER|NAV|MAIN|FOOTER|NOSCRIPT)$/.test(part.tagName)) faults.push('outside of landmarks: ' + part.outerHTML);
+    }
+    return faults;
+  })()`);
 }
 
 /** Controls without a name for screen readers. */

@@ -30,7 +30,7 @@ const MORE = [
   },
 ];
 
-/** A server of two indexes of the sample corpus for all tests of the file: `sample` with vectors and words, `dense` without words. */
+/** A server of two indexes of the sample corpus for all tests of the file: `sample` with vectors and words, `dense` without words in three shards. */
 export function pageServer(): { readonly url: string } {
   const server = { url: '' };
   let app: FastifyInstance | undefined;
@@ -46,7 +46,7 @@ export function pageServer(): { readonly url: string } {
     await writeFile(corpus, [...rows, ...MORE].map((row) => `${JSON.stringify(row)}\n`).join(''));
     const build = (name: string, ...options: string[]): Promise<unknown> =>
       runTrawl(['index', corpus, '--out', join(folder, name), '--model', 'token-average-256', '--quiet', ...options]);
-    await Promise.all([build('sample', '--bm25', '--column', 'source:string'), build('dense')]);
+    await Promise.all([build('sample', '--bm25', '--column', 'source:string'), build('dense', '--shard-rows', '100')]);
     const indexes = ['sample', 'dense'].map((name) => ({ name, folder: join(folder, name) }));
     holder = RetrieverHolder.over(indexes, (name) => openRetriever(join(folder, name)));
     await holder.open();

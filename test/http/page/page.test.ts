@@ -88,6 +88,8 @@ test('the page asks for an API key and keeps it until the tab is closed', { skip
   await page.fill('#key', key);
   await page.keyboard.press('Enter');
   await page.waitForSelector('#results li');
+  // The server describes its indexes only to a reader with a key.
+  await page.locator('#rerank-field:not([hidden])').waitFor({ state: 'attached' });
   assert.ok(!page.url().includes(key));
   const line = await textOf(page, '#code');
   assert.ok(line.includes("-H 'authorization: Bearer KEY'") && !line.includes(key));
@@ -208,6 +210,34 @@ test('a server with a reranker offers it, and the score tells the rank that the 
   await page.locator('#results summary').first().click();
   await page.locator('.explanation', { hasText: 'The search had the passage at rank 1' }).first().waitFor();
   assert.notEqual(retriever.calls.at(-1)!.rerank, undefined);
+});
+
+test('the page of a view leads to other indexes within the view', { skip }, async (t) => {
+  const indexes = ['wiki', 'news'].map((name) => ({ name, folder: name }));
+  const holder = RetrieverHolder.over(indexes, async (name) => new FakeRetriever({ index: name }));
+  await holder.open();
+  const { url } = await serve(t, holder);
+  const page = await open(t, `${url}/views/train/`);
+  await page.locator('#facts select').selectOption('news');
+  await page.waitForURL(`${url}/views/train/indexes/news/`);
+});
+
+test('a link that is opened while the server starts is answered once it is ready', { skip }, async (t) => {
+  let resolve!: (retriever: FakeRetriever) => void;
+  const promise = new Promise<FakeRetriever>((settle) => {
+    resolve = settle;
+  });
+  const holder = RetrieverHolder.over([{ name: 'wiki', folder: 'wiki' }], () => promise);
+  const opening = holder.open();
+  const { url } = await serve(t, holder);
+  const page = await open(t, `${url}/?q=bridge`);
+  await page.waitForSelector('#error:not([hidden])');
+  assert.match(await textOf(page, '#error'), /NOT_READY · HTTP 503/);
+  assert.match(await textOf(page, '#facts'), /^serverstarting/);
+  resolve(new FakeRetriever({ index: 'wiki' }));
+  await opening;
+  await page.waitForSelector('#results li');
+  assert.equal(await page.isVisible('#error'), false);
 });
 
 test('the page of a view searches within the view', { skip }, async (t) => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { AccessKeys } from '../../../src/http/access/access-keys.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { serve } from '../build.ts';
-import { assertFits, open, PHONE, shoot, startBrowser, textOf, unnamedControls } from './browser.ts';
+import { assertFits, open, PHONE, shoot, startBrowser, structureFaults, textOf, unnamedControls } from './browser.ts';
 import { pageServer, skip } from './page-server.ts';
 
 startBrowser();
@@ -70,6 +70,38 @@ test('the live tab draws the metrics, and loads the chart library only then', { 
   await page.click('#tab-search');
   await page.waitForSelector('#panel-search:not([hidden])');
   assert.ok(asked <= 1, 'a tab that is not shown asks for nothing');
+});
+
+test('screen readers find one heading, named controls and well-formed lists in every tab', { skip }, async (t) => {
+  const page = await open(t, `${server.url}/?q=bridge`);
+  for (const [name, ready] of [
+    ['search', '.results li'],
+    ['compare', '#compare-a'],
+    ['index', '.histogram'],
+    ['live', '.plot canvas >> nth=6'],
+    ['trajectories', '#rollout-file'],
+  ] as const) {
+    await page.click(`#tab-${name}`);
+    await page.waitForSelector(ready);
+    assert.deepEqual(await structureFaults(page), [], name);
+    assert.deepEqual(await unnamedControls(page), [], name);
+  }
+});
+
+test('a failing live tab says its error once, and leaves the focus where the reader puts it', { skip }, async (t) => {
+  const keys = AccessKeys.parse('read:read-key-of-the-focus-test', 'test');
+  const { url } = await serve(t, new FakeRetriever(), { keys });
+  const page = await open(t, `${url}/?tab=live`);
+  await page.waitForSelector('#error:not([hidden])');
+  await page.evaluate(`{
+    window.said = 0;
+    new MutationObserver(() => window.said++).observe(document.getElementById('error'), { childList: true });
+  }`);
+  await page.focus('#tab-live');
+  for (let i = 0; i < 2; i++) await page.waitForResponse('**/metrics');
+  await page.evaluate(`fetch('/livez').then((r) => r.text())`);
+  assert.equal(await page.evaluate('document.activeElement.id'), 'tab-live');
+  assert.equal(await page.evaluate('window.said'), 0);
 });
 
 test('the live tab of a server with keys asks for the key first', { skip }, async (t) => {
@@ -224,7 +256,15 @@ test('the index tab describes the index, and maps a sample whose points can be r
   await page.waitForSelector('.histogram');
   assert.match(
     await textOf(page, '.about'),
-    /The index has 274 passages\. token-average-256 embedded each as a vector of 256 values.*dot product.*BM25 searches contents.*dense, bm25, hybrid.*source \(string\)/,
+    /The index has 274 passages\. They come .* token-average-256 embedded each as a vector of 256 values.*dot product.*BM25 searches contents.*dense, bm25, hybrid.*source \(string\)/,
+  );
+  assert.match(
+    await textOf(page, '.about'),
+    /They come from corpus\.jsonl \(\d+ KiB\).*mean of its tokens.*written by trawl/,
+  );
+  assert.match(
+    await textOf(page, '.shards'),
+    /ShardRowsVectorsCodesInverted indexesColumnsPassages10 to 273\d+ KiB float32(?:\d+ KiB|[\d.]+ [KM]iB)/,
   );
   assert.match(await textOf(page, '#panel-index .tiles'), /Rows274.*Read by every search[\d.]+ KiB/);
   assert.match(
@@ -234,18 +274,19 @@ test('the index tab describes the index, and maps a sample whose points can be r
   await page.getByRole('button', { name: 'Draw the map' }).click();
   await page.waitForSelector('.map circle');
   assert.equal(await page.locator('.map circle').count(), 256);
-  await page.locator('.map circle').first().dispatchEvent('pointerenter');
+  await page.locator('.map circle').first().hover({ force: true });
   assert.match(await textOf(page, '.map-text'), /Brooklyn Bridge.*hybrid suspension.*id s-0001/);
   await page.focus('.map svg');
   await page.keyboard.press('ArrowLeft');
   assert.doesNotMatch(await textOf(page, '.map-text'), /s-0001/);
   await shoot(page, 'index-light');
-  await page.locator('.map circle').first().dispatchEvent('click');
+  await page.locator('.map circle').first().click({ force: true });
   await page.waitForSelector('#panel-search:not([hidden]) .results li');
   assert.match(await page.inputValue('#question'), /^Brooklyn Bridge The Brooklyn Bridge is a hybrid/);
   assert.equal(await textOf(page, '#panel-search .results h3'), 'Brooklyn Bridge');
   const phone = await open(t, `${server.url}/indexes/dense/?tab=index`, PHONE);
   await phone.waitForSelector('.histogram');
   assert.doesNotMatch(await textOf(phone, '.about'), /BM25/);
+  assert.deepEqual(await phone.locator('.shards th[scope="row"]').allTextContents(), ['1', '2', '3', 'All 3']);
   await assertFits(phone);
 });
