@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fail, filesBelow, root, setup } from './setup.mjs';
-import { outputOfFailure, run, runNpm } from './steps.mjs';
+import { run, runNpm } from './steps.mjs';
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const flags = process.argv.slice(2).filter((word) => word.startsWith('--'));
@@ -22,7 +22,6 @@ const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js')
 if (files.length === 0) fail(`No file of the peers' tests has ${words.join(' or ')} in its path.`);
 const peers = await import('../dist/test/helpers/peers.js');
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');
-const { MILVUS_PACKAGES, milvusFolder } = await import('../dist/test/peers/milvus-node.js');
 const { PEER_REQUIREMENTS, peerCache, withoutTorch } = peers;
 // All at the same time: most of it waits for the network.
 const [torchMissing] = await Promise.all([
@@ -60,19 +59,13 @@ if (torchMissing) {
   process.exitCode = 1;
 }
 
-/** A real Milvus, which PyPI has for Linux x64 and macOS alone. If it cannot be installed, its tests are skipped. */
+/** If Milvus cannot be installed, its tests are skipped. */
 async function installMilvus() {
-  const folder = milvusFolder();
-  if (existsSync(join(folder, '.complete'))) return;
-  process.stderr.write(`Installing Milvus into ${folder} (once)\n`);
-  rmSync(folder, { recursive: true, force: true });
-  const python = join(folder, 'bin', 'python');
-  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps', ...MILVUS_PACKAGES];
-  const output =
-    (await outputOfFailure('python3', ['-m', 'venv', folder], { cwd: root, env: process.env })) ??
-    (await outputOfFailure(python, install, { cwd: root, env: process.env }));
-  if (output === undefined) writeFileSync(join(folder, '.complete'), '');
-  else process.stderr.write(`${output}\nMilvus could not be installed. The tests with it are skipped.\n`);
+  const note = (text) => process.stderr.write(`${text}\n`);
+  const { installMilvus: install } = await import('../dist/test/peers/install-milvus.js');
+  await install(note).catch((error) =>
+    note(`${error.message}\nMilvus could not be installed. The tests with it are skipped.`),
+  );
 }
 
 /** Lucene and nodes of Elasticsearch and OpenSearch, one after the other, since all write into Maven's repository. */

@@ -20,6 +20,8 @@ await setup();
 
 const files = filesBelow(join(root, 'dist', 'test'), '.test.js')
   .filter((file) => {
+    // Clusters of several processes: npm run test:cluster.
+    if (file.endsWith('.cluster.test.js')) return false;
     const isLong = file.endsWith('.long.test.js');
     if (words.length === 0) return isLong === long && !file.endsWith('.peer.test.js');
     return (isLong || !long) && words.some((word) => relative(root, file).includes(word));
@@ -75,7 +77,7 @@ if (words.length === 0) {
   process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
   if (!long)
     process.stdout.write(
-      'Not run here: `npm run test:long` and `npm run test:peers` (the comparisons with Python peers).\n',
+      'Not run here: `npm run test:long`, `npm run test:peers` (the comparisons with Python peers) and `npm run test:cluster`.\n',
     );
 }
 const [lint, types] = await checks;

@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,25 +10,19 @@ import { fileURLToPath } from 'node:url';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { peerCache } from '../helpers/peers.ts';
+import { inNamespace, withoutNamespace } from '../cluster/namespace.ts';
+import { isMilvusInstalled, milvusPython } from './install-milvus.ts';
 
-/** The last version with a server on PyPI. setuptools: it imports pkg_resources. */
-export const MILVUS_PACKAGES = ['milvus==2.3.5', 'setuptools<80'];
 const SUPERVISOR = fileURLToPath(new URL('./milvus-supervisor.js', import.meta.url));
-/** A network of its own. Not processes of its own, with which Milvus loads no segments. */
-const NAMESPACES = ['--user', '--map-root-user', '--net', '--'];
 const START_MS = 120_000;
-
-export function milvusFolder(): string {
-  return join(peerCache(), 'milvus-2.3.5');
-}
 
 /** For the `skip` option of a test: false if Milvus can be run, else the reason. */
 export function withoutMilvus(): string | false {
-  if (!existsSync(join(milvusFolder(), '.complete'))) return 'Milvus is not installed: run npm run test:peers';
-  const namespace = spawnSync('unshare', [...NAMESPACES, 'ip', 'link', 'set', 'lo', 'up']);
-  if (namespace.status === 0) return false;
-  return 'Milvus listens on all addresses and is run in a network namespace, which this machine does not allow (unshare, ip)';
+  if (!isMilvusInstalled()) return 'Milvus is not installed: run npm run test:peers';
+  const missing = withoutNamespace();
+  return missing === undefined
+    ? false
+    : `Milvus listens on all addresses and is run in a network of its own; missing: ${missing}`;
 }
 
 /** A standalone Milvus, reached through a port on the loopback address. */
@@ -60,10 +54,10 @@ export class MilvusNode {
   static async start(): Promise<MilvusNode> {
     const folder = await mkdtemp(join(tmpdir(), 'trawl-milvus-'));
     const socket = join(folder, 's');
-    const python = join(milvusFolder(), 'bin', 'python');
     const script = join(packageRoot, 'test', 'peers', 'milvus_start.py');
-    const args = [SUPERVISOR, python, script, join(folder, 'data'), socket, join(folder, 'log')];
-    const supervisor = spawn('unshare', [...NAMESPACES, process.execPath, ...args], {
+    const args = [SUPERVISOR, milvusPython(), script, join(folder, 'data'), socket, join(folder, 'log')];
+    const [command, ...rest] = inNamespace([process.execPath, ...args]);
+    const supervisor = spawn(command!, rest, {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     await once(supervisor.stdout!, 'data');

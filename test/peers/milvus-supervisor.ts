@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -15,7 +15,7 @@ let isKilled = false;
 
 function start(): void {
   const output = openSync(log, 'a');
-  milvus = spawn(python, [script, folder], { stdio: ['ignore', output, output] });
+  milvus = spawn(python, [script, folder, 'run', 'standalone'], { stdio: ['ignore', output, output] });
   closeSync(output);
   isKilled = false;
   // Milvus ends itself if it was frozen for longer than its lease; whoever runs it starts it again.
@@ -34,7 +34,6 @@ const commands: Readonly<Record<string, () => void>> = {
   thaw: () => milvus?.kill('SIGCONT'),
 };
 
-if (spawnSync('ip', ['link', 'set', 'lo', 'up']).status !== 0) process.exit(1);
 createServer((client) => {
   const server = connect(PORT, '127.0.0.1');
   for (const [from, to] of [

@@ -1,4 +1,5 @@
-"""Becomes a standalone Milvus whose data are in a folder. The package has the program compressed; its Python part writes its configuration."""
+"""Becomes a process of Milvus whose files are in a folder: `milvus_start.py FOLDER run standalone`. The package has the program
+compressed; its Python part writes its configuration, of which the environment replaces values."""
 import os
 import sys
 
@@ -13,13 +14,16 @@ if not os.path.exists(os.path.join(folder, "configs", "milvus.yaml")):
 milvus._initialize_data_files(folder)
 program = server.get_milvus_executable_path()
 os.chdir(folder)
+defaults = {
+    "DEPLOY_MODE": "STANDALONE",
+    "METRICS_PORT": "9091",
+    "MILVUS_RUN_DIR": os.path.join(folder, "run"),
+}
 os.environ.update(
-    DEPLOY_MODE="STANDALONE",
-    METRICS_PORT="9091",
+    {name: os.environ.get(name, value) for name, value in defaults.items()},
     # The user root with the password Milvus.
     COMMON_SECURITY_AUTHORIZATIONENABLED="true",
-    MILVUS_RUN_DIR=os.path.join(folder, "run"),
     LD_LIBRARY_PATH=os.path.dirname(program),
 )
 # One process, so that a signal to it reaches Milvus.
-os.execv(program, [program, "run", "standalone"])
+os.execv(program, [program, *sys.argv[2:]])
