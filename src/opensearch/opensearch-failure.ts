@@ -9,16 +9,19 @@ export class OpenSearchFailure extends Error {
   readonly isLate: boolean;
   /** Whether another attempt may succeed at once. Not after a time-out, which would only double the wait. */
   readonly isWorthRetrying: boolean;
+  /** What to do about it; undefined: check that OpenSearch runs. */
+  readonly advice: string | undefined;
 
   private constructor(
     reason: string,
-    flags: { missing?: boolean; refused?: boolean; late?: boolean; retry?: boolean } = {},
+    flags: { missing?: boolean; refused?: boolean; late?: boolean; retry?: boolean; advice?: string } = {},
   ) {
     super(reason);
     this.isMissing = flags.missing === true;
     this.isRefused = flags.refused === true;
     this.isLate = flags.late === true;
     this.isWorthRetrying = flags.retry === true;
+    this.advice = flags.advice;
   }
 
   /** Of a reply with an error, or of one search or row of it. */
@@ -51,14 +54,40 @@ export class OpenSearchFailure extends Error {
       case 'TimeoutError':
         return new OpenSearchFailure('it did not answer in time', { late: true });
       case 'ConnectionError':
-      case 'NoLivingConnectionsError':
-        return new OpenSearchFailure(message ?? name, { retry: true });
+      case 'NoLivingConnectionsError': {
+        const advice = tlsAdvice(message ?? '');
+        return advice === undefined
+          ? new OpenSearchFailure(message ?? name, { retry: true })
+          : new OpenSearchFailure(message ?? name, { advice });
+      }
       case 'DeserializationError':
         return new OpenSearchFailure('its answer is not JSON');
       default:
         return new OpenSearchFailure(name === undefined ? 'unknown error' : `the client failed (${name})`);
     }
   }
+}
+
+/** What to do about a connection that TLS refuses, which another attempt does not change; the client passes on only Node's message. */
+const TLS_ADVICE: readonly (readonly [message: RegExp, advice: string])[] = [
+  [
+    /self.signed certificate|unable to (get|verify).*certificate/i,
+    'Its certificate is of an authority that is not trusted here: name the file with the certificate of the authority in NODE_EXTRA_CA_CERTS.',
+  ],
+  [/certificate has expired/i, 'Renew the certificate of the server, or correct the clock of this machine.'],
+  [/certificate is not yet valid/i, 'Correct the clock of this machine, or wait until the certificate is valid.'],
+  [
+    /does not match certificate/i,
+    'Use a host name that the certificate has, or give the server a certificate for this one.',
+  ],
+  [
+    /wrong version number|packet length too long/i,
+    'The server does not use TLS at this port: use opensearch://, or the port with TLS.',
+  ],
+];
+
+function tlsAdvice(message: string): string | undefined {
+  return TLS_ADVICE.find(([pattern]) => pattern.test(message))?.[1];
 }
 
 /** The first cause of an error: a failed search has one for each shard, within one that says only that it failed. */
@@ -97,7 +126,7 @@ export function storeError(server: string, doing: string, failure: OpenSearchFai
   }
   return new TrawlError(
     'STORE_FAILED',
-    `OpenSearch at ${server} could not ${doing}: ${reason}. Check that it runs and is reachable; the request can be sent again.`,
+    `OpenSearch at ${server} could not ${doing}: ${reason}. ${failure.advice ?? 'Check that it runs and is reachable; the request can be sent again.'}`,
     { details: { retryAfterS: RETRY_AFTER_S } },
   );
 }
