@@ -219,7 +219,7 @@ test('a weight too large for float16 is refused with its value', async (t) => {
   );
 });
 
-test('a model that generates text is told which pooling its architecture would take', () => {
+test('the refusal of a model that generates text names the pooling that its architecture would take', () => {
   const messageOf = (modelType: string, name: string): string =>
     generatingModelMessage('/models/new/config.json', { model_type: modelType, architectures: [name] });
   assert.match(messageOf('qwen3', 'Qwen3ForCausalLM'), /a causal language model.*\{"pooling_mode": "lasttoken"\}/s);
