@@ -22,9 +22,13 @@ function refusal(status: number, code: string, retryAfter?: string): ScriptedAns
   return { status, headers, body: { error: { code, message: 'Not now.' } } };
 }
 
-test('the package exports the client as trawl-retrieval/client', async () => {
-  const entry = (await import('trawl-retrieval/client' as string)) as { TrawlClient: unknown };
-  assert.equal(entry.TrawlClient, TrawlClient);
+test('the package exports the client as trawl-retrieval/client', async (t) => {
+  // A part of the bundle: another class of the same sources.
+  const entry = (await import('trawl-retrieval/client' as string)) as typeof import('../../src/client/index.ts');
+  assert.deepEqual(Object.keys(entry), Object.keys(await import('../../src/client/index.ts')));
+  const { url } = await serve(t, new FakeRetriever());
+  const { results } = await new entry.TrawlClient(url).search({ queries: ['a'], k: 2 });
+  assert.equal(results[0]?.ok && results[0].hits?.length, 2);
 });
 
 test('a search has a typed result for each query, and a failing query fails alone', async (t) => {
