@@ -43,7 +43,7 @@ export interface Checkout {
 }
 
 /**
- * A copy of this repository with links to the installed packages and a fake npm that records its calls. With `stub`, it has three
+ * A copy of this repository with links to the installed packages and a fake npm that records its calls. With `stub`, it has five
  * source files in place of Trawl's, which compile in a second.
  */
 export async function checkout(t: TestContext, { stub = false } = {}): Promise<Checkout> {
@@ -78,8 +78,9 @@ fi`,
 }
 
 function writeStub(root: string): void {
-  for (const folder of ['cli', 'src']) mkdirSync(join(root, folder), { recursive: true });
-  writeFileSync(join(root, 'src', 'name.ts'), "export const name = 'trawl';\n");
+  for (const folder of ['cli', 'src/client']) mkdirSync(join(root, folder), { recursive: true });
+  for (const file of ['name', 'index', 'client/index'])
+    writeFileSync(join(root, 'src', `${file}.ts`), "export const name = 'trawl';\n");
   writeFileSync(join(root, 'cli', 'main.ts'), "import { name } from '../src/name.ts';\nprocess.stdout.write(name);\n");
   writeFileSync(join(root, 'cli', 'trawl.ts'), "import './main.ts';\n");
 }

@@ -34,6 +34,12 @@ interface GraphInput {
   readonly tensor: (batch: TokenBatch) => Tensor;
 }
 
+/**
+ * Settings of a session. On x64 processors without VNNI, onnxruntime adds two products of 8-bit integers in 16 bits, which overflow.
+ * With this setting it multiplies in another way there, slower and without overflow.
+ */
+export const EXACT_PRODUCTS = { x64quantprecision: '1' } as const;
+
 export interface OnnxSessionOptions {
   /** What the output is used for; decides which output is read if `outputName` is null. */
   readonly use: Pooling | 'score';
@@ -97,7 +103,7 @@ export class OnnxSession {
         interOpNumThreads: 1,
         // Errors only: warnings are about the export of the graph.
         logSeverityLevel: 3,
-        ...(shareWeights ? { extra: { session: { disable_prepacking: '1' } } } : {}),
+        extra: { session: { ...EXACT_PRODUCTS, ...(shareWeights ? { disable_prepacking: '1' } : {}) } },
       });
     } catch (error) {
       const { message } = error as Error;
