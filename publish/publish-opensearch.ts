@@ -7,30 +7,34 @@ import { openFoundIndex } from '../src/opensearch/open-published-index.ts';
 import { type OpenSearchAddress, parseOpenSearchAddress, shownAddress } from '../src/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../src/opensearch/opensearch-client.ts';
 import { createFiles, filesIndex, indexFiles } from '../src/opensearch/opensearch-files.ts';
-import { documentOfRow, MAX_DOCUMENT_BYTES, ROW_MAPPINGS, rowSettings } from '../src/opensearch/stored-rows.ts';
+import { documentOfRow, MAX_DOCUMENT_BYTES, rowMappings, rowSettings } from '../src/opensearch/stored-rows.ts';
+import { wordsOf } from '../src/opensearch/words/stored-words.ts';
 import { ContentSum } from '../src/published/content-sum.ts';
 import {
   type Publication,
   type PublicationPlan,
   planOf,
-  readProgress,
-  readPublication,
   storedRows,
   writeProgress,
   writePublication,
 } from '../src/published/publication.ts';
 import { upperNorm } from '../src/published/upper-norm.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { checkSameIndex, heldIndex } from './held-index.ts';
 import { LocalRows } from './local-rows.ts';
 import type { PublishProgress, PublishReport } from './publish-index.ts';
 import { portable, storeFiles } from './store-files.ts';
 import { type RowStore, storeRows } from './store-rows.ts';
 import { type VerifiedPublication, verifyPublication } from './verify-publication.ts';
+import { wordScoresOf } from './word-scores.ts';
 
 /** Bytes of a call, as OpenSearch's documents recommend, and its rows. */
 const CALL_BYTES = 5_000_000;
 const CALL_ROWS = 2_000;
 const PIECE_BYTES = 65_535;
+
+/** The settings of `trawl publish` without options, and of a build into OpenSearch. */
+export const OPENSEARCH_DEFAULTS = { copies: 1, shards: 1, sample: 64 } as const;
 
 export interface PublishOpenSearchOptions {
   /** Copies of each shard, on different nodes. */
@@ -115,32 +119,19 @@ async function begin(
   { manifest, local, options }: { manifest: IndexManifest; local: LocalRows; options: PublishOpenSearchOptions },
 ): Promise<{ plan: PublicationPlan; complete: Publication | undefined; resumed: boolean }> {
   const { index } = address;
-  const shown = shownAddress(address);
-  const facts = await client.describe(index);
-  if (facts !== undefined && facts.name !== index) {
-    throw new TrawlError(
-      'INDEX_EXISTS',
-      `${shown}: ${index} is an alias of ${facts.name}. Publish into an index of another name, with --alias ${index} to move the alias to it.`,
-    );
-  }
-  let hasFiles = (await client.describe(filesIndex(index))) !== undefined;
-  if (facts === undefined && hasFiles) {
-    // Left of an index that was dropped, or of a run killed before it made the index.
-    await client.drop(filesIndex(index));
-    hasFiles = false;
-  }
-  if (facts !== undefined && !hasFiles) throw occupied(shown, 'was not made by `trawl publish`');
-  const files = indexFiles(client, index);
-  const complete = hasFiles ? await readPublication(files) : undefined;
-  const progress = hasFiles && complete === undefined ? await readProgress(files) : undefined;
+  const held = await heldIndex(client, address);
+  const { complete, progress } = held;
   const earlier = complete ?? progress;
   const pieces = earlier?.pieces ?? piecesOf(local, options);
-  const plan = planOf(manifest, { indexType: SCRIPT_INDEX, pieces });
-  if (earlier !== undefined && earlier.fingerprint !== plan.fingerprint) throw occupied(shown, 'is of another index');
+  const words = manifest.bm25?.made;
+  const plan = planOf(manifest, { indexType: SCRIPT_INDEX, pieces, ...(words === undefined ? {} : { words }) });
+  checkSameIndex(held, address, { fingerprint: plan.fingerprint, words });
+  const files = indexFiles(client, index);
   const { copies, shards } = options;
-  if (!hasFiles) await createFiles(client, index, copies);
-  if (facts === undefined) {
-    await client.create(index, { settings: rowSettings({ shards, copies }), mappings: ROW_MAPPINGS });
+  if (held.facts === undefined) {
+    if (held.hasFiles) await client.drop(filesIndex(index));
+    await createFiles(client, index, copies);
+    await client.create(index, { settings: rowSettings({ shards, copies, words }), mappings: rowMappings(words) });
   }
   // Written before the first row, so that an index with rows always says of which index they are.
   if (earlier === undefined) {
@@ -156,13 +147,6 @@ function piecesOf(local: LocalRows, { onProgress }: PublishOpenSearchOptions): n
   throw new TrawlError(
     'NOT_SUPPORTED',
     `The longest document has ${bytes} bytes; an index in OpenSearch can have up to ${MAX_DOCUMENT_BYTES}. Split the corpus with \`trawl prepare\`.`,
-  );
-}
-
-function occupied(shown: string, what: string): TrawlError {
-  return new TrawlError(
-    'INDEX_EXISTS',
-    `${shown}: the index ${what}. Publish into an index of another name, or drop it and its files first.`,
   );
 }
 
@@ -186,15 +170,18 @@ async function store(
 ): Promise<Publication> {
   const files = indexFiles(client, index);
   const { dimension } = manifest;
+  const { words } = plan;
+  const wordsOfRow = words === undefined ? () => ({}) : wordsOf(words);
   const rows: RowStore = {
     files,
     callBytes: CALL_BYTES,
     callRows: CALL_ROWS,
     normOf: (_, vector) => upperNorm(vector, 0, dimension),
+    // A row that an interrupted run stored is the same.
     write: (some) =>
-      client.store(
+      client.storeNew(
         index,
-        some.map((row) => [row.row, documentOfRow(row)]),
+        some.map((row) => [row.row, documentOfRow(row, wordsOfRow(row.document))]),
       ),
   };
   const contents = await storeRows(rows, local, {
@@ -210,5 +197,6 @@ async function store(
   onProgress({ step: 'indexing', done: 0, total: 1 });
   await client.refresh(index);
   await client.changeSettings(index, { index: { blocks: { write: true } } });
-  return { ...plan, manifest, ...contents, lookups: local.lookups(), ...stored };
+  const wordScores = words && (await wordScoresOf(directory, words, local, signal));
+  return { ...plan, manifest, ...contents, lookups: local.lookups(), ...stored, ...(wordScores && { wordScores }) };
 }

@@ -9,6 +9,7 @@ import { ContentSum } from '../src/published/content-sum.ts';
 import { storedRows } from '../src/published/publication.ts';
 import { upperNorm } from '../src/published/upper-norm.ts';
 import type { CollectionReport, VerifyCollectionOptions } from './verify-collection.ts';
+import { wordProblems } from './word-problems.ts';
 
 /** Values of vectors that are read at a time, and bytes of documents at most. */
 const VALUES_A_READ = 2 ** 19;
@@ -33,7 +34,12 @@ export async function verifyOpenSearch(
     const problems = (await indexProblems(client, found)).map(({ message }) => message);
     if (problems.length > 0) return { ...report, problems };
     // Reads the files and compares their checksums.
-    await (await openFoundIndex(client, found, async () => undefined)).close();
+    const published = await openFoundIndex(client, found, async () => undefined);
+    try {
+      if (!quick) problems.push(...(await wordProblems(published, signal)));
+    } finally {
+      await published.close();
+    }
     if (quick) return { ...report, problems };
     const { manifest, pieces, contentSum, largestNorm } = found.publication;
     const { rows, dimension } = manifest;

@@ -1,4 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
+import type { LexicalFields } from '../src/lexical-index/lexical-fields.ts';
+import { bestFields } from '../src/lexical-index/lexical-query.ts';
+import { openLexicalFields } from '../src/lexical-index/open-lexical-index.ts';
+import { documentFields } from '../src/passages/document-fields.ts';
 import type { PublishedIndex } from '../src/published/open-stored.ts';
 import type { PublishedRow } from '../src/published/published-row.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
@@ -15,6 +19,8 @@ export interface VerifiedPublication {
   readonly rows: number;
   /** Questions whose first hits were compared. */
   readonly questions: number;
+  /** Texts whose first hits by BM25 were compared; 0 if the store does not search words. */
+  readonly texts: number;
   /** Of these, those with the same rows and scores; all of them if the store scores every row. */
   readonly same: number;
 }
@@ -30,7 +36,7 @@ export async function verifyPublication(
   { directory, local, sample }: { directory: IndexDirectory; local: LocalRows; sample: number },
 ): Promise<VerifiedPublication> {
   const rows = sampledRows(directory, sample);
-  if (rows.length === 0) return { rows: 0, questions: 0, same: 0 };
+  if (rows.length === 0) return { rows: 0, questions: 0, texts: 0, same: 0 };
   const passages = published.openPassages();
   const vectors = published.openVectors();
   const here = await openEngine(directory.source!);
@@ -54,7 +60,12 @@ export async function verifyPublication(
     }
     // A vector that differs in one bit has another score with itself.
     await compareVectors(published, here, vectors, expected);
-    return { rows: rows.length, questions: stored10!.length, same };
+    const texts = await compareWords(
+      published,
+      directory,
+      expected.map(({ document }) => document),
+    );
+    return { rows: rows.length, questions: stored10!.length, texts, same };
   } finally {
     await Promise.all([passages.close(), vectors.close(), here.close()]);
   }
@@ -71,6 +82,46 @@ async function compareVectors(
     const own = stored.subarray(i * vectors.dimension, (i + 1) * here.dimension);
     if (!vector.every((value, j) => Object.is(value, own[j]) || value === own[j]))
       throw differs(published, `the vector of row ${row} differs`);
+  }
+}
+
+/** Words at the beginning of a document that are searched. */
+const WORDS_OF_A_TEXT = 12;
+
+/** Compares the hits by BM25 of the beginnings of documents, score bits included. Returns how many texts it compared. */
+async function compareWords(
+  published: PublishedIndex,
+  { lexical, manifest }: IndexDirectory,
+  documents: readonly string[],
+): Promise<number> {
+  const there = published.openWords();
+  if (there === undefined) return 0;
+  const here = openLexicalFields(lexical);
+  try {
+    const texts = documents.map((document) =>
+      documentFields(document).contents.split(/\s+/, WORDS_OF_A_TEXT).join(' '),
+    );
+    const { k1, b } = manifest.bm25!.made;
+    const search = (fields: LexicalFields) =>
+      fields.search({
+        queries: texts.map((text) => bestFields(text, [...fields.indexes.keys()])),
+        k: K,
+        parameters: { k1, b, k1Factor: false },
+      });
+    const [a, z] = await Promise.all([search(here), search(there)]);
+    for (const [q, text] of texts.entries()) {
+      if (z.isExact?.[q] === false) continue;
+      for (let i = q * K; i < (q + 1) * K; i++) {
+        if (a.rows[i] !== z.rows[i] || a.scores[i] !== z.scores[i])
+          throw differs(
+            published,
+            `hit ${i - q * K + 1} by BM25 of ${JSON.stringify(text)} is row ${z.rows[i]} with ${z.scores[i]}, in the folder row ${a.rows[i]} with ${a.scores[i]}`,
+          );
+      }
+    }
+    return texts.length;
+  } finally {
+    await Promise.all([here.close(), there.close()]);
   }
 }
 

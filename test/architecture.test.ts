@@ -157,6 +157,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // An index in a store for vectors, whatever the store.
   'src/published/': [
     'src/errors.ts',
+    'src/lexical-index/lexical-fields.ts',
+    'src/lexical-index/lexical-settings.ts',
     'src/options/resolve-options.ts',
     'src/abort.ts',
     'src/metric.ts',
@@ -191,6 +193,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/abort.ts',
     'src/metric.ts',
     'src/row-bitmap.ts',
+    'src/running-calls.ts',
+    'src/lexical-index/',
     'src/manifest/',
     'src/passages/',
     'src/published/',
@@ -366,7 +370,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/metric.ts',
+    'src/row-bitmap.ts',
     'src/columns/column-file.ts',
+    'src/lexical-index/',
     'src/manifest/',
     'src/milvus/',
     'src/opensearch/',

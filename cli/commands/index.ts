@@ -5,14 +5,15 @@ import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
+import { OPENSEARCH_DEFAULTS } from '../../publish/publish-opensearch.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { parseColumns } from '../../src/filter/column.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
+import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
 import { jsonFacts } from '../building/build-summary.ts';
@@ -23,7 +24,6 @@ import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building
 import { runUpdate } from '../building/update-index.ts';
 import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { workFolder } from '../milvus/built-into-milvus.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   DEVICE_OPTION,
@@ -35,6 +35,7 @@ import {
   shareWeights,
 } from '../model/model-options.ts';
 import { publishFolder } from '../published/publish-folder.ts';
+import { workFolder } from '../published/work-folder.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -46,7 +47,7 @@ export const indexCommand = defineCommand({
     'A build writes to OUT.partial and renames it to OUT when it is complete, so that a build that fails or is stopped does ' +
     'not change OUT. The same command resumes a build that was stopped, was killed or ran out of disk space. SIGTERM stops a ' +
     'build after the current batch with exit code 75, Ctrl-C with 130.\n\n' +
-    'With an address in Milvus as --out, the index is built in the folder --work, published as by `trawl publish`, and compared; the same command resumes either part.\n\n' +
+    'With an address in Milvus or OpenSearch as --out, the index is built in the folder --work, published as by `trawl publish`, and compared; the same command resumes either part.\n\n' +
     '--update and --append change the index at OUT: new passages are embedded into new shards, and one rename of the ' +
     'manifest publishes all changes. A server that has the index open keeps the old version until it reloads.\n\n' +
     'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
@@ -63,12 +64,12 @@ export const indexCommand = defineCommand({
     out: {
       type: 'string',
       value: 'DIR|ADDRESS',
-      help: 'The index directory to write, or the address of a collection in Milvus (milvus://…, docs/cluster.md) with --work. Required.',
+      help: 'The index directory to write, or the address of a collection in Milvus (milvus://…) or of an index in OpenSearch (opensearch://…, docs/cluster.md) with --work. Required.',
     },
     work: {
       type: 'string',
       value: 'DIR',
-      help: 'With an address in Milvus as --out: the index directory that is built, then published, and kept for updates. If it is complete and of the same corpus, model and options, it is published without being built again.',
+      help: 'With an address as --out: the index directory that is built, then published, and kept for updates. If it is complete and of the same corpus, model and options, it is published without being built again.',
     },
     model: {
       type: 'string',
@@ -122,6 +123,7 @@ export const indexCommand = defineCommand({
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --bm25 --out indexes/wiki18',
     'trawl index news.jsonl --column source:string --column meta.date:date --out indexes/news',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out milvus://localhost:19530/default/wiki18 --work indexes/wiki18',
+    'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --bm25 --out opensearch://localhost:9200/wiki18 --work indexes/wiki18',
     'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
     'trawl index wiki-18.jsonl.gz --model http://gpu-1:8000,http://gpu-2:8000 --out indexes/wiki18',
   ],
@@ -129,17 +131,11 @@ export const indexCommand = defineCommand({
   async run(context) {
     const { options, positionals, given, signal, out, note } = context;
     const place = required(options.out);
-    const isRemote = isMilvusAddress(place);
-    if (isOpenSearchAddress(place)) {
-      throw new TrawlError(
-        'USAGE',
-        '--out is an address of OpenSearch; expected a folder or an address in Milvus. Build into a folder, then run trawl publish.',
-      );
-    }
+    const isRemote = isPublishedAddress(place);
     if (!isRemote && options.work !== undefined) {
       throw new TrawlError(
         'USAGE',
-        '--work has no effect: --out is a folder. Omit it, or name an address in Milvus as --out.',
+        '--work has no effect: --out is a folder. Omit it, or name an address in Milvus or OpenSearch as --out.',
       );
     }
     const folder = isRemote ? await workFolder(place, options.work, given) : place;
@@ -225,7 +221,9 @@ export const indexCommand = defineCommand({
     }
     if (!isRemote || options.plan || code !== EXIT.ok) return code;
     const { quiet, json } = options;
-    const settings = { store: 'Milvus', ...PUBLISH_DEFAULTS, alias: undefined } as const;
+    const settings = isOpenSearchAddress(place)
+      ? ({ store: 'OpenSearch', ...OPENSEARCH_DEFAULTS, alias: undefined } as const)
+      : ({ store: 'Milvus', ...PUBLISH_DEFAULTS, alias: undefined } as const);
     return publishFolder(folder, place, settings, { quiet, json, signal, out, note });
   },
 });

@@ -2,6 +2,7 @@ import { asTrawlError } from '../../src/errors.ts';
 import { collectionProblems, findCollection } from '../../src/milvus/check-collection.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+import { timedSearch } from '../published/timed-search.ts';
 
 export interface MilvusFacts {
   /** Without user and password. */
@@ -18,8 +19,6 @@ export interface MilvusFacts {
   /** What is missing, in sentences. */
   readonly problems: readonly string[];
 }
-
-const TRIALS = 5;
 
 /** Says what a Milvus has of an index, and what is missing. Fails only for an address that cannot be parsed. */
 export async function milvusFacts(place: string): Promise<MilvusFacts> {
@@ -55,18 +54,9 @@ export async function milvusFacts(place: string): Promise<MilvusFacts> {
 async function trial(place: string): Promise<number> {
   const { openPublishedIndex } = await import('../../src/milvus/open-published-index.ts');
   const published = await openPublishedIndex(place);
-  const index = published.openVectors();
   try {
-    const times: number[] = [];
-    const queries = Float32Array.from({ length: index.dimension }, (_, j) => (j === 0 ? 1 : 0));
-    for (let i = 0; i < TRIALS; i++) {
-      const start = performance.now();
-      await index.search({ queries, count: 1, k: 10 });
-      times.push(performance.now() - start);
-    }
-    return times.sort((a, b) => a - b)[Math.floor(TRIALS / 2)]!;
+    return await timedSearch(published);
   } finally {
-    await index.close();
     await published.close();
   }
 }

@@ -16,11 +16,13 @@ export async function inspectIndex(
   const address = parseOpenSearchAddress(place);
   const client = await OpenSearchClient.connect(address);
   try {
-    const { name, facts, publication } = await findIndex(client, address);
-    const { manifest, indexType } = publication;
-    const stored = { rows: storedRows(publication), shards: Number(facts.settings.number_of_shards) };
+    const { name, facts: found, publication } = await findIndex(client, address);
+    const { manifest, indexType, words, wordScores } = publication;
+    const stored = { rows: storedRows(publication), shards: Number(found.settings.number_of_shards) };
     if (options.json === true) {
-      out(JSON.stringify({ address: shownAddress(address), collection: name, indexType, stored, ...manifest }));
+      const scoredBy = wordScores?.scoredBy ?? null;
+      const facts = { address: shownAddress(address), collection: name, indexType, stored, bm25ScoredBy: scoredBy };
+      out(JSON.stringify({ ...facts, ...manifest }));
       return EXIT.ok;
     }
     const { columns = [], rows, dimension, metric, generation, model } = manifest;
@@ -31,6 +33,7 @@ export async function inspectIndex(
         `  rows          ${formatCount(rows)} × ${dimension}, ${metric}; ${formatCount(stored.rows)} in OpenSearch, without deleted rows`,
         `  generation    ${generation}`,
         `  shards        ${formatCount(stored.shards)}; every row is scored by a script, exact`,
+        `  modes         ${words === undefined ? 'dense' : `dense, bm25 and hybrid: OpenSearch's BM25 over the words of ${words.fields.join(' and ')} (${words.analyser}, k1 ${words.k1}, b ${words.b}), counted over all shards`}`,
         ...(columns.length === 0
           ? []
           : [`  columns       ${columns.map((column) => `${column.name} (${column.type})`).join(', ')}`]),

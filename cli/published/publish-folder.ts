@@ -57,9 +57,9 @@ export async function publishFolder(
       out(JSON.stringify(report));
       return EXIT.ok;
     }
-    const { rows, questions, same } = report.verified;
+    const { rows, questions, texts, same } = report.verified;
     note(
-      `${formatNumberOf(rows, 'row')} and ${formatNumberOf(questions, 'question')} compared with the folder: ${
+      `${formatNumberOf(rows, 'row')}, ${formatNumberOf(questions, 'question')}${texts === 0 ? '' : ` and ${formatNumberOf(texts, 'text')} for BM25`} compared with the folder: ${
         // Only where the store's index is approximate; otherwise the first difference is an error.
         same === questions || settings.store !== 'Milvus'
           ? 'all the same'

@@ -1,8 +1,8 @@
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import { fieldText } from '../../src/passages/field-text.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { fieldText } from './field-text.ts';
 
 /** Number of rows read at once. */
 const BLOCK_ROWS = 1_024;

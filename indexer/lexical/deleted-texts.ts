@@ -5,11 +5,11 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readShardManifest } from '../../src/manifest/read-manifest.ts';
 import type { Bm25Record } from '../../src/manifest/schemas.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
+import { fieldText } from '../../src/passages/field-text.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { within } from '../../src/retrieval/index-directory.ts';
 import type { RowBitmap } from '../../src/row-bitmap.ts';
 import { fileRecord } from '../index-files.ts';
-import { fieldText } from './field-text.ts';
 import { writeLexical } from './make-lexical.ts';
 
 type DeletedTexts = NonNullable<NonNullable<IndexManifest['bm25']>['deleted']>[number];

@@ -9,9 +9,9 @@ import type { FileRecord } from '../../src/manifest/schemas.ts';
 import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import type { LexicalFileCounts } from '../../src/native/lexical-functions.ts';
+import { fieldText } from '../../src/passages/field-text.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { fileRecord, lexicalFiles, PASSAGES_FILE } from '../index-files.ts';
-import { fieldText } from './field-text.ts';
 
 /** Number of rows in each call of the writer. */
 const BLOCK_ROWS = 1_024;

@@ -8,9 +8,9 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { shardLexical } from '../../src/manifest/shard-lexical.ts';
 import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
+import { fieldText } from '../../src/passages/field-text.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
-import { fieldText } from '../lexical/field-text.ts';
 import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 

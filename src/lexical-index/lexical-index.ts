@@ -49,10 +49,12 @@ export interface LexicalResult {
   readonly scores: Float32Array;
   /** Distinct terms of each query after analysis. */
   readonly terms: Uint32Array;
-  /** Postings of each query's terms. */
+  /** Postings of each query's terms. Postings are 0 where a store does not count them. */
   readonly postings: Float64Array;
   /** Postings that the search decoded; the others could not reach the best k. */
   readonly postingsRead: Float64Array;
+  /** Whether the scores of each query are certainly Lucene's to the last bit. Absent: all are. A store may round a weight otherwise. */
+  readonly isExact?: readonly boolean[];
 }
 
 /** A term of a query in a row that has it. */

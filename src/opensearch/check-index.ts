@@ -3,8 +3,9 @@ import { MAX_CANDIDATES } from '../published/candidate-source.ts';
 import { type Publication, readPublication, storedRows } from '../published/publication.ts';
 import { type OpenSearchAddress, shownAddress } from './opensearch-address.ts';
 import type { IndexFacts, OpenSearchClient } from './opensearch-client.ts';
-import { filesIndex, indexFiles } from './opensearch-files.ts';
-import { ROW_MAPPINGS } from './stored-rows.ts';
+import { filesIndex, hasFileFields, indexFiles } from './opensearch-files.ts';
+import { rowMappings } from './stored-rows.ts';
+import { SIMILARITY } from './words/stored-words.ts';
 
 /** OpenSearch's "index over the vectors": there is none, every row is scored. */
 export const SCRIPT_INDEX = 'SCRIPT';
@@ -28,10 +29,11 @@ export async function findIndex(client: OpenSearchClient, address: OpenSearchAdd
     );
   }
   const { name } = facts;
-  if ((await client.describe(filesIndex(name))) === undefined) {
+  const files = await client.describe(filesIndex(name));
+  if (files === undefined || !hasFileFields(files)) {
     throw new TrawlError(
       'INDEX_FILE_FOREIGN',
-      `${shown}: the index ${name} was not made by \`trawl publish\`: ${filesIndex(name)} is missing.`,
+      `${shown}: the index ${name} was not made by \`trawl publish\`: ${filesIndex(name)} is ${files === undefined ? 'missing' : 'of something else'}.`,
     );
   }
   const publication = await readPublication(indexFiles(client, name));
@@ -62,15 +64,9 @@ export async function indexProblems(
     const message = `${place} lacks shards (its health is red). Start the nodes that have them.`;
     return [new TrawlError('STORE_FAILED', message, { details: { retryAfterS: 10 } })];
   }
-  for (const [field, expected] of Object.entries(ROW_MAPPINGS.properties)) {
-    const found = facts.mappings.properties?.[field] ?? {};
-    // OpenSearch returns what differs from its defaults.
-    if (Object.entries(expected).every(([key, value]) => found[key] === value)) continue;
+  for (const difference of fieldDifferences(facts, publication.words)) {
     problems.push(
-      new TrawlError(
-        'STORE_DIFFERS',
-        `${place} has the field ${field} as ${JSON.stringify(found)}; expected ${JSON.stringify(expected)}. Publish the index again, under another name.`,
-      ),
+      new TrawlError('STORE_DIFFERS', `${place} has ${difference}. Publish the index again, under another name.`),
     );
   }
   if (problems.length > 0) return problems;
@@ -94,4 +90,27 @@ export async function indexProblems(
     );
   }
   return problems;
+}
+
+/** How the fields of an index differ from those that are published, each as `the field row as …; expected …`. */
+export function fieldDifferences({ mappings, settings }: IndexFacts, words: Publication['words']): string[] {
+  const differences: string[] = [];
+  for (const [field, expected] of Object.entries(rowMappings(words).properties)) {
+    const found = mappings.properties?.[field] ?? {};
+    // OpenSearch returns what differs from its defaults.
+    if (Object.entries(expected).every(([key, value]) => found[key] === value)) continue;
+    differences.push(`the field ${field} as ${JSON.stringify(found)}; expected ${JSON.stringify(expected)}`);
+  }
+  if (words === undefined) return differences;
+  const { similarity = {} } = settings as {
+    similarity?: Record<string, { type?: string; k1?: unknown; b?: unknown } | undefined>;
+  };
+  const found = similarity[SIMILARITY];
+  // Settings come back as texts.
+  if (found?.type !== 'BM25' || Number(found.k1) !== words.k1 || Number(found.b) !== words.b) {
+    differences.push(
+      `the similarity ${SIMILARITY} as ${JSON.stringify(found ?? null)}; expected BM25 with k1 ${words.k1} and b ${words.b}`,
+    );
+  }
+  return differences;
 }

@@ -24,7 +24,7 @@ export interface OpenSearchHit {
 
 export interface OpenSearchReply {
   readonly hits: readonly OpenSearchHit[];
-  /** Documents that the query finds. */
+  /** Documents that the query finds, or the limit of the count; 0 if they were not counted. */
   readonly total: number;
 }
 
@@ -33,6 +33,15 @@ export interface IndexFacts {
   readonly name: string;
   readonly mappings: { readonly properties?: Readonly<Record<string, Readonly<Record<string, unknown>>>> };
   readonly settings: Readonly<Record<string, unknown>>;
+}
+
+export interface IndexHealth {
+  readonly status: string;
+  /** Shards and copies of them that answer. */
+  readonly activeShards: number;
+  /** Those that have no node, or are being restored. */
+  readonly missingShards: number;
+  readonly dataNodes: number;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
@@ -172,51 +181,91 @@ export class OpenSearchClient {
   }
 
   /** `green`: all copies are there; `yellow`: each shard is there once; `red`: rows are missing. */
-  async health(index: string): Promise<{ readonly status: string; readonly activeShards: number }> {
-    const { status, active_shards } = await this.#call('report the health of the index', {
+  async health(index: string): Promise<IndexHealth> {
+    const { status, active_shards, unassigned_shards, initializing_shards, number_of_data_nodes } = await this.#call(
+      'report the health of the index',
+      { method: 'GET', path: `/_cluster/health/${index}` },
+    );
+    return {
+      status,
+      activeShards: active_shards,
+      missingShards: unassigned_shards + initializing_shards,
+      dataNodes: number_of_data_nodes,
+    };
+  }
+
+  /** The health of all indexes together. */
+  async clusterHealth(): Promise<{ readonly name: string; readonly status: string; readonly dataNodes: number }> {
+    const { cluster_name, status, number_of_data_nodes } = await this.#call('report the health of the cluster', {
       method: 'GET',
-      path: `/_cluster/health/${index}`,
+      path: '/_cluster/health',
     });
-    return { status, activeShards: active_shards };
+    return { name: cluster_name, status, dataNodes: number_of_data_nodes };
   }
 
   /** Stores documents by their keys; the later one of a key replaces the earlier. */
   async store(index: string, documents: readonly (readonly [key: number, document: object])[]): Promise<void> {
+    await this.#store(index, 'index', documents);
+  }
+
+  /**
+   * Stores documents whose keys are new. One that is there already stays, so that sending it again changes nothing: a document that is replaced
+   * counts twice in the scores of words until OpenSearch merges its segment.
+   */
+  async storeNew(index: string, documents: readonly (readonly [key: number, document: object])[]): Promise<void> {
+    await this.#store(index, 'create', documents);
+  }
+
+  async #store(
+    index: string,
+    action: 'index' | 'create',
+    documents: readonly (readonly [key: number, document: object])[],
+  ): Promise<void> {
     await this.#write('store rows', {
       method: 'POST',
       path: `/${index}/_bulk`,
-      lines: documents.flatMap(([key, document]) => [{ index: { _id: String(key) } }, document]),
+      lines: documents.flatMap(([key, document]) => [{ [action]: { _id: String(key) } }, document]),
       check: ({ items }) => {
         if (items?.length !== documents.length) {
           throw OpenSearchFailure.incomplete(`it reports ${items?.length} of ${documents.length} rows`);
         }
-        for (const { index: item } of items as { index: { status: number; error?: unknown } }[]) {
-          if (item.status >= 300) throw OpenSearchFailure.ofStatus(item.status, item.error);
+        for (const item of items as Record<string, { status: number; error?: unknown }>[]) {
+          const { status, error } = item[action]!;
+          const isThere = action === 'create' && status === 409;
+          if (status >= 300 && !isThere) throw OpenSearchFailure.ofStatus(status, error);
         }
       },
     });
   }
 
-  /** Several searches in one call. */
+  /**
+   * Several searches in one call. With `ofAllShards`, BM25 counts words over all shards, not each shard alone. Matching rows are counted exactly unless
+   * `track_total_hits` of a search says otherwise.
+   */
   async searchMany(
     index: string,
     searches: readonly object[],
     signal?: AbortSignal,
+    { ofAllShards = false }: { readonly ofAllShards?: boolean } = {},
   ): Promise<readonly OpenSearchReply[]> {
+    const header = {
+      allow_partial_search_results: false,
+      ...(ofAllShards ? { search_type: 'dfs_query_then_fetch' } : {}),
+    };
+    const counted: object[] = searches.map((search) => ({ track_total_hits: true, ...search }));
     const { responses } = await this.#call('search', {
       method: 'POST',
       path: `/${index}/_msearch`,
-      lines: searches.flatMap((search) => [
-        { allow_partial_search_results: false },
-        { ...search, track_total_hits: true },
-      ]),
+      lines: counted.flatMap((search) => [header, search]),
       signal,
       readsRows: true,
       check: ({ responses: found }) => {
         if (found?.length !== searches.length) {
           throw OpenSearchFailure.incomplete(`it answered ${found?.length} of ${searches.length} searches`);
         }
-        for (const response of found) checkComplete(response);
+        for (const [i, response] of found.entries()) {
+          checkComplete(response, (counted[i] as { track_total_hits: boolean | number }).track_total_hits);
+        }
       },
     });
     return responses.map(replyOf);
@@ -286,8 +335,8 @@ export class OpenSearchClient {
   }
 }
 
-/** @throws OpenSearchFailure for a search that failed, or whose hits may be incomplete. */
-function checkComplete(response: Body): void {
+/** @throws OpenSearchFailure for a search that failed, or whose hits may be incomplete. `counted` is the limit of the count, or whether there is one. */
+function checkComplete(response: Body, counted: boolean | number): void {
   if (response.error !== undefined) throw OpenSearchFailure.ofStatus(response.status ?? 0, response.error);
   const { timed_out, terminated_early, _shards, hits } = response;
   if (timed_out !== false) throw OpenSearchFailure.incomplete('the search ran out of time');
@@ -298,13 +347,16 @@ function checkComplete(response: Body): void {
       `of ${total} shards, ${successful} were searched, ${failed} failed and ${skipped} were skipped`,
     );
   }
-  if (hits?.total?.relation !== 'eq' || !Array.isArray(hits.hits)) {
+  const { value, relation } = hits?.total ?? {};
+  const isCounted =
+    counted === false || relation === 'eq' || (relation === 'gte' && typeof counted === 'number' && value >= counted);
+  if (!isCounted || !Array.isArray(hits?.hits)) {
     throw OpenSearchFailure.incomplete('its answer has no exact number of hits');
   }
 }
 
 function replyOf({ hits }: Body): OpenSearchReply {
-  return { hits: hits.hits, total: hits.total.value };
+  return { hits: hits.hits, total: hits.total?.value ?? 0 };
 }
 
 function missing(server: string, failure: OpenSearchFailure): TrawlError {

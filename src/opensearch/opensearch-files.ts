@@ -1,5 +1,5 @@
 import type { PartStore } from '../published/stored-files.ts';
-import type { OpenSearchClient } from './opensearch-client.ts';
+import type { IndexFacts, OpenSearchClient } from './opensearch-client.ts';
 
 const PART_FIELD = 'part';
 const BYTES_FIELD = 'bytes';
@@ -7,6 +7,11 @@ const BYTES_FIELD = 'bytes';
 /** The index of the files of an index. */
 export function filesIndex(index: string): string {
   return `${index}_trawl`;
+}
+
+/** Whether an index has the fields of `createFiles`. */
+export function hasFileFields({ mappings }: Pick<IndexFacts, 'mappings'>): boolean {
+  return mappings.properties?.[PART_FIELD]?.type === 'long' && mappings.properties[BYTES_FIELD]?.type === 'binary';
 }
 
 export async function createFiles(client: OpenSearchClient, index: string, copies: number): Promise<void> {

@@ -1,7 +1,9 @@
 import { TrawlError } from '../errors.ts';
+import type { Bm25Record } from '../manifest/schemas.ts';
 import { LOOKUPS, type Lookup } from '../passages/schema.ts';
 import { MAX_CANDIDATES } from '../published/candidate-source.ts';
 import { lookupHash, type PublishedRow } from '../published/published-row.ts';
+import { similaritySettings, wordField, wordMappings } from './words/stored-words.ts';
 
 /** Fields of the index, with a document for each live row. */
 export const ROW_FIELD = 'row';
@@ -20,23 +22,40 @@ export function lookupField(by: Lookup): string {
 /** Text that is returned and not searched. */
 const STORED_TEXT = { type: 'keyword', index: false, doc_values: false };
 
-export const ROW_MAPPINGS = {
-  dynamic: 'strict',
-  // Vectors are read from their doc values.
-  _source: { excludes: [VECTOR_FIELD] },
-  properties: {
-    [ROW_FIELD]: { type: 'long' },
-    // float32, little-endian.
-    [VECTOR_FIELD]: { type: 'binary', doc_values: true },
-    [ID_FIELD]: STORED_TEXT,
-    [DOCUMENT_FIELD]: STORED_TEXT,
-    ...Object.fromEntries(LOOKUPS.map((by) => [lookupField(by), { type: 'keyword' }])),
-  },
-} as const;
+export interface RowMappings {
+  readonly dynamic: string;
+  readonly _source: { readonly excludes: readonly string[] };
+  readonly properties: Readonly<Record<string, object>>;
+}
 
-/** `copies`: of each shard, on different nodes. */
-export function rowSettings({ shards, copies }: { readonly shards: number; readonly copies: number }): object {
+/** `words`: of an index that can be searched by BM25. */
+export function rowMappings(words?: Bm25Record): RowMappings {
   return {
+    dynamic: 'strict',
+    // Vectors are read from their doc values, and words are only searched.
+    _source: { excludes: [VECTOR_FIELD, ...(words?.fields ?? []).map(wordField)] },
+    properties: {
+      [ROW_FIELD]: { type: 'long' },
+      // float32, little-endian.
+      [VECTOR_FIELD]: { type: 'binary', doc_values: true },
+      [ID_FIELD]: STORED_TEXT,
+      [DOCUMENT_FIELD]: STORED_TEXT,
+      ...Object.fromEntries(LOOKUPS.map((by) => [lookupField(by), { type: 'keyword' }])),
+      ...(words === undefined ? {} : wordMappings(words)),
+    },
+  };
+}
+
+export interface RowSettings {
+  readonly shards: number;
+  /** Of each shard, on different nodes. */
+  readonly copies: number;
+  readonly words?: Bm25Record | undefined;
+}
+
+export function rowSettings({ shards, copies, words }: RowSettings): object {
+  return {
+    ...(words === undefined ? {} : similaritySettings(words)),
     number_of_shards: shards,
     number_of_replicas: copies - 1,
     // Refreshed once, after all rows.
@@ -46,7 +65,11 @@ export function rowSettings({ shards, copies }: { readonly shards: number; reado
   };
 }
 
-export function documentOfRow({ row, vector, document, id, lookups }: PublishedRow): object {
+/** `words`: the fields with the terms of the document. */
+export function documentOfRow(
+  { row, vector, document, id, lookups }: PublishedRow,
+  words: Readonly<Record<string, string>> = {},
+): object {
   const hashes = LOOKUPS.map((by) => [lookupField(by), lookupHash(by, lookups[by])] as const);
   return {
     [ROW_FIELD]: row,
@@ -54,6 +77,7 @@ export function documentOfRow({ row, vector, document, id, lookups }: PublishedR
     [DOCUMENT_FIELD]: document,
     ...(id === null ? {} : { [ID_FIELD]: id }),
     ...Object.fromEntries(hashes.filter(([, hash]) => hash !== '0')),
+    ...words,
   };
 }
 

@@ -13,7 +13,6 @@ import {
 } from '../vector-index/vector-index.ts';
 import {
   type CandidateSource,
-  MAX_BITMAP_ROWS,
   MAX_CANDIDATES,
   MAX_NAMED_ROWS,
   type RowCondition,
@@ -21,6 +20,8 @@ import {
   type StoreScores,
 } from './candidate-source.ts';
 import { QueryProof } from './query-proof.ts';
+import { allowedCondition, rowsOf } from './row-condition.ts';
+import { foreignRow, incomplete } from './store-errors.ts';
 import { upperNorm } from './upper-norm.ts';
 
 /** Candidates beyond k of the first search. More are seldom needed: few neighbouring scores differ by less than the error bound. */
@@ -375,16 +376,13 @@ export class CandidateIndex implements VectorIndex {
   #named(part: Part, { allowed, pushed }: QuerySearch): Named | undefined {
     if (part.allowed === part.live) return undefined;
     if (pushed !== undefined) return { condition: filterOf(part, pushed), among: part.allowed };
-    if (part.allowed <= MAX_NAMED_ROWS) {
-      return { condition: { type: 'in', rows: rowsOf(part, allowed) }, among: part.allowed };
-    }
-    if (this.#source.takesBitmaps && part.end - part.first <= MAX_BITMAP_ROWS) {
-      return { condition: { type: 'bitmap', first: part.first, end: part.end, set: allowed }, among: part.allowed };
-    }
     const isWhole = part.first === 0 && part.end === this.rows;
-    if (!isWhole || part.live - part.allowed > MAX_NAMED_ROWS) return undefined;
-    const excluded = rowsOf(part, this.#live).filter((row) => !allowed.has(row));
-    return { condition: { type: 'not-in', rows: excluded }, among: part.allowed };
+    const { first, end, live: liveCount, allowed: allowedCount } = part;
+    const condition = allowedCondition(
+      { first, end, isWhole, allowed, liveCount, allowedCount, live: this.#live },
+      this.#source.takesBitmaps,
+    );
+    return condition && { condition, among: part.allowed };
   }
 
   #firstLimit(part: Part, k: number, named: Named | undefined): number {
@@ -423,12 +421,6 @@ function filterOf({ first, end }: Part, expression: string): RowCondition {
   return { type: 'filter', expression, first, end };
 }
 
-function rowsOf({ first, end }: Pick<Part, 'first' | 'end'>, rows: RowBitmap): number[] {
-  const found: number[] = [];
-  for (let row = rows.next(first); row !== undefined && row < end; row = rows.next(row + 1)) found.push(row);
-  return found;
-}
-
 /** The power of two above the largest value of a vector, so that all its values are below 1 if divided by it; 1 for a zero vector. */
 function powerOfTwoAbove(vector: Float32Array): number {
   let largest = 0;
@@ -440,15 +432,6 @@ function least(values: Float64Array): number {
   let found = Number.POSITIVE_INFINITY;
   for (const value of values) found = Math.min(found, value);
   return found;
-}
-
-function foreignRow(store: string, row: number): TrawlError {
-  return new TrawlError(
-    'STORE_DIFFERS',
-    `${store} returned row ${row}, which is not among the published rows that were asked for: what was published was written to ` +
-      'since. Publish the index again, under another name.',
-    { details: { row } },
-  );
 }
 
 /** Too few rows may be data that is not loaded yet, as after a restart; too many cannot be. */
@@ -465,15 +448,6 @@ function foreignFilter(store: string, found: number, expected: number): TrawlErr
     `${what}: what was published was written to since (publish the index again, under another name), or two texts of the filter have ` +
       'one hash (leave the filter out).',
     { details },
-  );
-}
-
-function incomplete(store: string, got: number, expected: number): TrawlError {
-  return new TrawlError(
-    'STORE_FAILED',
-    `${store} returned ${got} candidates of ${expected}: the answer would be incomplete. Some of its data may not be ` +
-      'available at the moment; `trawl doctor` with the address says more.',
-    { details: { got, expected } },
   );
 }
 

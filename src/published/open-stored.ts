@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Column } from '../filter/column.ts';
+import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
 import { vectorSpace } from '../manifest/vector-space.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
@@ -34,6 +35,8 @@ export interface PublishedIndex {
   readonly pushed: StoreFilters | undefined;
   openVectors(): VectorIndex;
   openPassages(): PassageStore;
+  /** Undefined if the index was published without its words, or the store does not search them. */
+  openWords(): LexicalFields | undefined;
   /** The vectors of distinct rows, row-major in their order. */
   vectorsOf(rows: readonly number[]): Promise<Float32Array>;
   close(): Promise<void>;
@@ -49,6 +52,8 @@ export interface StoreParts {
   readonly scoresEveryRow: boolean;
   readonly pushed?: StoreFilters;
   readonly passages: PassageReader;
+  /** Opens the search of words; `end` is called when it is closed. */
+  readonly words?: ((liveRows: RowBitmap | undefined, end: () => Promise<void>) => LexicalFields) | undefined;
 }
 
 /** Opens a publication whose state was checked. `closeClient` is called after the last of its parts was closed. */
@@ -92,7 +97,7 @@ async function fetchFiles(
 }
 
 function partsOf(
-  { name, publication, source, scores, scoresEveryRow, pushed, passages }: StoreParts,
+  { name, publication, source, scores, scoresEveryRow, pushed, passages, words }: StoreParts,
   {
     columns,
     liveRows,
@@ -124,6 +129,7 @@ function partsOf(
         { rows, pieces, lookups, isDeleted: (row) => liveRows?.has(row) === false },
         release(),
       ),
+    openWords: () => words?.(liveRows, release()),
     vectorsOf: (wanted) => source.vectors(wanted),
     close: release(),
   };

@@ -3,9 +3,10 @@ import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { TrawlError } from '../errors.ts';
 import { IndexManifest } from '../manifest/index-manifest.ts';
-import { ColumnRecord, Count, Sha256 } from '../manifest/schemas.ts';
+import { Bm25Record, ColumnRecord, Count, Sha256 } from '../manifest/schemas.ts';
 import { LOOKUPS } from '../passages/schema.ts';
 import { type PartStore, PROGRESS_PART, PUBLICATION_PART, readRecord, writeRecord } from './stored-files.ts';
+import { WordCounts, WordProbe } from './word-probe.ts';
 
 /** Version of the record and of the fields of the rows. */
 const VERSION = 1;
@@ -24,6 +25,8 @@ const PublicationPlan = Type.Object({
   pieces: Type.Integer({ minimum: 1 }),
   /** Positions of the columns that are fields, over which Milvus evaluates filters; absent in publications of earlier versions: none. */
   keyColumns: Type.Optional(Type.Array(Count)),
+  /** Settings of the words that the rows were stored with, for BM25; absent: none. */
+  words: Type.Optional(Bm25Record),
 });
 export type PublicationPlan = Type.Static<typeof PublicationPlan>;
 
@@ -53,6 +56,14 @@ const Publication = Type.Intersect([
     columns: Type.Array(Type.Intersect([ColumnRecord, Type.Object({ files: Type.Array(StoredFile) })])),
     /** The bitmap of deleted rows, which are not in the store. */
     deletedRows: Type.Union([StoredFile, Type.Null()]),
+    /** Of an index with words. Their scores are the store's own, by the counts of all its shards; here is what they are checked with. */
+    wordScores: Type.Optional(
+      Type.Object({
+        scoredBy: Type.Literal('OpenSearch'),
+        counts: Type.Array(WordCounts),
+        probes: Type.Array(WordProbe),
+      }),
+    ),
   }),
 ]);
 export type Publication = Type.Static<typeof Publication>;
@@ -81,7 +92,7 @@ export function fingerprintOf({
 
 export function planOf(
   manifest: IndexManifest,
-  facts: Pick<PublicationPlan, 'indexType' | 'pieces' | 'keyColumns'>,
+  facts: Pick<PublicationPlan, 'indexType' | 'pieces' | 'keyColumns' | 'words'>,
 ): PublicationPlan {
   return { format: 'trawl-publication', version: VERSION, fingerprint: fingerprintOf(manifest), ...facts };
 }

@@ -79,13 +79,7 @@ type ListsOfSide = Pick<SearchResult | LexicalResult, 'counts' | 'rows' | 'score
 
 /** The outcomes of the queries; `documents` are those of the fused rows, query after query. */
 export function hybridOutcomes(
-  {
-    fused,
-    embedded,
-    near,
-    depth,
-    dimension,
-  }: Omit<SideResults, 'words'> & { fused: readonly FusedList[]; dimension: number },
+  { fused, embedded, near, words, depth, dimension }: SideResults & { fused: readonly FusedList[]; dimension: number },
   documents: readonly string[],
 ): QueryOutcome[] {
   let usable = 0;
@@ -97,7 +91,7 @@ export function hybridOutcomes(
     const rescored = near.certificate?.rescored[usable++] ?? null;
     const { tokens, truncated, text, cut } = outcome;
     const vector = rowOf(embedded.vectors, q, dimension);
-    const certificate = { exact: near.exact, rescored, depth };
+    const certificate = { exact: near.exact && (words.isExact?.[q] ?? true), rescored, depth };
     return { ok: true, hits, tokens, truncated, text, cut, vector, certificate, ranges: [ranges] };
   });
 }

@@ -22,7 +22,7 @@ export interface HitsRequest {
 }
 
 /** Hits of each query, or its error, and what the search cost. */
-export interface LexicalHits extends Pick<LexicalResult, 'terms' | 'postings' | 'postingsRead'> {
+export interface LexicalHits extends Pick<LexicalResult, 'terms' | 'postings' | 'postingsRead' | 'isExact'> {
   readonly lists: readonly (readonly Hit[] | TrawlError)[];
 }
 

@@ -13,6 +13,7 @@ import type { IndexManifest } from '../manifest/index-manifest.ts';
 import { isServerUrl } from '../model-server/server-url.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
+import type { PublishedIndex } from '../published/open-stored.ts';
 import { shownPlace } from '../published/shown-place.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
@@ -22,7 +23,7 @@ import type { ViewDefinition } from '../views/view-definition.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
 import { describeIndex } from './index-description.ts';
 import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
-import { missingPart } from './mode-parts.ts';
+import { type ModeParts, missingPart } from './mode-parts.ts';
 import { type IndexEncoderOptions, openIndexEncoder, recordedModel } from './open-index-encoder.ts';
 import { openUnchanged } from './open-unchanged.ts';
 import { isPublishedAddress, openPublishedIndex, parsePublishedAddress } from './published-address.ts';
@@ -64,7 +65,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   const { onProgress = () => undefined } = options;
   onProgress('checking the index', 'verifying');
   const parts = isPublishedAddress(folder) ? await publishedParts(folder, options) : folderParts(folder, options);
-  const { manifest, modes, lexical, columns, liveRows, modelFolders } = parts;
+  const { manifest, modes, lexical, wordsIn, columns, liveRows, modelFolders } = parts;
   const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
   try {
     let dense: RetrieverParts['dense'];
@@ -101,7 +102,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       generation: manifest.generation,
       model: manifest.model,
       modes,
-      bm25: manifest.bm25?.made ?? null,
+      bm25: manifest.bm25 === undefined ? null : { ...manifest.bm25.made, ...(wordsIn && { scoredBy: wordsIn }) },
       columns: columns.map(({ name, type }) => ({ name, type })),
       views: views.infos,
       reranker: options.reranker?.info ?? null,
@@ -137,6 +138,8 @@ interface IndexParts {
   readonly modes: readonly SearchMode[];
   /** Open already; undefined if no words are searched. */
   readonly lexical: LexicalFields | undefined;
+  /** The store that searches the words; undefined if Trawl does. */
+  readonly wordsIn: string | undefined;
   readonly columns: readonly ColumnSource[];
   readonly liveRows: RowBitmap | undefined;
   /** Folders at which the path of the model may start. */
@@ -164,6 +167,7 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
     description: describeIndex(directory),
     modes,
     lexical,
+    wordsIn: undefined,
     columns,
     liveRows,
     modelFolders: [folder, directory.folder],
@@ -174,31 +178,57 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
   };
 }
 
-async function publishedParts(address: string, { modes: wanted }: OpenRetrieverOptions): Promise<IndexParts> {
+async function publishedParts(address: string, options: OpenRetrieverOptions): Promise<IndexParts> {
   const { store, name } = parsePublishedAddress(address);
-  if (wanted?.some((mode) => mode !== 'dense') === true) {
-    throw new TrawlError(
-      'NOT_SUPPORTED',
-      `${shownPlace(address)}: an index in ${store} has vectors only, no inverted indexes for BM25. Search it with --mode dense, or serve the folder of the index.`,
-    );
-  }
+  if (store === 'Milvus' && options.modes?.some((mode) => mode !== 'dense') === true) throw withoutWordsIn(address);
   const published = await openPublishedIndex(address);
-  const { manifest, columns, liveRows } = published;
-  return {
-    name,
-    // Its inverted indexes were not published.
-    manifest: withoutWords(manifest),
-    description: undefined,
-    modes: ['dense'],
-    lexical: undefined,
-    columns,
-    liveRows,
-    modelFolders: [shownPlace(address)],
-    watchFilters: (filters) => published.pushed?.watching(filters) ?? filters,
-    openVectors: async () => published.openVectors(),
-    openPassages: async () => published.openPassages(),
-    close: () => published.close(),
-  };
+  try {
+    const { manifest, columns, liveRows } = published;
+    const lexical = publishedWords(published, address, options);
+    return {
+      name,
+      description: undefined,
+      manifest: lexical === undefined ? withoutWords(manifest) : manifest,
+      modes: modesOf({ vectors: true, words: lexical !== undefined }, options.modes),
+      lexical,
+      wordsIn: lexical && store,
+      columns,
+      liveRows,
+      modelFolders: [shownPlace(address)],
+      watchFilters: (filters) => published.pushed?.watching(filters) ?? filters,
+      openVectors: async () => published.openVectors(),
+      openPassages: async () => published.openPassages(),
+      close: () => published.close(),
+    };
+  } catch (error) {
+    await published.close();
+    throw error;
+  }
+}
+
+/** Its words, if they are wanted; undefined if it has none and no mode needs them. */
+function publishedWords(
+  published: PublishedIndex,
+  address: string,
+  { modes, fieldRanking }: OpenRetrieverOptions,
+): LexicalFields | undefined {
+  if (modes?.every((mode) => mode === 'dense') === true) return undefined;
+  const lexical = published.openWords();
+  if (lexical === undefined && modes !== undefined) throw withoutWordsIn(address);
+  if (lexical !== undefined && fieldRanking !== undefined)
+    checkFieldRanking(published.collection, fieldRanking, [...lexical.indexes.keys()]);
+  return lexical;
+}
+
+/** The error for BM25 in an index that was published without its words. */
+function withoutWordsIn(address: string): TrawlError {
+  const { store } = parsePublishedAddress(address);
+  const shown = shownPlace(address);
+  const advice =
+    store === 'Milvus'
+      ? `an index in ${store} has vectors only, no inverted indexes for BM25. Search it with --mode dense, or serve the folder of the index.`
+      : `the index was published without its words, so it cannot be searched by BM25. Publish it with them, under another name: trawl optimize INDEX --bm25, then trawl publish INDEX ${shown}-words.`;
+  return new TrawlError('NOT_SUPPORTED', `${shown}: ${advice}`);
 }
 
 function withoutWords({ bm25: _, ...manifest }: IndexManifest): IndexManifest {
@@ -252,6 +282,11 @@ function modesToOpen(
   const has = { vectors: source !== undefined, words: lexical.size > 0 };
   const missing = wanted?.flatMap((mode) => missingPart(mode, has, basename(folder)) ?? [])[0];
   if (missing !== undefined) throw missing;
+  return modesOf(has, wanted);
+}
+
+/** The wanted modes of an index that has their parts, and those that need no more. */
+function modesOf(has: ModeParts, wanted: readonly SearchMode[] | undefined): readonly SearchMode[] {
   const opened =
     wanted === undefined
       ? has

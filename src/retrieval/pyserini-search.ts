@@ -39,8 +39,8 @@ export async function searchPyserini(search: SearchTexts, request: HitsRequest):
       lists.push(await request.longTies.run(() => searchLongTie(search, one), signal));
     }
   }
-  const { terms, postings, postingsRead } = found;
-  return { lists, terms, postings, postingsRead };
+  const { terms, postings, postingsRead, isExact } = found;
+  return { lists, terms, postings, postingsRead, ...(isExact === undefined ? {} : { isExact }) };
 }
 
 interface RankedRows {

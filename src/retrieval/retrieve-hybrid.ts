@@ -41,7 +41,7 @@ export async function retrieveHybrid(
     const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
     const rows = fused.flatMap((list) => list.rows.map(({ row }) => row));
     const documents = await watch.time('fetch', () => passages.getMany(rows, signal));
-    outcomes.push(...hybridOutcomes({ fused, embedded, near, depth, dimension: dense.dimension }, documents));
+    outcomes.push(...hybridOutcomes({ fused, embedded, near, words, depth, dimension: dense.dimension }, documents));
   }
   return outcomes;
 }

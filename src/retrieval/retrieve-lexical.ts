@@ -44,7 +44,7 @@ export async function retrieveLexical(
       text,
       cut: 'nothing',
       vector: NO_VECTOR,
-      certificate: { exact: true, rescored: null },
+      certificate: { exact: found.isExact?.[q] ?? true, rescored: null },
     };
   });
 }

@@ -23,8 +23,8 @@ export interface RetrieverInfo {
   readonly deletedRows: number;
   /** The modes in which the index can be searched, the default mode first. */
   readonly modes: readonly SearchMode[];
-  /** Settings of its inverted indexes; null if it has none. */
-  readonly bm25: Bm25Settings | null;
+  /** Settings of its inverted indexes; null if it has none. `scoredBy` is the store whose own BM25 it is; absent: Trawl's. */
+  readonly bm25: (Bm25Settings & { readonly scoredBy?: string }) | null;
   /** The columns that filters can name. */
   readonly columns: readonly Column[];
   /** The views that calls can name. */

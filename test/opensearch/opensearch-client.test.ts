@@ -4,7 +4,7 @@ import { indexProblems, SCRIPT_INDEX } from '../../src/opensearch/check-index.ts
 import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { OpenSearchCandidates, readRows } from '../../src/opensearch/opensearch-candidates.ts';
 import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
-import { ROW_MAPPINGS } from '../../src/opensearch/stored-rows.ts';
+import { rowMappings } from '../../src/opensearch/stored-rows.ts';
 import type { Publication } from '../../src/published/publication.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeOpenSearch, type FakeReply, searchReply, VERSION_REPLY } from './fake-opensearch.ts';
@@ -207,7 +207,7 @@ test('an index whose shards, fields, limits or rows differ from the publication 
   const publication = { indexType: SCRIPT_INDEX, manifest: { rows: 5, tombstones: null } } as unknown as Publication;
   const facts = {
     name: 'i',
-    mappings: ROW_MAPPINGS as unknown as { properties: Record<string, Record<string, unknown>> },
+    mappings: rowMappings() as unknown as { properties: Record<string, Record<string, unknown>> },
     settings: { max_result_window: '16385' },
   };
   const problemsOf = async (changes: object, published: object = {}, status = 'green'): Promise<string> => {
@@ -220,10 +220,40 @@ test('an index whose shards, fields, limits or rows differ from the publication 
   assert.match(await problemsOf({}, {}, 'red'), /lacks shards/);
   const vector = { type: 'knn_vector', dimension: 2 };
   assert.match(
-    await problemsOf({ mappings: { properties: { ...ROW_MAPPINGS.properties, vector } } }),
+    await problemsOf({ mappings: { properties: { ...rowMappings().properties, vector } } }),
     /the field vector as .*knn_vector/,
   );
   assert.match(await problemsOf({ mappings: {} }), /the field row as \{\}/);
   assert.match(await problemsOf({ settings: {} }), /up to 10000 hits/);
   assert.match(await problemsOf({}, { manifest: { rows: 6, tombstones: null } }), /5 rows, but 6 were published/);
+});
+
+test('rows that are stored as new ones and are there already stay, and other refusals fail', async (t) => {
+  const statuses: Record<string, number[]> = { twice: [201, 409], refused: [201, 400] };
+  const fake = await FakeOpenSearch.start(t, ({ path }) => {
+    if (path === '/') return { body: VERSION_REPLY };
+    const items = statuses[path.split('/')[1]!]!.map((status) => ({
+      create: { status, error: { type: 'some_exception', reason: 'bad row' } },
+    }));
+    return { body: { items } };
+  });
+  const client = await fake.client(t);
+  const rows = [
+    [1, {}],
+    [2, {}],
+  ] as const;
+  await client.storeNew('twice', rows);
+  assert.match(fake.requests.at(-1)!.body, /^\{"create":\{"_id":"1"\}\}\n/);
+  await assert.rejects(client.storeNew('refused', rows), trawlError('STORE_FAILED', /bad row/));
+});
+
+test('a count with a limit may end at the limit; another count that is not exact is refused', async (t) => {
+  const total = { value: 31, relation: 'gte' };
+  const fake = await FakeOpenSearch.start(t, answer({ i: { body: searchReply({ hits: { total, hits: [] } }) } }));
+  const client = await fake.client(t);
+  assert.equal((await client.search('i', { size: 0, track_total_hits: 31 })).total, 31);
+  await assert.rejects(
+    client.search('i', { size: 0, track_total_hits: 40 }),
+    trawlError('STORE_FAILED', /no exact number/),
+  );
 });

@@ -39,7 +39,6 @@ test('an OpenSearch that cannot be reached ends the command, and doctor says so'
 
 test('what cannot be done is refused before OpenSearch is asked', async () => {
   const cases: [string[], number, RegExp][] = [
-    [['search', NOBODY, 'x', '--mode', 'bm25'], 1, /in OpenSearch has vectors only.*\[NOT_SUPPORTED\]/],
     [['search', 'opensearch://root:secret@h/i', 'x'], 1, /TRAWL_OPENSEARCH_CREDENTIALS.*\[CONFIG_INVALID\]/],
     [['optimize', NOBODY], 2, /\[USAGE\]/],
     [['publish', NOBODY, 'indexes/sample'], 2, /\[USAGE\]/],
@@ -47,7 +46,15 @@ test('what cannot be done is refused before OpenSearch is asked', async () => {
     [['publish', 'indexes/sample', 'milvus://h/c', '--shards', '2'], 2, /--shards is not for Milvus.*\[USAGE\]/],
     [['search', NOBODY, '--queries', 'q.jsonl', '--out', 'hits.jsonl'], 2, /\[USAGE\]/],
     [['serve', NOBODY, '--plan'], 2, /\[USAGE\]/],
-    [['index', 'corpus', '--out', NOBODY, '--work', 'w'], 2, /Build into a folder, then run trawl publish.*\[USAGE\]/],
+    [['index', 'corpus', '--out', NOBODY], 2, /--work is missing: with an address in OpenSearch.*\[USAGE\]/],
+    [['index', 'corpus', '--out', NOBODY, '--work', NOBODY], 2, /--work is an address.*\[USAGE\]/],
+    [['index', 'corpus', '--out', NOBODY, '--work', 'w', '--shard', '1/2'], 2, /--shard does not work.*\[USAGE\]/],
+    [['index', 'corpus', '--out', NOBODY, '--work', 'w', '--bm25'], 2, /without vectors, which OpenSearch.*\[USAGE\]/],
+    [
+      ['index', 'no-corpus', '--out', NOBODY, '--work', 'w'],
+      1,
+      /OpenSearch at 127\.0\.0\.1:1 could not.*\[STORE_FAILED\]/,
+    ],
   ];
   for (const [args, code, reason] of cases) assertFails(await runTrawl(args), code, reason);
 });

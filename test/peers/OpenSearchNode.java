@@ -1,6 +1,7 @@
 // A real OpenSearch node with its transport and the language of its scripts, and nothing else: for the tests of indexes in OpenSearch.
 // Arguments: the home folder, the folder of its data, the ports of HTTP and of the transport, the ports of the transports of all nodes
-// of the cluster, separated by commas. Prints "ready"; ends when stdin closes.
+// of the cluster, separated by commas. Prints "ready"; ends when stdin closes, or, with the further argument "stays", by a signal, at which it
+// leaves the cluster as OpenSearch's own program does.
 import java.nio.file.Path;
 import java.util.List;
 import org.opensearch.Version;
@@ -37,6 +38,16 @@ public class OpenSearchNode {
         try (Node node = new PeerNode(new Environment(settings, home.resolve("config")))) {
             node.start();
             System.out.println("ready");
+            if (args.length > 5) {
+                Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                    try {
+                        node.close();
+                    } catch (java.io.IOException error) {
+                        error.printStackTrace();
+                    }
+                }));
+                Thread.currentThread().join();
+            }
             while (System.in.read() != -1) {
                 // Waits for the end of the tests.
             }

@@ -16,15 +16,15 @@ import { peerCache } from '../helpers/peers.ts';
 
 const run = promisify(execFile);
 
-const VERSION = '2.19.1';
+export const OPENSEARCH_VERSION = '2.19.1';
 const PROGRAM = join(packageRoot, 'test', 'peers', 'OpenSearchNode.java');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 
 /** The last four are optional for the first, which does not start without them. */
 const JARS = [
-  ['org.opensearch', 'opensearch', VERSION],
-  ['org.opensearch.plugin', 'transport-netty4-client', VERSION],
-  ['org.opensearch.plugin', 'lang-painless', VERSION],
+  ['org.opensearch', 'opensearch', OPENSEARCH_VERSION],
+  ['org.opensearch.plugin', 'transport-netty4-client', OPENSEARCH_VERSION],
+  ['org.opensearch.plugin', 'lang-painless', OPENSEARCH_VERSION],
   ['org.apache.logging.log4j', 'log4j-core', '2.21.0'],
   ['org.locationtech.jts', 'jts-core', '1.15.0'],
   ['org.locationtech.spatial4j', 'spatial4j', '0.7'],
@@ -38,14 +38,14 @@ ${JARS.map(([group, artifact, version]) => `<dependency><groupId>${group}</group
 
 /** The folder of the jars, from Maven Central, and of the home of the nodes. */
 function nodeFolder(): string {
-  return join(peerCache(), `opensearch-${VERSION}`);
+  return join(peerCache(), `opensearch-${OPENSEARCH_VERSION}`);
 }
 
 /** For the `skip` option of a test: false if the jars are installed, else the reason. */
 export function withoutOpenSearch(): string | false {
   return isInstalled(nodeFolder())
     ? false
-    : `OpenSearch ${VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
+    : `OpenSearch ${OPENSEARCH_VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
 }
 
 /** Installs the jars of OpenSearch with Maven, unless they are in the cache. */
@@ -54,12 +54,34 @@ export async function installOpenSearch(note: (text: string) => void): Promise<v
   if (spawnSync('javac', ['-version']).status !== 0) throw new Error('OpenSearch needs a JDK of version 17 or newer.');
   const folder = nodeFolder();
   await installOnce(folder, { note, lock: mavenLock(peerCache()) }, async () => {
-    note(`Installing OpenSearch ${VERSION} into ${folder} (once)`);
+    note(`Installing OpenSearch ${OPENSEARCH_VERSION} into ${folder} (once)`);
     mkdirSync(join(folder, 'home', 'config'), { recursive: true });
     writeFileSync(join(folder, 'pom.xml'), POM);
     const lib = join(folder, 'lib');
     await run('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${lib}`], { cwd: folder });
   });
+}
+
+/** The command line of a node. */
+export function nodeCommand({
+  data,
+  port,
+  transport,
+  transports,
+  stays,
+}: {
+  /** Folder of its data. */
+  readonly data: string;
+  readonly port: number;
+  /** Its port to the other nodes, and those of all nodes. */
+  readonly transport: number;
+  readonly transports: readonly number[];
+  /** Whether it runs until a signal ends it, not until its standard input closes. */
+  readonly stays: boolean;
+}): string[] {
+  const home = nodeFolder();
+  const java = ['java', '-Xmx512m', '-cp', join(home, 'lib', '*'), PROGRAM, join(home, 'home'), data];
+  return [...java, String(port), String(transport), transports.join(','), ...(stays ? ['stays'] : [])];
 }
 
 /** A node of OpenSearch on the loopback address, with the language of scripts and nothing else. */
@@ -84,23 +106,9 @@ export class OpenSearchNode {
 
   /** Starts the node, again with its data after `kill`. */
   async begin(): Promise<void> {
-    const { port } = this;
-    const home = nodeFolder();
-    const child = spawn(
-      'java',
-      [
-        '-Xmx512m',
-        '-cp',
-        join(home, 'lib', '*'),
-        PROGRAM,
-        join(home, 'home'),
-        this.#folder,
-        String(port),
-        String(this.#transport),
-        String(this.#transport),
-      ],
-      { stdio: ['pipe', 'pipe', 'pipe'] },
-    );
+    const [transport, data] = [this.#transport, this.#folder];
+    const [java, ...args] = nodeCommand({ data, port: this.port, transport, transports: [transport], stays: false });
+    const child = spawn(java!, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child = child;
     let tail = '';
     child.stderr.on('data', (chunk: Buffer) => {

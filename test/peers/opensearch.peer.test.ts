@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { METRICS } from '../../src/metric.ts';
 import { OpenSearchCandidates } from '../../src/opensearch/opensearch-candidates.ts';
 import { indexFiles } from '../../src/opensearch/opensearch-files.ts';
 import { OPENSEARCH_SCORES } from '../../src/opensearch/score-script.ts';
-import { documentOfRow, ROW_MAPPINGS, rowSettings } from '../../src/opensearch/stored-rows.ts';
+import { documentOfRow, rowMappings, rowSettings } from '../../src/opensearch/stored-rows.ts';
 import { CandidateIndex } from '../../src/published/candidate-index.ts';
 import { readProgress } from '../../src/published/publication.ts';
 import { upperNorm } from '../../src/published/upper-norm.ts';
@@ -122,7 +122,7 @@ for (const metric of METRICS) {
     const client = await node.client();
     const name = `proof-${metric}`;
     try {
-      await client.create(name, { settings: rowSettings({ shards: 3, copies: 1 }), mappings: ROW_MAPPINGS });
+      await client.create(name, { settings: rowSettings({ shards: 3, copies: 1 }), mappings: rowMappings() });
       const live = [...liveRows];
       const lookups = { id: null, url: null, title: null, document: null };
       for (let at = 0; at < live.length; at += 1_000) {
@@ -221,11 +221,11 @@ test('a published index answers as its folder, with filters, deleted rows, look-
   assert.match(await trawl('verify', address), /intact/);
   assert.match(
     await trawl('inspect', address),
-    /300 × 256, inner-product; 297 in OpenSearch.*\n.*\n.*2; every row is scored.*\n.*year \(number\), source \(string\)/,
+    /300 × 256, inner-product; 297 in OpenSearch.*\n.*\n.*2; every row is scored.*\n.*modes +dense\n.*year \(number\), source \(string\)/,
   );
   assert.match(
     await trawl('doctor', address),
-    /answers, 297 rows, health green.*\n.*ms for 10 rows.*\n.*complete and ready/,
+    /answers, 297 rows, health green.*\n.*modes +dense\n.*ms for 10 rows.*\n.*complete and ready/,
   );
 
   const [here, there] = await Promise.all([serve(t, local), serve(t, `local=${address}`)]);
@@ -295,6 +295,41 @@ test('a killed publication is resumed, and the collection is an index only after
   } finally {
     await client.close();
   }
+});
+
+test('a build into OpenSearch is published with its words, done again without a build, and refused before a build if the name is taken', {
+  skip,
+}, async () => {
+  const address = node.address('built');
+  const work = join(folder, 'work');
+  const build = ['index', SAMPLE_PASSAGES, '--model', 'token-average-256', '--bm25', '--out', address];
+  const first = await trawl(...build, '--work', work, '--json');
+  const [built, published] = first
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.equal(built.built, true);
+  assert.equal(published.collection, 'built');
+  assert.equal(published.verified.texts, published.verified.questions);
+  assert.match(await trawl('search', address, 'Eiffel Tower', '--mode', 'hybrid'), /Eiffel/);
+  const again = await trawl(...build, '--work', work, '--json');
+  const [second, checked] = again
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.equal(second.built, false);
+  assert.equal(checked.wasComplete, true);
+
+  const elsewhere = join(folder, 'elsewhere');
+  const taken = await runTrawl([...build, '--work', elsewhere]);
+  assert.match(
+    taken.stderr,
+    /built: the index has rows of an index already, and --work has no complete one.*\[INDEX_EXISTS\]/,
+  );
+  assert.equal(existsSync(elsewhere) || existsSync(`${elsewhere}.partial`), false, 'nothing was built');
+  await node.request('PUT', '/foreign');
+  const foreign = await runTrawl(['index', 'no-such-corpus', '--out', node.address('foreign'), '--work', elsewhere]);
+  assert.match(foreign.stderr, /foreign: the index was not made by `trawl publish`.*\[INDEX_EXISTS\]/);
 });
 
 test('an alias is moved to the next index, and a reload takes it', { skip }, async (t) => {

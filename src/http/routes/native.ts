@@ -43,6 +43,12 @@ const IndexFacts = Type.Object({
         analyser: Type.String(),
         k1: Type.Number(),
         b: Type.Number(),
+        scoredBy: Type.Optional(
+          Type.String({
+            description:
+              'The store whose own BM25 ranks the passages, such as OpenSearch; absent: Trawl. k1 and b of requests cannot be others then.',
+          }),
+        ),
       }),
       Type.Null(),
     ],
@@ -142,8 +148,14 @@ function rerankerFacts({ name, maxTokens, sha256 }: RerankerInfo): Static<typeof
   return { name, maxTokens, ...(sha256 === undefined ? {} : { sha256 }) };
 }
 
-function bm25Facts({ fields, analyser, k1, b }: NonNullable<RetrieverInfo['bm25']>): Static<typeof IndexFacts>['bm25'] {
-  return { fields: [...fields], analyser, k1, b };
+function bm25Facts({
+  fields,
+  analyser,
+  k1,
+  b,
+  scoredBy,
+}: NonNullable<RetrieverInfo['bm25']>): Static<typeof IndexFacts>['bm25'] {
+  return { fields: [...fields], analyser, k1, b, ...(scoredBy === undefined ? {} : { scoredBy }) };
 }
 
 export function registerNative(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
