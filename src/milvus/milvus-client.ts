@@ -129,10 +129,12 @@ export class MilvusClient {
   readonly advice: string;
   readonly #sdk: Sdk;
   readonly #client: SdkClient;
+  readonly #database: string;
 
-  private constructor({ server, advice }: AskedServer, sdk: Sdk, client: SdkClient) {
+  private constructor({ server, advice }: AskedServer, sdk: Sdk, client: SdkClient, database: string) {
     this.server = server;
     this.advice = advice;
+    this.#database = database;
     this.#sdk = sdk;
     this.#client = client;
   }
@@ -155,7 +157,8 @@ export class MilvusClient {
       // Otherwise the package would connect at once, and a failure would be an unhandled rejection.
       __SKIP_CONNECT__: true,
     });
-    const client = new MilvusClient({ server, advice: credentialsAdvice(address, credentials) }, sdk, connection);
+    const named = { server, advice: credentialsAdvice(address, credentials) };
+    const client = new MilvusClient(named, sdk, connection, database);
     try {
       await client.version();
       return client;
@@ -184,10 +187,27 @@ export class MilvusClient {
     } catch (error) {
       if (error instanceof TrawlError && error.cause instanceof MilvusFailure) {
         const { isMissing, isDatabaseMissing } = error.cause;
-        if (isMissing && !isDatabaseMissing) return undefined;
+        if (isMissing && !isDatabaseMissing) {
+          // Milvus 2.3.5 says that the collection is missing also where its database is.
+          await this.#requireDatabase();
+          return undefined;
+        }
       }
       throw error;
     }
+  }
+
+  /** @throws TrawlError INDEX_NOT_FOUND if Milvus lists its databases to this user, and the one of the address is not among them. */
+  async #requireDatabase(): Promise<void> {
+    let names: readonly string[] | undefined;
+    try {
+      names = (await this.#request('list the databases', 'listDatabases', {})).db_names;
+    } catch (error) {
+      if (error instanceof TrawlError && error.code === 'STORE_REFUSED') return;
+      throw error;
+    }
+    if (names === undefined || names.length === 0 || names.includes(this.#database)) return;
+    throw missing(this.server, MilvusFailure.ofThrown(new Error(`database not found: ${this.#database}`)));
   }
 
   async create(

@@ -7,7 +7,8 @@ import { milvusPython } from '../peers/install-milvus.ts';
 import { KAFKA_PORT, listens, startKafka } from './kafka.ts';
 import { Program } from './program.ts';
 
-const START_MS = 180_000;
+/** Unpacking the program alone takes minutes on a busy machine. */
+const START_MS = 300_000;
 const ETCD_PORT = 2379;
 const PROXY_PORT = 19_530;
 /** The first of the ports at which the processes report metrics. */

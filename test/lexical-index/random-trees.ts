@@ -8,7 +8,7 @@ export function pick<T>(random: Random, values: readonly T[]): T {
 }
 
 /** Frequent words are short; é and 北京 are split by the analyser of their own. */
-export const WORDS = ['a', 'b', 'c', 'd', 'e', 'é', '北京', 'f', 'g', 'h', 'i', 'j'];
+const WORDS = ['a', 'b', 'c', 'd', 'e', 'é', '北京', 'f', 'g', 'h', 'i', 'j'];
 
 export function randomWords(random: Random, most: number): string {
   const word = (): string => WORDS[Math.floor((WORDS.length + 1) ** random()) - 1]!;

@@ -30,6 +30,19 @@ test('a database that does not exist, an alias and a collection of something els
     held(t, { DescribeCollection: () => noDatabase }),
     trawlError('INDEX_NOT_FOUND', /no such database \(database not found\[database=wiki\]\)\. Create it/),
   );
+  // As Milvus 2.3.5 answers.
+  const listed = (names: string[]): Replies => ({
+    DescribeCollection: () => NO_COLLECTION,
+    ListDatabases: () => ({ status: {}, db_names: names }),
+  });
+  await assert.rejects(
+    held(t, listed(['default', 'wiki2'])),
+    trawlError('INDEX_NOT_FOUND', /no such database \(database not found: wiki\)/),
+  );
+  assert.equal((await held(t, listed(['default', 'wiki']))).held.fields, undefined);
+  const refused = { status: { error_code: 'UnexpectedError', code: 1401, reason: 'permission deny' } };
+  const hidden = await held(t, { ...listed([]), ListDatabases: () => refused });
+  assert.equal(hidden.held.fields, undefined, 'a user who may not list databases can publish');
   await assert.rejects(
     held(t, { DescribeCollection: () => described('other', FIELDS) }),
     trawlError('INDEX_EXISTS', /c is an alias of other.*--alias c/),

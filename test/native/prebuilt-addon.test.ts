@@ -118,7 +118,10 @@ test('a binary of another version, without a function that the program calls, is
   writeFileSync(file, 'module.exports = { isas() {}, selectIsa() {}, threads: 1 };');
   const older = loadAddon({ compiled: file, prebuilds: folder, machine: LINUX });
   assert.ok(!older.ok);
-  assert.match(older.reason, /older\.cjs is of another version: it has no \w.*\bthreads, setThreads, .*run npm run setup/);
+  assert.match(
+    older.reason,
+    /older\.cjs is of another version: it has no \w.*\bthreads, setThreads, .*run npm run setup/,
+  );
   assert.doesNotMatch(older.reason, /no .*\b(isas|selectIsa)\b/);
   assert.match(older.reason, /; there are no prebuilt binaries$/, 'the next choice is tried');
 });
