@@ -21,6 +21,8 @@ const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js')
 if (files.length === 0) fail(`No file of the peers' tests has ${words.join(' or ')} in its path.`);
 const peers = await import('../dist/test/helpers/peers.js');
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');
+const { installOnce } = await import('../dist/bench/install-once.js');
+const note = (text) => process.stderr.write(`${text}\n`);
 const { PEER_REQUIREMENTS, peerCache, withoutTorch } = peers;
 // All at the same time: most of it waits for the network.
 const [torchMissing] = await Promise.all([
@@ -57,7 +59,6 @@ if (torchMissing) {
 
 /** If Milvus cannot be installed, its tests are skipped. */
 async function installMilvus() {
-  const note = (text) => process.stderr.write(`${text}\n`);
   const { installMilvus: install } = await import('../dist/test/peers/install-milvus.js');
   await install(note).catch((error) =>
     note(`${error.message}\nMilvus could not be installed. The tests with it are skipped.`),
