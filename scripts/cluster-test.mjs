@@ -26,6 +26,8 @@ if (missing.length > 0) fail(`npm run test:cluster stops, because something is m
 const files = filesBelow(join(root, 'dist', 'test', 'cluster'), '.cluster.test.js')
   .filter((file) => parts.some(({ name }) => basename(file).startsWith(name)))
   .sort();
+// Without files, Node.js would run all tests that it finds.
+if (files.length === 0) fail(`There is no test of ${parts.map(({ name }) => name).join(' or ')} in test/cluster yet.`);
 const tests = [process.execPath, '--test', '--test-reporter=spec', '--test-concurrency=1', ...files];
 const [command, ...args] = withoutNamespace() === undefined ? inNamespace(tests) : tests;
 const env = { ...process.env };
