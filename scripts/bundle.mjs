@@ -41,7 +41,12 @@ const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const
 export async function bundle(compiled) {
   const { build } = await buildTools();
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const packages = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => !IN_BUNDLE.includes(name));
+  // An optional package that a bundled one needs (prom-client: @opentelemetry/api) is copied, because an installation lacks it.
+  const needed = withNeeded(IN_BUNDLE);
+  const packages = [
+    ...Object.keys(dependencies).filter((name) => !IN_BUNDLE.includes(name)),
+    ...Object.keys(devDependencies).filter((name) => !needed.has(name)),
+  ];
   const { metafile } = await build({
     entryPoints: [
       ...Object.entries(ENTRIES).map(([out, path]) => ({ in: join(compiled, path), out })),
