@@ -18,7 +18,6 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/reproduce/reproduce.ts': ['compareFiles', 'comparisonReport'],
   'bench/tables/figure-tables.ts': ['TABLE_NAMES'],
   'bench/tables/marked-figures.ts': ['figureText'],
-  'src/embedding/inference/onnx-session.ts': ['EXACT_PRODUCTS'],
   'src/expected-speed/speed-trial.ts': ['TRIED_QUERIES', 'costOf'],
   'bench/embed/embed-case.ts': ['smallestCosine'],
   'bench/serve/search-calls.ts': ['SAME_QUERY_PROBABILITY'],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { type ImportedModel, type ImportOptions, importModel } from '../../model-import/import-model.ts';
-import { EXACT_PRODUCTS } from '../../src/embedding/inference/onnx-session.ts';
+import { integerProductSettings } from '../../src/embedding/inference/integer-products.ts';
 import { gelu, type ReferenceEncoder } from './reference-encoder.ts';
 import { HIDDEN, LAYERS, type TinyCheckpoint } from './tiny-checkpoint.ts';
 
@@ -35,7 +35,7 @@ export async function runGraph(
 ): Promise<Record<string, { dims: readonly number[]; data: Float32Array }>> {
   const session = await InferenceSession.create(join(folder, graph), {
     intraOpNumThreads: 1,
-    extra: { session: EXACT_PRODUCTS },
+    extra: { session: integerProductSettings() },
   });
   const ids = IDS.map((row, i) => row.map((id, j) => (MASK[i]![j] === 0 ? padding : id)));
   const all: Readonly<Record<string, number[][]>> = { input_ids: ids, attention_mask: MASK, token_type_ids: TYPES };

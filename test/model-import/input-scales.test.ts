@@ -6,7 +6,7 @@ import { CheckpointWeights } from '../../model-import/checkpoint-weights.ts';
 import { GraphArithmetic, type InputScales } from '../../model-import/graph-arithmetic.ts';
 import { OnnxGraph } from '../../model-import/onnx-graph.ts';
 import { writeOnnx } from '../../model-import/onnx-writer.ts';
-import { EXACT_PRODUCTS } from '../../src/embedding/inference/onnx-session.ts';
+import { integerProductSettings } from '../../src/embedding/inference/integer-products.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint } from './tiny-checkpoint.ts';
@@ -29,7 +29,7 @@ test('with scales per token, a token with large values takes no digits from the 
     arithmetic.output('y', arithmetic.dense('product', 'x', { weight, bias: null }), [1, 2, OUTPUTS]);
     const path = join(await tempFolder(t), `${scales}.onnx`);
     await writeOnnx(path, graph);
-    const session = await InferenceSession.create(path, { intraOpNumThreads: 1, extra: { session: EXACT_PRODUCTS } });
+    const session = await InferenceSession.create(path, { intraOpNumThreads: 1, extra: { session: integerProductSettings() } });
     const { y } = await session.run({ x: new Tensor('float32', input, [1, 2, INPUTS]) });
     await session.release();
     return [0, 1].map((token) => relativeError(y!.data as Float32Array, token));

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { importModel } from '../../model-import/import-model.ts';
 import { GRAPH_FILES } from '../../model-import/plan-checkpoint.ts';
-import { EXACT_PRODUCTS } from '../../src/embedding/inference/onnx-session.ts';
+import { integerProductSettings } from '../../src/embedding/inference/integer-products.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
@@ -54,7 +54,7 @@ test('imported checkpoints of Transformers compute what torch computes', {
 });
 
 async function run(graph: string, inputs: Case['inputs']): Promise<InferenceSession.OnnxValueMapType> {
-  const session = await InferenceSession.create(graph, { intraOpNumThreads: 1, extra: { session: EXACT_PRODUCTS } });
+  const session = await InferenceSession.create(graph, { intraOpNumThreads: 1, extra: { session: integerProductSettings() } });
   const feeds = session.inputNames.map((name) => {
     const rows = inputs[name]!;
     return [name, new Tensor('int64', BigInt64Array.from(rows.flat(), BigInt), [rows.length, rows[0]!.length])];

@@ -2,6 +2,7 @@ import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../errors.ts';
 import type { Pooling } from '../../manifest/model-identity.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
+import { integerProductSettings } from './integer-products.ts';
 import { onnxruntime } from './onnxruntime.ts';
 import { isOutOfMemory, runFailure } from './run-failure.ts';
 import type { TokenBatch } from './token-batch.ts';
@@ -33,12 +34,6 @@ interface GraphInput {
   /** The tensor that a batch gives. */
   readonly tensor: (batch: TokenBatch) => Tensor;
 }
-
-/**
- * Settings of a session. On x64 processors without VNNI, onnxruntime adds two products of 8-bit integers in 16 bits, which overflow.
- * With this setting it multiplies in another way there, slower and without overflow.
- */
-export const EXACT_PRODUCTS = { x64quantprecision: '1' } as const;
 
 export interface OnnxSessionOptions {
   /** What the output is used for; decides which output is read if `outputName` is null. */
@@ -103,7 +98,7 @@ export class OnnxSession {
         interOpNumThreads: 1,
         // Errors only: warnings are about the export of the graph.
         logSeverityLevel: 3,
-        extra: { session: { ...EXACT_PRODUCTS, ...(shareWeights ? { disable_prepacking: '1' } : {}) } },
+        extra: { session: { ...integerProductSettings(), ...(shareWeights ? { disable_prepacking: '1' } : {}) } },
       });
     } catch (error) {
       const { message } = error as Error;

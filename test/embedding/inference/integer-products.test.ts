@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { integerProductSettings } from '../../../src/embedding/inference/integer-products.ts';
+import type { Kernel, LoadedKernel } from '../../../src/native/kernel.ts';
+
+function engineWith(available: boolean): LoadedKernel {
+  const instructionSets = [{ name: 'avx512-vnni', available, reason: '' }];
+  return { ok: true, kernel: { instructionSets } as unknown as Kernel };
+}
+
+test('onnxruntime multiplies in its slower, exact way where the processor lacks VNNI or is not known, and only there', () => {
+  const exact = { x64quantprecision: '1' };
+  assert.deepEqual(integerProductSettings(engineWith(false)), exact);
+  assert.deepEqual(integerProductSettings({ ok: false, reason: 'no compiler' }), exact);
+  assert.deepEqual(integerProductSettings(engineWith(true)), {});
+});
