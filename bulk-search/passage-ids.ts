@@ -7,7 +7,7 @@ import type { PassageShard } from '../src/passages/passage-protocol.ts';
 import type { PassageStore } from '../src/passages/passage-store.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import type { Hit } from '../src/retrieval/calls/query-outcome.ts';
-import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import type { HitIds } from './hit-ids.ts';
 
 /** Most ids of an index that are kept. A million short ids take about 64 MB. */

@@ -1,6 +1,6 @@
 import type { ExplainedTerm } from '../src/retrieval/calls/explain-call.ts';
 import type { Hit } from '../src/retrieval/calls/query-outcome.ts';
-import type { HybridPlace, HybridPlaces } from '../src/retrieval/hybrid-fusion.ts';
+import type { HybridPlace, HybridPlaces } from '../src/retrieval/hybrid/hybrid-fusion.ts';
 import { hitFields } from './hit-fields.ts';
 import { wrapParagraph } from './wrap.ts';
 

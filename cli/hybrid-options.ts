@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
-import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../src/retrieval/hybrid-settings.ts';
+import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../src/retrieval/hybrid/hybrid-settings.ts';
 import { namedNumbers } from './named-numbers.ts';
 import { numberFrom } from './number-from.ts';
 

@@ -1,8 +1,8 @@
 import { EncoderPools } from '../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../src/errors.ts';
-import { GroupRetriever } from '../src/retrieval/group-retriever.ts';
-import { narrowedRetriever } from '../src/retrieval/narrowed-retriever.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../src/retrieval/open-retriever.ts';
+import { GroupRetriever } from '../src/retrieval/group/group-retriever.ts';
+import { narrowedRetriever } from '../src/retrieval/layers/narrowed-retriever.ts';
+import { type OpenRetrieverOptions, openRetriever } from '../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import { openReranker, type RerankOptions } from './rerank-options.ts';
 import { parseServedIndexes, type ServedIndex } from './serve/served-indexes.ts';

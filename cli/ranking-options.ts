@@ -3,7 +3,7 @@ import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from
 import type { Bm25Settings, LexicalField } from '../src/lexical-index/lexical-settings.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
-import { hybridSettings } from '../src/retrieval/hybrid-settings.ts';
+import { hybridSettings } from '../src/retrieval/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES, type SearchMode } from '../src/retrieval/search-mode.ts';
 import type { SearchSourceInfo } from '../src/retrieval/search-source.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';

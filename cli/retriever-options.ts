@@ -1,6 +1,6 @@
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { isServerUrl } from '../src/model-server/server-url.ts';
-import type { OpenRetrieverOptions } from '../src/retrieval/open-retriever.ts';
+import type { OpenRetrieverOptions } from '../src/retrieval/opening/open-retriever.ts';
 import { checkStored } from './model/check-stored.ts';
 import { ENDPOINT_OPTIONS, type EndpointOptionValues, endpointOptions } from './model/endpoint-options.ts';
 import { DEVICE_OPTION, PRECISION_OPTION, SHARE_WEIGHTS_OPTION, shareWeights } from './model/model-options.ts';

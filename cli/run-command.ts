@@ -1,6 +1,6 @@
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { type ResolvedOptions, resolveOptions } from '../src/options/resolve-options.ts';
-import { isPublishedAddress } from '../src/retrieval/published-address.ts';
+import { isPublishedAddress } from '../src/retrieval/opening/published-address.ts';
 import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { exitProcess } from './exit-process.ts';

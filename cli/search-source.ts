@@ -1,7 +1,7 @@
 import { TrawlError } from '../src/errors.ts';
 import { isServerUrl } from '../src/model-server/server-url.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
-import type { OpenRetrieverOptions } from '../src/retrieval/open-retriever.ts';
+import type { OpenRetrieverOptions } from '../src/retrieval/opening/open-retriever.ts';
 import type { SearchMode } from '../src/retrieval/search-mode.ts';
 import type { SearchSource } from '../src/retrieval/search-source.ts';
 import { type ServerFacts, ServerRetriever } from '../src/trawl-server/server-retriever.ts';

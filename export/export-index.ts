@@ -4,7 +4,7 @@ import { formatOfName } from '../corpus/corpus-format.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { LexicalField } from '../src/lexical-index/lexical-settings.ts';
 import { requireVectors } from '../src/manifest/vector-space.ts';
-import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { requireFreeBytes } from '../src/system/free-bytes.ts';
 import { PartialFile } from '../src/system/partial-file.ts';
 import { DTYPE_BYTES, type VectorDtype } from '../src/vector-index/vector-segments.ts';

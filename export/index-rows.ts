@@ -2,7 +2,7 @@ import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { requireVectors } from '../src/manifest/vector-space.ts';
 import { PassageFile, type StoredId } from '../src/passages/passage-file.ts';
-import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import type { RowBitmap } from '../src/row-bitmap.ts';
 import type { IndexSource } from '../src/vector-index/index-source.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';

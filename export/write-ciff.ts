@@ -7,7 +7,7 @@ import { lengthCode } from '../src/lexical-index/bm25.ts';
 import type { LexicalSource } from '../src/lexical-index/lexical-index.ts';
 import { LEXICAL_FIELDS, type LexicalField } from '../src/lexical-index/lexical-settings.ts';
 import { shardLexical } from '../src/manifest/shard-lexical.ts';
-import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { MessageBuffer } from './ciff-messages.ts';
 import { passagesOf } from './index-rows.ts';
 import { LexicalShards } from './live-terms.ts';

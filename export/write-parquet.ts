@@ -1,4 +1,4 @@
-import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { passagesOf, type RowChoice, vectorBlocks, vectorsOf } from './index-rows.ts';
 import { ParquetGroups } from './parquet-groups.ts';
 import { idText } from './write-lines.ts';

@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
 import { type Kernel, loadKernel } from '../src/native/kernel.ts';
-import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { encodeFlatHeader, faissMetric } from '../src/vector-index/faiss-format.ts';
 import { encodeFp16Header } from '../src/vector-index/faiss-fp16-format.ts';
 import type { VectorDtype } from '../src/vector-index/vector-segments.ts';

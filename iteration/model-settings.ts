@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ModelOverrides } from '../src/embedding/model/model-overrides.ts';
 import { readTrawlModelFile } from '../src/embedding/model/trawl-model-file.ts';
 import type { ModelIdentity, Precision } from '../src/manifest/model-identity.ts';
-import { recordedOverrides } from '../src/retrieval/open-index-encoder.ts';
+import { recordedOverrides } from '../src/retrieval/opening/open-index-encoder.ts';
 import { hasOwnSettings, isModelFolder } from './checkpoint.ts';
 
 /**

@@ -4,7 +4,7 @@ import { columnKey, MAX_KEY_COLUMNS, NO_KEY } from '../src/milvus/column-keys.ts
 import { PassageFile } from '../src/passages/passage-file.ts';
 import { LOOKUPS, type Lookup } from '../src/passages/schema.ts';
 import type { PublishedRow } from '../src/published/published-row.ts';
-import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
 
 interface OpenShard {

@@ -28,7 +28,7 @@ import {
   writeProgress,
   writePublication,
 } from '../src/published/publication.ts';
-import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { checkedNorm } from './checked-norm.ts';
 import { checkFields, checkSameIndex, heldCollection } from './held-collection.ts';
 import { LocalRows } from './local-rows.ts';

@@ -19,7 +19,7 @@ import {
   writePublication,
 } from '../src/published/publication.ts';
 import { upperNorm } from '../src/published/upper-norm.ts';
-import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { checkSameIndex, heldIndex } from './held-index.ts';
 import { LocalRows } from './local-rows.ts';
 import type { PublishProgress, PublishReport } from './publish-index.ts';

@@ -4,7 +4,7 @@ import { throwIfCancelled } from '../src/abort.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { Publication } from '../src/published/publication.ts';
 import { FIRST_FILE_PART, type PartStore, type StoredFile, writeFile } from '../src/published/stored-files.ts';
-import { type IndexDirectory, within } from '../src/retrieval/index-directory.ts';
+import { type IndexDirectory, within } from '../src/retrieval/opening/index-directory.ts';
 
 /** The manifest with the model's folder as an absolute path: a relative one starts at the index's folder, which is not in the store. */
 export function portable({ folder, manifest }: IndexDirectory): IndexManifest {

@@ -5,7 +5,7 @@ import { openLexicalFields } from '../src/lexical-index/open-lexical-index.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
 import type { PublishedIndex } from '../src/published/open-stored.ts';
 import type { PublishedRow } from '../src/published/published-row.ts';
-import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { openEngine } from '../src/vector-index/open-engine.ts';
 import type { VectorIndex } from '../src/vector-index/vector-index.ts';
 import type { LocalRows } from './local-rows.ts';

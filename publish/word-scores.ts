@@ -7,7 +7,7 @@ import type { Bm25Record } from '../src/manifest/schemas.ts';
 import { fieldText } from '../src/passages/field-text.ts';
 import type { Publication } from '../src/published/publication.ts';
 import type { WordProbe } from '../src/published/word-probe.ts';
-import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import type { LocalRows } from './local-rows.ts';
 
 /** Rows that are read at a time to find one with words. */

@@ -3,7 +3,7 @@ import { canonicalFilter } from '../src/filter/filter.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import type { RetrieveCall, RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import { inputOf, isEmbedded } from '../src/retrieval/embedded-query.ts';
-import { hybridKey } from '../src/retrieval/hybrid-settings.ts';
+import { hybridKey } from '../src/retrieval/hybrid/hybrid-settings.ts';
 import type { SearchMode } from '../src/retrieval/search-mode.ts';
 
 /** What a recorded answer is looked up by. Two searches with equal keys have the same answer in one generation of an index. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
-import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from '../src/retrieval/bounded-retriever.ts';
+import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from '../src/retrieval/layers/bounded-retriever.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import type { RetrieverInfo } from '../src/retrieval/retriever-info.ts';
 import { BUNDLE_FILES, type BundleManifest, checkBundleFiles, readBundleManifest } from './bundle-manifest.ts';

@@ -6,7 +6,7 @@ import { QUERY_TEMPLATES } from '../src/manifest/model-identity.ts';
 import type { AnswerFacts } from '../src/recording/answer-facts.ts';
 import { hasOtherHits } from '../src/retrieval/calls/perturbed.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
-import { hybridFault } from '../src/retrieval/hybrid-settings.ts';
+import { hybridFault } from '../src/retrieval/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../src/retrieval/search-mode.ts';
 import type { KeyedCall } from './answer-key.ts';
 

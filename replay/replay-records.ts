@@ -1,7 +1,7 @@
 import { readRecords } from '../records/read-records.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
 import { throwIfCancelled } from '../src/abort.ts';
-import { hybridSettings } from '../src/retrieval/hybrid-settings.ts';
+import { hybridSettings } from '../src/retrieval/hybrid/hybrid-settings.ts';
 import type { KeyedCall } from './answer-key.ts';
 import type { Difference } from './biggest-differences.ts';
 import {

@@ -32,7 +32,7 @@ const rowBytes = 4 * dimension;
 const steps = args.steps.split(',');
 await setup();
 const { encodeFlatHeader } = await import('../dist/src/vector-index/faiss-format.js');
-const { openIndexDirectory } = await import('../dist/src/retrieval/index-directory.js');
+const { openIndexDirectory } = await import('../dist/src/retrieval/opening/index-directory.js');
 const { openEngine } = await import('../dist/src/vector-index/open-engine.js');
 
 const folder = args.folder ?? mkdtempSync(join(tmpdir(), 'trawl-adopt-'));

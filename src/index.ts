@@ -25,8 +25,6 @@ export type {
   RerankOutcome,
   RerankScores,
 } from './rerank/reranker.ts';
-export { AnswerCache } from './retrieval/answer-cache.ts';
-export type { ServingOptions } from './retrieval/assemble-retriever.ts';
 export type { EmbedCall, EmbedResult } from './retrieval/calls/embed-call.ts';
 export type { FindCall, FindResult, FoundPassage } from './retrieval/calls/find-call.ts';
 export type {
@@ -39,11 +37,13 @@ export type {
 export type { RerankCall, Reranking, RerankResult, RerankSettings } from './retrieval/calls/rerank-call.ts';
 export type { EmbeddedQuery, RetrieveCall, RetrieveQuery, RetrieveResult } from './retrieval/calls/retrieve-call.ts';
 export type { RowScope } from './retrieval/calls/row-scope.ts';
-export { GroupRetriever } from './retrieval/group-retriever.ts';
-export type { HybridPlace, HybridPlaces } from './retrieval/hybrid-fusion.ts';
-export { type HybridOptions, type HybridSettings, hybridSettings } from './retrieval/hybrid-settings.ts';
-export { narrowedRetriever } from './retrieval/narrowed-retriever.ts';
-export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
+export { GroupRetriever } from './retrieval/group/group-retriever.ts';
+export type { HybridPlace, HybridPlaces } from './retrieval/hybrid/hybrid-fusion.ts';
+export { type HybridOptions, type HybridSettings, hybridSettings } from './retrieval/hybrid/hybrid-settings.ts';
+export { AnswerCache } from './retrieval/layers/answer-cache.ts';
+export { narrowedRetriever } from './retrieval/layers/narrowed-retriever.ts';
+export type { ServingOptions } from './retrieval/opening/assemble-retriever.ts';
+export { type OpenRetrieverOptions, openRetriever } from './retrieval/opening/open-retriever.ts';
 export type { Retriever } from './retrieval/retriever.ts';
 export type { IndexMemory, RetrieverInfo, ViewInfo } from './retrieval/retriever-info.ts';
 export type { RetrieverStatistics, SharingStatistics, WaitingStatistics } from './retrieval/retriever-statistics.ts';

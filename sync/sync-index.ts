@@ -6,7 +6,7 @@ import { isNodeError, TrawlError } from '../src/errors.ts';
 import { type IndexSnapshot, readSnapshot } from '../src/index-files/index-snapshot.ts';
 import { INDEX_MANIFEST_FILE } from '../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../src/manifest/read-manifest.ts';
-import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { syncFolder, writeFileDurably } from '../src/system/durable-file.ts';
 import { requireFreeBytes } from '../src/system/free-bytes.ts';
 import { writeFailure } from '../src/system/write-failure.ts';

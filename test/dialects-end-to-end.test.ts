@@ -15,7 +15,7 @@ import { packageRoot } from '../src/package-root.ts';
 import { withContents } from '../src/passages/contents.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
 import type { Hit } from '../src/retrieval/calls/query-outcome.ts';
-import { openRetriever } from '../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE } from './cli/run-trawl.ts';
 import { FakeReranker } from './helpers/fake-reranker.ts';

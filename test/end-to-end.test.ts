@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { buildApp } from '../src/http/app.ts';
 import { listen } from '../src/http/connections/listen.ts';
-import { openRetriever } from '../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import { fileFolder, postJson, SAMPLE } from './cli/run-trawl.ts';
 import { buildSampleIndex } from './helpers/sample-index.ts';

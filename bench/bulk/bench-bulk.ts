@@ -12,7 +12,7 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
-import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
+import { assembleRetriever } from '../../src/retrieval/opening/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { reportPath } from '../../src/system/output-report.ts';
 import { ResumableOutput } from '../../src/system/resumable-output.ts';

@@ -9,7 +9,7 @@ import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { EncodeResult, TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { Random } from '../../src/random.ts';
-import { openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory, within } from '../../src/retrieval/opening/index-directory.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
 import { buildBaseline, type IndexBaseline } from './index-baseline.ts';

@@ -15,7 +15,7 @@ import { documentFields } from '../../src/passages/document-fields.ts';
 import { Random } from '../../src/random.ts';
 import { ModelReranker } from '../../src/rerank/model-reranker.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import type { SearchMode } from '../../src/retrieval/search-mode.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { requireVectors } from '../../src/manifest/vector-space.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';
 import { EngineUnavailable, ScriptProcess } from '../script-process.ts';
 import type { LoadPlan, LoadResult, QueryAnswer } from './load-plan.ts';

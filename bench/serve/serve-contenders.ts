@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
 import { requireVectors } from '../../src/manifest/vector-space.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { baselinePython } from '../baselines.ts';
 import {
   type ServeBaseline,

@@ -3,8 +3,8 @@ import { type Question, readQuestions } from '../../evaluation/read-questions.ts
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';

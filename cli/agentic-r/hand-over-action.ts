@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { passagesOf } from '../../export/index-rows.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import type { SearchSource } from '../../src/retrieval/search-source.ts';
 import type { RowBitmap } from '../../src/row-bitmap.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';

@@ -10,7 +10,7 @@ import type { Precision } from '../../src/manifest/model-identity.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
-import { recordedModel, recordedOverrides } from '../../src/retrieval/open-index-encoder.ts';
+import { recordedModel, recordedOverrides } from '../../src/retrieval/opening/open-index-encoder.ts';
 import { EXIT } from '../command.ts';
 import { type ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';

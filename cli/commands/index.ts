@@ -13,7 +13,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { parseColumns } from '../../src/filter/column.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
+import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
 import { jsonFacts } from '../building/build-summary.ts';

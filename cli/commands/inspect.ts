@@ -4,8 +4,13 @@ import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import { shardLexical } from '../../src/manifest/shard-lexical.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { type OpenedShard, openIndexDirectory, prefilterPath, within } from '../../src/retrieval/index-directory.ts';
-import { residentBytes } from '../../src/retrieval/resident-bytes.ts';
+import {
+  type OpenedShard,
+  openIndexDirectory,
+  prefilterPath,
+  within,
+} from '../../src/retrieval/opening/index-directory.ts';
+import { residentBytes } from '../../src/retrieval/opening/resident-bytes.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
 import { inspectCollection } from '../milvus/inspect-collection.ts';

@@ -1,7 +1,7 @@
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
-import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
+import { narrowedRetriever } from '../../src/retrieval/layers/narrowed-retriever.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';

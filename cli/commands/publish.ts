@@ -1,7 +1,7 @@
 import { INDEX_TYPES, PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { isPublishedAddress } from '../../src/retrieval/published-address.ts';
+import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
 import { defineCommand } from '../command.ts';
 import { type PublishSettings, publishFolder } from '../published/publish-folder.ts';
 

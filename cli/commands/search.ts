@@ -3,7 +3,7 @@ import { TrawlError } from '../../src/errors.ts';
 import type { ExplainedTerm } from '../../src/retrieval/calls/explain-call.ts';
 import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
-import { explainedFusion, explainedPlaces } from '../../src/retrieval/explain-fusion.ts';
+import { explainedFusion, explainedPlaces } from '../../src/retrieval/hybrid/explain-fusion.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { BULK_OPTIONS, isBulkSearch } from '../bulk/bulk-options.ts';
 import { searchQueries } from '../bulk/search-queries.ts';

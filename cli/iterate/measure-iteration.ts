@@ -11,7 +11,7 @@ import { IndexTarget } from '../../replay/index-target.ts';
 import { DEFAULT_PERSISTENCE, type RankedList } from '../../replay/rank-biased-overlap.ts';
 import { replayRecords } from '../../replay/replay-records.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { searchQuestions } from '../eval/search-questions.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Journal, Trial } from '../../iteration/records.ts';
 import type { IterationWork, StepFolders } from '../../iteration/run-iteration.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { triageModel } from '../../triage/triage-model.ts';
 import type { TriageReport } from '../../triage/triage-report.ts';
 import { stepProgress } from '../progress/step-progress.ts';

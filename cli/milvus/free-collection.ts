@@ -6,7 +6,7 @@ import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
 import { fingerprintOf } from '../../src/published/publication.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 
 /**
  * Asks Milvus before a build, so that a wrong host, password or database and a name that is taken do not show only after hours.

@@ -5,7 +5,7 @@ import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
 import { fingerprintOf } from '../../src/published/publication.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 
 /**
  * Asks OpenSearch before a build, so that a wrong host or password and a name that is taken do not show only after hours.

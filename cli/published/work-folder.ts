@@ -1,6 +1,6 @@
 import { TrawlError } from '../../src/errors.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import { parsePublishedAddress } from '../../src/retrieval/published-address.ts';
+import { parsePublishedAddress } from '../../src/retrieval/opening/published-address.ts';
 import { checkFreeCollection } from '../milvus/free-collection.ts';
 import { checkFreeIndex } from '../opensearch/free-index.ts';
 

@@ -3,7 +3,7 @@ import { TrawlError } from '../../src/errors.ts';
 import type { Filter } from '../../src/filter/filter.ts';
 import type { ListenAddress } from '../../src/http/connections/listen.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
-import { HYBRID_FUSIONS } from '../../src/retrieval/hybrid-settings.ts';
+import { HYBRID_FUSIONS } from '../../src/retrieval/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/search-mode.ts';
 import { filterOption } from '../filter-option.ts';
 import { hybridOptions } from '../hybrid-options.ts';

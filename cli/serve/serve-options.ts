@@ -3,7 +3,7 @@ import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
 import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
-import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
+import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/layers/bounded-retriever.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/search-mode.ts';
 import { FILTER_OPTION } from '../filter-option.ts';
 import { HYBRID_OPTIONS } from '../hybrid-options.ts';

@@ -9,7 +9,7 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import { isSameModel } from '../../src/manifest/same-model.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { columnsDiffer, readingRecord } from './build-settings.ts';
 

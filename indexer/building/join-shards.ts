@@ -12,7 +12,7 @@ import type { CorpusRecord } from '../../src/manifest/schemas.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { removeLockFiles } from './build-lock.ts';
 import { columnRecords } from './build-settings.ts';

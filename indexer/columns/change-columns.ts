@@ -5,7 +5,7 @@ import type { Column } from '../../src/filter/column.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { columnRecords } from '../building/build-settings.ts';
 import { makeColumns } from './make-columns.ts';

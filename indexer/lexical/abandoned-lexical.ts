@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readShardManifest } from '../../src/manifest/read-manifest.ts';
 import { shardLexical } from '../../src/manifest/shard-lexical.ts';
-import { within } from '../../src/retrieval/index-directory.ts';
+import { within } from '../../src/retrieval/opening/index-directory.ts';
 import { pathsOf, withLexical, writeShard } from './lexical-records.ts';
 
 /**

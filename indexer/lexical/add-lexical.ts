@@ -7,7 +7,7 @@ import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { shardLexical } from '../../src/manifest/shard-lexical.ts';
 import type { ShardLexical, ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
-import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { bm25Record } from '../building/build-settings.ts';
 import { lacksTitles, noTitles } from './check-titles.ts';

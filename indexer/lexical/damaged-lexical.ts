@@ -3,7 +3,7 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { FileRecord } from '../../src/manifest/schemas.ts';
 import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
-import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { lexicalHeaderProblems, lexicalOfShard } from '../verify/verify-lexical.ts';
 import { verifyWords } from '../verify/verify-words.ts';

@@ -7,7 +7,7 @@ import type { Bm25Record } from '../../src/manifest/schemas.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { fieldText } from '../../src/passages/field-text.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { within } from '../../src/retrieval/index-directory.ts';
+import { within } from '../../src/retrieval/opening/index-directory.ts';
 import type { RowBitmap } from '../../src/row-bitmap.ts';
 import { fileRecord } from '../index-files.ts';
 import { writeLexical } from './make-lexical.ts';

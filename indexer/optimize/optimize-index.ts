@@ -14,7 +14,7 @@ import {
   type OpenedShard,
   openIndexDirectory,
   within,
-} from '../../src/retrieval/index-directory.ts';
+} from '../../src/retrieval/opening/index-directory.ts';
 import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';

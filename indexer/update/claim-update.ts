@@ -10,7 +10,7 @@ import {
   UpdateRecord,
   type UpdateType,
 } from '../../src/manifest/build-records.ts';
-import type { IndexDirectory } from '../../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import {
   buildDiffers,

@@ -16,7 +16,7 @@ import type { Kernel } from '../../src/native/kernel.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
-import { type OpenedShard, openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, openIndexDirectory, within } from '../../src/retrieval/opening/index-directory.ts';
 import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';

@@ -6,7 +6,7 @@ import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { UpdateType } from '../../src/manifest/build-records.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import type { IndexDirectory } from '../../src/retrieval/index-directory.ts';
+import type { IndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import type { OnProgress } from '../build-events.ts';
 import { makeFolder } from '../building/output-folder.ts';

@@ -9,7 +9,7 @@ import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import { packageVersion } from '../../src/package-root.ts';
-import { type IndexDirectory, openIndexDirectory, openShard } from '../../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory, openShard } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { syncFolder, writeFileDurably, writeJsonDurably } from '../../src/system/durable-file.ts';
 import { removeAbandonedLexical } from '../lexical/abandoned-lexical.ts';

@@ -3,7 +3,7 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';

@@ -5,7 +5,7 @@ import type { UpdateType } from '../../src/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import type { WorkOptions, WorkSummary } from '../building/build-options.ts';
 import { BuildRun } from '../building/build-run.ts';
 import { readingRecord } from '../building/build-settings.ts';

@@ -1,5 +1,5 @@
 import type { NativeRows } from '../../src/native/kernel.ts';
-import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
 import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
 
 /** The segments of a shard's vectors, with absolute paths. */

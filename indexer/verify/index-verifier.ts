@@ -8,7 +8,7 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { SHARD_MANIFEST_FILE } from '../../src/manifest/shard-manifest.ts';
 import { vectorSpace } from '../../src/manifest/vector-space.ts';
 import { type CheckedRows, loadKernel } from '../../src/native/kernel.ts';
-import { type OpenedShard, prefilterPath, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, prefilterPath, within } from '../../src/retrieval/opening/index-directory.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { findNonFinite } from '../vectors/check-finite.ts';

@@ -3,7 +3,7 @@ import { ColumnFile } from '../../src/columns/column-file.ts';
 import { columnValues } from '../../src/columns/column-values.ts';
 import type { ShardColumn } from '../../src/manifest/shard-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
 import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 

@@ -6,8 +6,8 @@ import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/inde
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { SHARD_MANIFEST_FILE } from '../../src/manifest/shard-manifest.ts';
 import { vectorSpace } from '../../src/manifest/vector-space.ts';
-import { type OpenedShard, openShard, readLiveRows, within } from '../../src/retrieval/index-directory.ts';
-import { checkFile } from '../../src/retrieval/shard-checks.ts';
+import { type OpenedShard, openShard, readLiveRows, within } from '../../src/retrieval/opening/index-directory.ts';
+import { checkFile } from '../../src/retrieval/opening/shard-checks.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { IndexVerifier } from './index-verifier.ts';
 import { deletedFieldProblems, lexicalHeaderProblems, lexicalOfDeleted, lexicalOfShard } from './verify-lexical.ts';

@@ -3,7 +3,7 @@ import { LexicalFile } from '../../src/lexical-index/reference/lexical-file.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { within } from '../../src/retrieval/index-directory.ts';
+import { within } from '../../src/retrieval/opening/index-directory.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
 /** An inverted index, and what the manifests say about it. */

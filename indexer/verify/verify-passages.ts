@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
 /** Rows between two checks of the signal. */

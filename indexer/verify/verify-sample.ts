@@ -6,7 +6,7 @@ import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import type { CorpusRecord } from '../../src/manifest/schemas.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { shardSegments } from '../vectors/shard-segments.ts';
 import { spreadRows } from './spread-rows.ts';

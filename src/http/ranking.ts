@@ -1,6 +1,6 @@
 import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import type { RetrieveCall } from '../retrieval/calls/retrieve-call.ts';
-import { type HybridOptions, hybridSettings } from '../retrieval/hybrid-settings.ts';
+import { type HybridOptions, hybridSettings } from '../retrieval/hybrid/hybrid-settings.ts';
 import type { SearchMode } from '../retrieval/search-mode.ts';
 import type { ServerConfig } from './server-config.ts';
 

@@ -7,7 +7,7 @@ import type { Filter } from '../filter/filter.ts';
 import type { Perturbation } from '../perturbation/perturbation.ts';
 import type { QueryRecord } from '../recording/recorded-search.ts';
 import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
-import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
+import { type HybridOptions, hybridFault } from '../retrieval/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/search-mode.ts';
 import type { RequestTracer } from '../tracing/tracer.ts';
 import type { AccessKeys } from './access/access-keys.ts';

@@ -6,7 +6,7 @@ import type { RetrieveCall, RetrieveResult } from '../retrieval/calls/retrieve-c
 import type { RowScope } from '../retrieval/calls/row-scope.ts';
 import type { TreeCall, TreeResult } from '../retrieval/calls/tree-call.ts';
 import { inputOf } from '../retrieval/embedded-query.ts';
-import { PassingRetriever } from '../retrieval/passing-retriever.ts';
+import { PassingRetriever } from '../retrieval/layers/passing-retriever.ts';
 import type { Retriever } from '../retrieval/retriever.ts';
 import { mixDistractors } from './distractors.ts';
 import { draw } from './draw.ts';

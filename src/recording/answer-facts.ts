@@ -1,6 +1,6 @@
 import { contextOf, type EncoderInput } from '../embedding/text-encoder.ts';
 import type { QueryAnswer } from '../retrieval/calls/query-outcome.ts';
-import type { HybridPlaces } from '../retrieval/hybrid-fusion.ts';
+import type { HybridPlaces } from '../retrieval/hybrid/hybrid-fusion.ts';
 
 /**
  * What an answer says beside its hits. A record keeps it, so that a replayed reply is the recorded one. Lists have one entry per hit, in

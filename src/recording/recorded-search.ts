@@ -4,7 +4,7 @@ import type { Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
 import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
 import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
-import type { HybridSettings } from '../retrieval/hybrid-settings.ts';
+import type { HybridSettings } from '../retrieval/hybrid/hybrid-settings.ts';
 import type { Bm25Order, SearchMode } from '../retrieval/search-mode.ts';
 import type { QueryOrigin } from './query-origin.ts';
 import type { RecordedOpening } from './recorded-opening.ts';

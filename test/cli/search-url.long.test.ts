@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { importModel } from '../../model-import/import-model.ts';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { ModelReranker } from '../../src/rerank/model-reranker.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { readViews } from '../../src/views/read-views.ts';
 import { linesOf, QUESTIONS, SUB_QUERIES, writePlantedCorpus } from '../mining/mining-corpus.ts';

@@ -9,7 +9,7 @@ import { listen } from '../../src/http/connections/listen.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
 import type { Hit } from '../../src/retrieval/calls/query-outcome.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';

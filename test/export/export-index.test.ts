@@ -20,7 +20,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from '../indexer/build.ts';
 import { FakeTextEncoder } from '../indexer/fake-text-encoder.ts';
-import { sha256Of } from '../retrieval/sha256-of.ts';
+import { sha256Of } from '../retrieval/opening/sha256-of.ts';
 import {
   TINY_DELETED_ROW,
   TINY_DIMENSION,

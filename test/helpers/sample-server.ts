@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { buildApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/connections/listen.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { fileFolder } from '../cli/run-trawl.ts';
 import { buildSampleIndex } from './sample-index.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import Value from 'typebox/value';
 import { TrawlError } from '../../src/errors.ts';
 import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
-import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
+import { assembleRetriever } from '../../src/retrieval/opening/assemble-retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { FakeStore } from '../retrieval/fakes.ts';
 import { build, errorOf, postTo } from './build.ts';

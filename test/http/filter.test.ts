@@ -10,7 +10,7 @@ import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

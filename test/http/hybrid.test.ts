@@ -5,8 +5,8 @@ import { buildApp } from '../../src/http/app.ts';
 import { resolveServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
-import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

@@ -5,8 +5,8 @@ import { indexOpener } from '../../cli/serve/served-indexes.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { type Answer, served } from './served-index.ts';
 

@@ -10,7 +10,7 @@ import type { WritableIndexes } from '../../src/document-store/writable-indexes.
 import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { runTrawl } from '../cli/run-trawl.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

@@ -1,6 +1,6 @@
 import { buildApp } from '../../src/http/app.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 
 interface Place {
   readonly rank: number;

@@ -15,8 +15,8 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { Perturbation } from '../../src/perturbation/perturbation.ts';
 import { perturbationSettings } from '../../src/perturbation/settings.ts';
 import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
-import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';

@@ -5,7 +5,7 @@ import type { EngineAnalyser } from '../../src/lexical-index/lexical-settings.ts
 import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
 import { ReferenceLexicalIndex } from '../../src/lexical-index/reference/reference-lexical-index.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
-import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
+import { assembleRetriever } from '../../src/retrieval/opening/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { oneField } from '../helpers/one-field.ts';

@@ -14,7 +14,7 @@ import { type Column, parseColumns } from '../../src/filter/column.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';

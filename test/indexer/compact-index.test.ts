@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { indexProblems } from './index-problems.ts';
 import { filesOf, searchIndex } from './update.ts';

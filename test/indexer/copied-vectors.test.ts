@@ -7,7 +7,7 @@ import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { checkFits } from '../../indexer/vectors/precomputed-vectors.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

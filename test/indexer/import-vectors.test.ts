@@ -19,7 +19,7 @@ import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import type { PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FILE_TYPES, fileBytes, writeVectors } from '../vector-files/vector-files.ts';

@@ -11,7 +11,7 @@ import { buildShardJob, type JobSummary } from '../../indexer/building/build-sha
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

@@ -5,7 +5,7 @@ import { openRowFilters } from '../../src/columns/open-row-filters.ts';
 import { bindFilter } from '../../src/filter/bind-filter.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 
 /** Commands that are killed and run again, and then compared with an undisturbed run. */
 export interface KillCase {

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

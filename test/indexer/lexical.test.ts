@@ -12,7 +12,7 @@ import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

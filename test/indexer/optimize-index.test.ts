@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

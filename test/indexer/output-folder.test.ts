@@ -16,7 +16,7 @@ import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { scanCorpus } from '../../corpus/scan-corpus.ts';
 import { buildRecord } from '../../indexer/building/build-settings.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

@@ -7,7 +7,7 @@ import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readShardManifest } from '../../src/manifest/read-manifest.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { build, writeCorpus } from './build.ts';

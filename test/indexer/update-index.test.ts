@@ -8,7 +8,7 @@ import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { planShards } from '../../indexer/update/plan-shards.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';

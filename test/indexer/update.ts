@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type UpdateOptions, type UpdateSummary, updateIndex } from '../../indexer/update/update-index.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';

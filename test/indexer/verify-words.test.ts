@@ -12,7 +12,7 @@ import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { sha256Of } from '../retrieval/sha256-of.ts';
+import { sha256Of } from '../retrieval/opening/sha256-of.ts';
 import { build, writeCorpus } from './build.ts';
 import { kernel, type Row, row, skip } from './updated-index.ts';
 

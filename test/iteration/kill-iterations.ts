@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
 import { expectOk, runCommand } from '../helpers/run-command.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';

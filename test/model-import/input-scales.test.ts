@@ -29,7 +29,10 @@ test('with scales per token, a token with large values takes no digits from the 
     arithmetic.output('y', arithmetic.dense('product', 'x', { weight, bias: null }), [1, 2, OUTPUTS]);
     const path = join(await tempFolder(t), `${scales}.onnx`);
     await writeOnnx(path, graph);
-    const session = await InferenceSession.create(path, { intraOpNumThreads: 1, extra: { session: integerProductSettings() } });
+    const session = await InferenceSession.create(path, {
+      intraOpNumThreads: 1,
+      extra: { session: integerProductSettings() },
+    });
     const { y } = await session.run({ x: new Tensor('float32', input, [1, 2, INPUTS]) });
     await session.release();
     return [0, 1].map((token) => relativeError(y!.data as Float32Array, token));

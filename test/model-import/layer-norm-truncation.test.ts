@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { recordedOverrides } from '../../src/retrieval/open-index-encoder.ts';
+import { recordedOverrides } from '../../src/retrieval/opening/open-index-encoder.ts';
 import { imported } from './imported-model.ts';
 import { HIDDEN, tinyCheckpoint } from './tiny-checkpoint.ts';
 import { TINY_NOMIC } from './tiny-families.ts';

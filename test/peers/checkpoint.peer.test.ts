@@ -54,7 +54,10 @@ test('imported checkpoints of Transformers compute what torch computes', {
 });
 
 async function run(graph: string, inputs: Case['inputs']): Promise<InferenceSession.OnnxValueMapType> {
-  const session = await InferenceSession.create(graph, { intraOpNumThreads: 1, extra: { session: integerProductSettings() } });
+  const session = await InferenceSession.create(graph, {
+    intraOpNumThreads: 1,
+    extra: { session: integerProductSettings() },
+  });
   const feeds = session.inputNames.map((name) => {
     const rows = inputs[name]!;
     return [name, new Tensor('int64', BigInt64Array.from(rows.flat(), BigInt), [rows.length, rows[0]!.length])];

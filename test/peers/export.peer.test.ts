@@ -7,7 +7,7 @@ import { buildIndex } from '../../indexer/building/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { type PickledArrays, readPickledArrays } from '../../vector-files/pickled-arrays.ts';
@@ -18,7 +18,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from '../indexer/build.ts';
 import { FakeTextEncoder } from '../indexer/fake-text-encoder.ts';
-import { sha256Of } from '../retrieval/sha256-of.ts';
+import { sha256Of } from '../retrieval/opening/sha256-of.ts';
 
 const skip = withoutPeers();
 const TEVATRON = 'scifact_tevatron_emb/corpus_768_f32.npy';

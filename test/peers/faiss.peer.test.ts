@@ -9,7 +9,7 @@ import { readSegments } from '../../indexer/vectors/read-segments.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { decodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';

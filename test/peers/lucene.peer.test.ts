@@ -13,7 +13,7 @@ import type { LexicalResult } from '../../src/lexical-index/lexical-index.ts';
 import { bestFields } from '../../src/lexical-index/lexical-query.ts';
 import { openLexicalFields, openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { peerCache } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';

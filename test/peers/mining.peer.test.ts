@@ -5,7 +5,7 @@ import { ROW_FORMAT_NAMES, type RowFormatName } from '../../mining/formats/forma
 import { mineNegatives } from '../../mining/mine-negatives.ts';
 import { questionQueries } from '../../mining/question-queries.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { runTrainingPeer, withoutTraining } from '../helpers/peers.ts';

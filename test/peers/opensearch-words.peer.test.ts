@@ -11,7 +11,7 @@ import type { LexicalResult } from '../../src/lexical-index/lexical-index.ts';
 import { bestFields } from '../../src/lexical-index/lexical-query.ts';
 import { openLexicalFields } from '../../src/lexical-index/open-lexical-index.ts';
 import { openOpenSearchIndex } from '../../src/opensearch/open-published-index.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { openVectorFiles } from '../../vector-files/open-vector-files.ts';

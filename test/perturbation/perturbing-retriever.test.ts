@@ -10,12 +10,12 @@ import { PerturbingRetriever } from '../../src/perturbation/perturbing-retriever
 import { RequestPerturbation } from '../../src/perturbation/request-perturbation.ts';
 import { type PerturbationSettings, perturbationSettings } from '../../src/perturbation/settings.ts';
 import { UnansweredRequests } from '../../src/perturbation/unanswered-requests.ts';
-import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../../src/retrieval/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../src/retrieval/deepening.ts';
+import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
+import { SharingRetriever } from '../../src/retrieval/layers/sharing-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
-import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { assembleRetriever, type ServingOptions } from '../../src/retrieval/assemble-retriever.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { EmbeddedQuery, RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../src/retrieval/deepening.ts';
+import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
+import { assembleRetriever, type ServingOptions } from '../../src/retrieval/opening/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

@@ -10,11 +10,11 @@ import { openLexicalFields } from '../../src/lexical-index/open-lexical-index.ts
 import { ReferenceLexicalFields } from '../../src/lexical-index/reference/composed-fields.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
-import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import type { Hit } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
+import { assembleRetriever } from '../../src/retrieval/opening/assemble-retriever.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';

@@ -10,7 +10,7 @@ import { RowBitmap } from '../../src/row-bitmap.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { FlatIndexWriter } from '../../src/vector-index/flat-index-writer.ts';
 import { modelIdentity } from '../helpers/model-identity.ts';
-import { sha256Of } from './sha256-of.ts';
+import { sha256Of } from './opening/sha256-of.ts';
 
 /**
  * Writes an index of 11 rows with many features of the format: two shards, vectors in a FAISS file and in files whose boundary

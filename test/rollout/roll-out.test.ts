@@ -12,7 +12,7 @@ import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { fileFolder, runTrawl, SAMPLE, sampleIndex } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { expectOk, runCommand } from '../helpers/run-command.ts';
 import { buildSampleIndex } from '../helpers/sample-index.ts';

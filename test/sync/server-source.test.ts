@@ -22,7 +22,7 @@ import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { serverSource } from '../../sync/server-source.ts';
 import { fileFolder, sampleIndex } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

@@ -20,7 +20,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { FileLock } from '../../src/system/file-lock.ts';
 import type { CopySource } from '../../sync/copy-source.ts';
 import { folderSource } from '../../sync/folder-source.ts';

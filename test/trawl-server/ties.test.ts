@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isOfQuery } from '../../src/retrieval/calls/query-errors.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { ServerRetriever } from '../../src/trawl-server/server-retriever.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { serveRetriever } from '../replay/recorded-server.ts';

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { runTrawl } from '../cli/run-trawl.ts';

@@ -2,8 +2,8 @@ import { type LoadedKernel, loadKernel } from '../../native/kernel.ts';
 
 /**
  * Settings of a session of onnxruntime with which products of 8-bit integers are exact. On x64 processors without VNNI, onnxruntime adds two
- * products in 16 bits, which overflow, unless it is told to multiply in a slower way. It is told so only there, because with VNNI the sums
- * are exact and the slower way takes 1.5 times as long. Without the engine nothing is known of the processor.
+ * products in 16 bits, which overflow, unless this setting chooses a slower way. With VNNI the sums are exact and the slower way takes
+ * 1.5 times as long, so the setting is for the others, and for processors that are not known because the engine is missing.
  */
 export function integerProductSettings(engine: LoadedKernel = loadKernel()): Readonly<Record<string, string>> {
   const hasVnni =

@@ -1,5 +1,5 @@
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
-import { explainedFusion, explainedPlaces } from '../../retrieval/explain-fusion.ts';
+import { explainedFusion, explainedPlaces } from '../../retrieval/hybrid/explain-fusion.ts';
 import { addTimings } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { wordsOf } from '../excerpt.ts';

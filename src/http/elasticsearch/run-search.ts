@@ -6,7 +6,7 @@ import type { TreeHit } from '../../retrieval/calls/tree-call.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
-import { compareOrder, type TreeOrder } from '../../retrieval/tree-order.ts';
+import { compareOrder, type TreeOrder } from '../../retrieval/trees/tree-order.ts';
 import type { RowBitmap } from '../../row-bitmap.ts';
 import type { DslKnn } from './query/dsl-query.ts';
 import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';

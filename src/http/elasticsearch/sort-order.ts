@@ -1,7 +1,7 @@
 import type { StoredValue } from '../../filter/bind-filter.ts';
 import type { Column } from '../../filter/column.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
-import type { OrderValue, TreeOrder } from '../../retrieval/tree-order.ts';
+import type { OrderValue, TreeOrder } from '../../retrieval/trees/tree-order.ts';
 import { doubleText } from './double-text.ts';
 import { ElasticsearchError, illegalArgument, queryFailure, searchPhaseFailure } from './elasticsearch-error.ts';
 import { floatText } from './float-text.ts';

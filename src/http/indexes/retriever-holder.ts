@@ -1,5 +1,5 @@
 import { TrawlError } from '../../errors.ts';
-import { GroupRetriever } from '../../retrieval/group-retriever.ts';
+import { GroupRetriever } from '../../retrieval/group/group-retriever.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import { IndexSlot, type IndexTarget, type Lease, type OpenIndex } from './index-slot.ts';
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
+import { narrowedRetriever } from '../../retrieval/layers/narrowed-retriever.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { unknownView } from '../../views/unknown-view.ts';

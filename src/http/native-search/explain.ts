@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import type { ExplainCall, ExplainedTerm } from '../../retrieval/calls/explain-call.ts';
 import type { Hit } from '../../retrieval/calls/query-outcome.ts';
-import { HYBRID_FUSIONS } from '../../retrieval/hybrid-settings.ts';
+import { HYBRID_FUSIONS } from '../../retrieval/hybrid/hybrid-settings.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { SearchMode } from '../../retrieval/search-mode.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';

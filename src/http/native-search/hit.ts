@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { ExplainedTerm } from '../../retrieval/calls/explain-call.ts';
-import type { HybridPlaces } from '../../retrieval/hybrid-fusion.ts';
+import type { HybridPlaces } from '../../retrieval/hybrid/hybrid-fusion.ts';
 import { Contents, Document, Score } from '../dialects/common-fields.ts';
 import { excerpt } from '../excerpt.ts';
 import { HitTerm } from './explain.ts';

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../../retrieval/hybrid-settings.ts';
+import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../../retrieval/hybrid/hybrid-settings.ts';
 import { Score } from '../dialects/common-fields.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { RequestError } from '../errors/request-error.ts';

@@ -1,6 +1,6 @@
 import type { Truncation } from '../../embedding/text-encoder.ts';
 import type { TrawlError } from '../../errors.ts';
-import type { HybridPlaces, ListRanges } from '../hybrid-fusion.ts';
+import type { HybridPlaces, ListRanges } from '../hybrid/hybrid-fusion.ts';
 import type { Perturbed } from './perturbed.ts';
 import type { Reranking } from './rerank-call.ts';
 

@@ -1,7 +1,7 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import type { Bm25Ranking } from '../../lexical-index/bm25.ts';
 import type { QueryTemplate } from '../../manifest/model-identity.ts';
-import type { HybridSettings } from '../hybrid-settings.ts';
+import type { HybridSettings } from '../hybrid/hybrid-settings.ts';
 import type { Bm25Order, SearchMode } from '../search-mode.ts';
 import type { StageTimings } from '../timings.ts';
 import type { AskedQuestion } from './asked-question.ts';

@@ -1,7 +1,7 @@
 import type { Bm25Parameters } from '../../lexical-index/bm25.ts';
 import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
 import type { StageTimings } from '../timings.ts';
-import type { OrderValue, TreeOrder } from '../tree-order.ts';
+import type { OrderValue, TreeOrder } from '../trees/tree-order.ts';
 import type { Perturbed } from './perturbed.ts';
 import type { Hit } from './query-outcome.ts';
 import type { RowScope } from './row-scope.ts';

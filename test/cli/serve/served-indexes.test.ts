@@ -4,7 +4,7 @@ import { indexOpener, parseGroups } from '../../../cli/serve/served-indexes.ts';
 import { EncoderPools } from '../../../src/embedding/pool/encoder-pools.ts';
 import { IndexSlot } from '../../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
-import type { OpenRetrieverOptions } from '../../../src/retrieval/open-retriever.ts';
+import type { OpenRetrieverOptions } from '../../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
 import { toyModel } from '../../embedding/model-fixtures.ts';
 import { buildSampleIndex } from '../../helpers/sample-index.ts';

@@ -12,9 +12,9 @@ import { openLexicalFields } from '../../../src/lexical-index/open-lexical-index
 import type { Metric } from '../../../src/metric.ts';
 import { type Kernel, loadKernel } from '../../../src/native/kernel.ts';
 import { SqlitePassageStore } from '../../../src/passages/sqlite-passage-store.ts';
-import { assembleRetriever } from '../../../src/retrieval/assemble-retriever.ts';
-import { openIndexDirectory } from '../../../src/retrieval/index-directory.ts';
-import { openRetriever } from '../../../src/retrieval/open-retriever.ts';
+import { assembleRetriever } from '../../../src/retrieval/opening/assemble-retriever.ts';
+import { openIndexDirectory } from '../../../src/retrieval/opening/index-directory.ts';
+import { openRetriever } from '../../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
 import { openEngine } from '../../../src/vector-index/open-engine.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cancelled } from '../../../src/abort.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
-import { AnswerCache } from '../../../src/retrieval/answer-cache.ts';
+import { AnswerCache } from '../../../src/retrieval/layers/answer-cache.ts';
+import { SharingRetriever } from '../../../src/retrieval/layers/sharing-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
-import { SharingRetriever } from '../../../src/retrieval/sharing-retriever.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
 const skip = withoutWords;

@@ -5,7 +5,7 @@ import { WritableFolder } from '../../../cli/serve/writable/writable-folder.ts';
 import type { OpenIndex } from '../../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import type { ServerConfig } from '../../../src/http/server-config.ts';
-import { openRetriever } from '../../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
 import type { ViewDefinition } from '../../../src/views/view-definition.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';

@@ -8,7 +8,7 @@ import { listen } from '../../../src/http/connections/listen.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import { ServerMetrics } from '../../../src/http/metrics/server-metrics.ts';
 import { loadKernel } from '../../../src/native/kernel.ts';
-import { openRetriever } from '../../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../../src/retrieval/opening/open-retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../../cli/run-trawl.ts';
 import { withoutBrowser } from './browser.ts';
 
