@@ -1,5 +1,6 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { FamiliesResult } from '../tables/families-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
@@ -32,6 +33,17 @@ export function evalExpectations({ rows }: EvalResult): Expectation[] {
   return rows.flatMap(({ name, metrics }) =>
     Object.entries(metrics).map(([metric, value]) => ({ name: `${name}: ${metric}`, value, tolerance: QUALITY })),
   );
+}
+
+export function familiesExpectations({ rows }: FamiliesResult): Expectation[] {
+  return rows.flatMap(({ family, precision, ratioToBaseline, queryRatioToBaseline }) => {
+    if (ratioToBaseline === null || queryRatioToBaseline === null) return [];
+    const name = `${family}, ${precision}`;
+    return [
+      { name: `${name}: passages, × sentence-transformers`, value: ratioToBaseline, tolerance: RATIO },
+      { name: `${name}: single queries, × sentence-transformers`, value: queryRatioToBaseline, tolerance: RATIO },
+    ];
+  });
 }
 
 export function systemsExpectations({ rows }: SystemsResult): Expectation[] {

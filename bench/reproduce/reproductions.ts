@@ -2,13 +2,16 @@ import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import { runTrawl } from '../serve/serve-index.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
+import type { FamiliesResult } from '../tables/families-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
+import { measureFamilies } from './encoder-families.ts';
 import {
   allExpectations,
   type Expectation,
   evalExpectations,
+  familiesExpectations,
   precisionExpectations,
   type ReplicasResult,
   replicasExpectations,
@@ -75,6 +78,14 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: '10 minutes',
     run: async ({ file, scratch, signal }) => comparePrecisions(file, scratch, signal),
     expectations: (result) => precisionExpectations(result as PrecisionResult),
+  },
+  {
+    name: 'families',
+    file: 'bench/results/families.json',
+    about: 'speed of each encoder family in float32 and int8 beside sentence-transformers, random weights, few layers',
+    time: '5 minutes',
+    run: async ({ file, scratch, signal }) => measureFamilies(file, scratch, signal),
+    expectations: (result) => familiesExpectations(result as FamiliesResult),
   },
   {
     name: 'bench-small',

@@ -2,6 +2,7 @@ import { type AllResult, resultOf } from '../all/all-result.ts';
 import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
 import type { EvalResult } from './eval-result.ts';
+import type { FamiliesResult } from './families-result.ts';
 import type { PrecisionResult } from './precision-result.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
 import { sizeFigures, sizeRequests } from './size-tables.ts';
@@ -81,6 +82,33 @@ const systems: TableMaker<SystemsResult> = ({ rows }) => [
   ]),
 ];
 
+/** Times are those of sentence-transformers; Trawl's follow from its ratios. */
+const families: TableMaker<FamiliesResult> = ({ passages, rows }) => {
+  const engines = ['float32', 'int8'] as const;
+  return [
+    ['shape', 'tokens', 'passage', ...engines, 'query, p50', ...engines],
+    rule(8),
+    ...rows
+      .filter(({ ratioToBaseline }) => ratioToBaseline === null)
+      .map((baseline) => {
+        const own = engines.map(
+          (precision) =>
+            rows.find(
+              (row) => row.family === baseline.family && row.ratioToBaseline !== null && row.precision === precision,
+            )!,
+        );
+        return [
+          baseline.shape,
+          figure.count(Math.round(baseline.tokensPerPassage)),
+          figure.ms(baseline.medianMs / passages),
+          ...own.map(({ ratioToBaseline }) => figure.times(ratioToBaseline!)),
+          figure.ms(baseline.queryP50Ms),
+          ...own.map(({ queryRatioToBaseline }) => figure.times(queryRatioToBaseline!)),
+        ];
+      }),
+  ];
+};
+
 const precision: TableMaker<PrecisionResult> = ({ rows }) => {
   const points = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(100 * value).toFixed(2)}`;
   return [
@@ -123,6 +151,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'end-to-end': endToEnd,
   quality,
   evaluation: systems,
+  families,
   precision,
   replicas,
   'size-requests': sizeRequests,
