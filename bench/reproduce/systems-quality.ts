@@ -1,30 +1,46 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { TrawlError } from '../../src/errors.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/package-root.ts';
+import { installedMiniLm } from '../all/bench-inputs.ts';
 import { baselinePython } from '../baselines.ts';
-
-const DATA = join(packageRoot, '..', 'shared', 'data');
+import { SHARED } from '../serve/serve-index.ts';
+import type { SystemsResult } from '../tables/systems-result.ts';
+import { SystemsMeasurement, type SystemsOptions } from './measure-systems.ts';
 
 /**
- * Runs scripts/evaluation-table.mjs over the data sets of ../shared/data, and writes a SystemsResult. The rows of FAISS are measured
- * where `trawl bench baselines` was run.
+ * Measures the rows over the data sets of ../shared/data, and writes a SystemsResult. all-MiniLM-L6-v2, FAISS and usearch are
+ * measured where `trawl bench baselines` and `trawl bench baselines embed` were run.
  *
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets.
  */
 export async function evaluateSystems(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  if (!existsSync(DATA)) {
+  const cache = join(homedir(), '.cache', 'trawl');
+  await writeSystems(file, {
+    data: SHARED,
+    checkpoint: installedMiniLm(cache),
+    python: baselinePython(cache, 'flat'),
+    work: scratch,
+    signal,
+    note: () => {},
+  });
+}
+
+export async function writeSystems(file: string, options: SystemsOptions): Promise<void> {
+  if (!existsSync(options.data)) {
     throw new TrawlError(
       'CORPUS_NOT_FOUND',
-      `The data sets of this table are expected in ${DATA}. With others: scripts/evaluation-table.mjs --data DIR.`,
+      `The data sets of this table are expected in ${options.data}. With others: scripts/evaluation-table.mjs --data DIR.`,
     );
   }
-  const run = promisify(execFile);
-  const script = join(packageRoot, 'scripts', 'evaluation-table.mjs');
-  const interpreter = baselinePython(join(homedir(), '.cache', 'trawl'), 'flat');
-  const python = interpreter === undefined ? [] : ['--python', interpreter];
-  await run(process.execPath, [script, '--data', DATA, '--out', file, '--work', scratch, ...python], { signal });
+  const result: SystemsResult = {
+    format: 'trawl-systems',
+    version: 1,
+    trawl: packageVersion,
+    date: new Date().toISOString().slice(0, 10),
+    rows: await new SystemsMeasurement(options).rows(),
+  };
+  await writeFile(file, `${JSON.stringify(result, null, 1)}\n`);
 }

@@ -1,5 +1,10 @@
-/** What scripts/evaluation-table.mjs writes: systems that answered the same questions, compared with the first of their set. */
+/** What `npm run reproduce -- evaluation` and scripts/evaluation-table.mjs write: systems that answered the same questions, compared with the first of their set. */
 export interface SystemsResult {
+  readonly format: 'trawl-systems';
+  readonly version: 1;
+  /** The program that measured it. */
+  readonly trawl: string;
+  readonly date: string;
   readonly rows: readonly {
     readonly set: string;
     readonly system: string;
@@ -8,7 +13,9 @@ export interface SystemsResult {
     readonly metrics: Readonly<Record<string, number>>;
     /** The 95 % interval of recall@10. */
     readonly recallInterval: { readonly low: number; readonly high: number };
-    /** Of the paired test of recall@10 against the first system of the set, which has null. */
+    /** Of recall@10 to the first system of the set, which has null; so has `p`. */
+    readonly difference: number | null;
+    /** Of the paired test of recall@10 against the first system of the set. */
     readonly p: number | null;
   }[];
 }

@@ -1,0 +1,106 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import type { Precision } from '../../src/manifest/model-identity.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { decodeNpy, encodeNpy } from '../vectors/npy.ts';
+
+const QUERIES_AT_ONCE = 1_000;
+
+/** A corpus and its questions, as JSON lines of `{id, contents}` and `{id, question}`. */
+export interface SetFiles {
+  readonly corpus: string;
+  readonly queries: string;
+}
+
+/** TREC runs by programs that search vectors, in the order of the table. */
+export const VECTOR_RUNS = [
+  { name: 'FAISS Flat', file: 'flat.txt' },
+  { name: 'FAISS HNSW', file: 'faiss-hnsw.txt' },
+  { name: 'usearch HNSW', file: 'usearch-hnsw.txt' },
+] as const;
+
+type Entry = Readonly<Record<string, string>>;
+
+async function entriesOf(path: string): Promise<Entry[]> {
+  const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line) as Entry);
+}
+
+/** Embeds the questions as a search does, and writes their vectors as .npy. */
+export async function embedQuestions(
+  { queries }: SetFiles,
+  { model, precision }: { readonly model: string; readonly precision?: Precision },
+  file: string,
+): Promise<void> {
+  const texts = (await entriesOf(queries)).map(({ question }) => question!);
+  const encoder = await openEncoder(model, { precision });
+  try {
+    const parts: Float32Array[] = [];
+    for (let from = 0; from < texts.length; from += QUERIES_AT_ONCE) {
+      parts.push((await encoder.encode(texts.slice(from, from + QUERIES_AT_ONCE), { inputType: 'query' })).vectors);
+    }
+    const values = new Float32Array(texts.length * encoder.dimension);
+    let at = 0;
+    for (const part of parts) {
+      values.set(part, at);
+      at += part.length;
+    }
+    await writeFile(file, encodeNpy({ rows: texts.length, columns: encoder.dimension, values }));
+  } finally {
+    await encoder.close();
+  }
+}
+
+/**
+ * Searches given vectors with FAISS and usearch, and resolves to the folder of the VECTOR_RUNS.
+ *
+ * @param vectors of passages and queries: .npy or a FAISS flat file.
+ * @param ids files whose lines begin with them.
+ */
+export async function searchVectors(
+  folder: string,
+  vectors: { readonly passages: string; readonly queries: string },
+  ids: { readonly passages: string; readonly queries: string },
+  { python, signal }: { readonly python: string; readonly signal: AbortSignal },
+): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  const script = join(packageRoot, 'scripts', 'evaluation-runs.py');
+  const files = [vectors.passages, ids.passages, vectors.queries, ids.queries];
+  await promisify(execFile)(python, [script, folder, ...files], { signal });
+  return folder;
+}
+
+/** Writes the ids of a set, a line each. */
+export async function writeIds(set: SetFiles, folder: string): Promise<{ passages: string; queries: string }> {
+  const files = { passages: join(folder, 'passage-ids.txt'), queries: join(folder, 'query-ids.txt') };
+  const lines = (entries: readonly Entry[]): string => entries.map(({ id }) => `${id}\n`).join('');
+  await mkdir(folder, { recursive: true });
+  await writeFile(files.passages, lines(await entriesOf(set.corpus)));
+  await writeFile(files.queries, lines(await entriesOf(set.queries)));
+  return files;
+}
+
+/**
+ * The vectors of questions and passages by the texts that a reranker gets.
+ *
+ * @param files of the vectors: .npy, in the order of the set's files.
+ */
+export async function vectorsByText(
+  set: SetFiles,
+  files: { readonly passages: string; readonly queries: string },
+): Promise<Map<string, Float32Array>> {
+  const byText = new Map<string, Float32Array>();
+  for (const [path, entries, key] of [
+    [files.passages, await entriesOf(set.corpus), 'contents'],
+    [files.queries, await entriesOf(set.queries), 'question'],
+  ] as const) {
+    const { columns, values } = decodeNpy(await readFile(path), path);
+    for (const [row, entry] of entries.entries()) {
+      byText.set(entry[key]!, values.subarray(row * columns, (row + 1) * columns));
+    }
+  }
+  return byText;
+}
