@@ -4,12 +4,13 @@ import { dirname } from 'node:path';
 import { cancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
+import { TransientFailure } from '../src/transfer-retries.ts';
 import { hashBeginning, startHash } from './content-hash.ts';
 import { type DownloadRecord, hashText } from './download-record.ts';
 import type { HubClient, HubReply } from './hub-client.ts';
 import { failureOf } from './hub-error.ts';
 import { fileAddress, pageOf, type RepositoryFile, type RepositoryListing } from './repository.ts';
-import { TransientFailure, withRetries } from './retry.ts';
+import { withHubRetries } from './retry.ts';
 import { writingFailed } from './writing-failed.ts';
 
 /** An attempt that receives this many bytes resets the count of consecutive failures (`withRetries`). */
@@ -58,11 +59,11 @@ export async function downloadFile(download: FileDownload): Promise<number> {
   let complete = false;
   try {
     await transfer.resumeAfter(kept);
-    await withRetries((progressed) => transfer.attempt(progressed), {
+    await withHubRetries((progressed) => transfer.attempt(progressed), {
       what: file.path,
       limits: client.limits,
       signal,
-      onNotice,
+      note: onNotice,
     });
     await handle.sync().catch(writingFailed(target));
     complete = true;

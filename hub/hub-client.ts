@@ -1,7 +1,8 @@
 import { cancelled, throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
+import { type RetryLimits, TransientFailure } from '../src/transfer-retries.ts';
 import type { HubSettings } from './hub-settings.ts';
-import { RETRY_LIMITS, type RetryLimits, TransientFailure } from './retry.ts';
+import { RETRY_LIMITS } from './retry.ts';
 
 export interface ClientOptions {
   readonly retry?: Partial<RetryLimits> | undefined;

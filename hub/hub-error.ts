@@ -1,5 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
-import { retryAfterMs, TransientFailure } from './retry.ts';
+import { TransientFailure } from '../src/transfer-retries.ts';
+import { retryAfterMs } from './retry.ts';
 
 /** A refused request, with the facts for the error message. */
 export interface RefusedRequest {

@@ -6,11 +6,12 @@ import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { IndexFile, IndexSnapshot } from '../src/index-files/index-snapshot.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
+import { type RetryLimits, TransientFailure } from '../src/transfer-retries.ts';
 import { fileProblem } from './check-file.ts';
 import type { CopyJournal } from './copy-journal.ts';
 import type { CopySource } from './copy-source.ts';
 import type { RateLimit } from './rate-limit.ts';
-import { type RetryLimits, TransientFailure, withRetries } from './retry.ts';
+import { withSourceRetries } from './retry.ts';
 
 /** An attempt that gets this much counts as progress. */
 const PROGRESS_BYTES = 1024 * 1024;
@@ -39,7 +40,8 @@ export interface FileCopy {
 export async function copyFile(copy: FileCopy): Promise<number> {
   const { source, file, folder, journal, signal, note, limits } = copy;
   const target = join(folder, file.path);
-  const { bytes, tag } = await withRetries(file.path, () => source.facts(file.path, signal), { limits, signal, note });
+  const retrying = { what: file.path, limits, signal, note };
+  const { bytes, tag } = await withSourceRetries(() => source.facts(file.path, signal), retrying);
   if (file.bytes !== null && bytes !== file.bytes) {
     throw mismatch(source, file, `it has ${bytes} bytes, but the manifest says ${file.bytes}`);
   }
@@ -59,7 +61,7 @@ export async function copyFile(copy: FileCopy): Promise<number> {
   const transfer = new Transfer(copy, handle, bytes);
   try {
     await transfer.keep(target, kept);
-    await withRetries(file.path, (progressed) => transfer.attempt(target, progressed), { limits, signal, note });
+    await withSourceRetries((progressed) => transfer.attempt(target, progressed), retrying);
     await handle.sync();
   } catch (error) {
     throw writeFailure(error, target);

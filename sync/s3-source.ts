@@ -1,6 +1,6 @@
 import { isNodeError, TrawlError } from '../src/errors.ts';
+import { TransientFailure } from '../src/transfer-retries.ts';
 import type { CopySource, FileFacts, OpenSource } from './copy-source.ts';
-import { TransientFailure } from './retry.ts';
 import { openS3 } from './s3-client.ts';
 
 export interface S3SourceOptions {

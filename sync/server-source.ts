@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
+import { TransientFailure } from '../src/transfer-retries.ts';
 import type { CopySource, OpenSource } from './copy-source.ts';
-import { TransientFailure } from './retry.ts';
 import { type WatchedReply, watchedFetch } from './watched-fetch.ts';
 
 export interface ServerSourceOptions {

@@ -10,13 +10,14 @@ import { openIndexDirectory } from '../src/retrieval/opening/index-directory.ts'
 import { syncFolder, writeFileDurably } from '../src/system/durable-file.ts';
 import { requireFreeBytes } from '../src/system/free-bytes.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
+import type { RetryLimits } from '../src/transfer-retries.ts';
 import { fileProblem } from './check-file.ts';
 import { CopiesFolder } from './copies-folder.ts';
 import { copyFile } from './copy-file.ts';
 import type { CopySource, OpenSource } from './copy-source.ts';
 import { type CopyPlan, planCopy } from './plan-copy.ts';
 import { RateLimit } from './rate-limit.ts';
-import { RETRY_LIMITS, type RetryLimits, withRetries } from './retry.ts';
+import { RETRY_LIMITS, withSourceRetries } from './retry.ts';
 
 /** How often a copy is planned anew because the source has changed. */
 const MAX_CHANGES = 3;
@@ -150,10 +151,10 @@ async function withSource<T>(
   use: (source: CopySource, snapshot: IndexSnapshot) => Promise<T>,
 ): Promise<T> {
   const limits = { ...RETRY_LIMITS, ...retry };
-  const source = await withRetries('source', () => open(signal), { limits, signal, note });
+  const source = await withSourceRetries(() => open(signal), { what: 'source', limits, signal, note });
   try {
     const snapshot = await readSnapshot(source.shown, (path) =>
-      withRetries(path, () => source.readManifest(path, signal), { limits, signal, note }),
+      withSourceRetries(() => source.readManifest(path, signal), { what: path, limits, signal, note }),
     );
     return await use(source, snapshot);
   } finally {

@@ -1,5 +1,5 @@
 import { cancelled } from '../src/abort.ts';
-import { TransientFailure } from './retry.ts';
+import { TransientFailure } from '../src/transfer-retries.ts';
 
 export interface WatchedReply {
   readonly status: number;

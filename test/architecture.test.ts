@@ -16,6 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/row-bitmap.ts': [],
   'src/top-k.ts': [],
   'src/time-slice.ts': ['src/abort.ts'],
+  'src/transfer-retries.ts': ['src/abort.ts'],
   'src/running-calls.ts': ['src/errors.ts'],
   'src/system/': ['src/errors.ts', 'src/abort.ts'],
   'src/options/': ['src/errors.ts'],
@@ -341,7 +342,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/',
     'src/package-root.ts',
   ],
-  'hub/': ['src/errors.ts', 'src/abort.ts', 'src/system/', 'src/options/'],
+  'hub/': ['src/errors.ts', 'src/abort.ts', 'src/transfer-retries.ts', 'src/system/', 'src/options/'],
   'corpus/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -500,6 +501,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'sync/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/transfer-retries.ts',
     'src/system/',
     'src/manifest/',
     'src/index-files/',
