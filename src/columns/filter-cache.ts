@@ -35,7 +35,7 @@ export class FilterCache {
     return this.#bitmaps.calculatedSize;
   }
 
-  /** The rows that pass, of those in `among` if it is given. They must not be changed. @throws as `RowFilters.rows`. */
+  /** The rows that pass the filter, only those in `among` if it is given. They must not be changed. @throws as `RowFilters.rows`. */
   async rows(filter: BoundFilter, among?: KeyedRows): Promise<RowBitmap> {
     if (among === undefined) return this.#cached(filter.key, () => this.#filters.rows(filter.test));
     return this.#cached(`${among.key} ${filter.key}`, async () => (await this.rows(filter)).intersection(among.rows));

@@ -25,6 +25,7 @@ function contentOf(row: number, what: RowContent): string {
   const shard = shards[low];
   const content = shard?.file[what](row - shard.firstRow);
   if (content === undefined) throw bug(`no passage for row ${row}`);
+  // A passage without an id of its own (null) has its row as id.
   return content ?? rowId(row);
 }
 
@@ -34,16 +35,16 @@ function documentsOf({ what, rows, budgetMs }: Extract<ToPassageWorker, { type: 
   const documents = new Array<string | null>(rows.length).fill(null);
   const failures: { index: number; error: SerializedError }[] = [];
   const end = performance.now() + budgetMs;
-  let before: number | undefined;
+  let previousIndex: number | undefined;
   for (const index of order) {
-    if (before !== undefined && rows[before] === rows[index]) {
-      documents[index] = documents[before]!;
+    if (previousIndex !== undefined && rows[previousIndex] === rows[index]) {
+      documents[index] = documents[previousIndex]!;
       continue;
     }
-    if (before !== undefined && performance.now() > end) break;
+    if (previousIndex !== undefined && performance.now() > end) break;
     try {
       documents[index] = contentOf(rows[index]!, what);
-      before = index;
+      previousIndex = index;
     } catch (error) {
       failures.push({ index, error: serializeError(error) });
     }

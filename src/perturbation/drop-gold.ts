@@ -16,21 +16,21 @@ const MORE_TIMES = 4;
  * Retrieves k hits per query without gold passages. The passages in their place are the next of the ranking. If the deeper search fails,
  * as that of a replayed index does, the list is shorter.
  *
- * @param golds one per query; undefined for a query that keeps its gold passages.
+ * @param goldTests one per query; undefined for a query that keeps its gold passages.
  * @param maxHits most hits of all queries together, if k allows it.
  */
 export async function retrieveWithoutGold(
   retriever: Retriever,
   call: RetrieveCall,
-  golds: readonly (IsGold | undefined)[],
+  goldTests: readonly (IsGold | undefined)[],
   maxHits = Number.POSITIVE_INFINITY,
 ): Promise<RetrieveResult> {
-  if (golds.every((isGold) => isGold === undefined)) return retriever.retrieve(call);
+  if (goldTests.every((isGold) => isGold === undefined)) return retriever.retrieve(call);
   const { k, documents = true } = call;
   const slice = new TimeSlice(call.signal);
-  const lists = golds.map((isGold) => (isGold === undefined ? undefined : new GoldRows(isGold, slice)));
+  const lists = goldTests.map((isGold) => (isGold === undefined ? undefined : new GoldRows(isGold, slice)));
   let first: RetrieveResult['outcomes'] | undefined;
-  const perQuery = Math.min(retriever.info.rows, Math.floor(maxHits / golds.length));
+  const perQuery = Math.min(retriever.info.rows, Math.floor(maxHits / goldTests.length));
   const maxK = Math.max(k, Math.min(perQuery, Math.max(k + MORE_HITS, k * MORE_TIMES)));
   const found = await retrieveDeepening(
     retriever,
@@ -53,14 +53,14 @@ export async function retrieveWithoutGold(
   );
   const outcomes = found.outcomes.map((outcome, i) => {
     const gold = lists[i];
-    const before = first![i]!;
-    const now = !outcome.ok && before.ok ? before : outcome;
-    if (!now.ok) return now;
-    const shown = documents ? now.hits : now.hits.map((hit): Hit => ({ ...hit, document: '' }));
-    const droppedGold = gold === undefined || !before.ok ? 0 : gold.countIn(before.hits);
-    if (droppedGold === 0) return { ...now, hits: shown.slice(0, k) };
+    const shallow = first![i]!;
+    const deepest = !outcome.ok && shallow.ok ? shallow : outcome;
+    if (!deepest.ok) return deepest;
+    const shown = documents ? deepest.hits : deepest.hits.map((hit): Hit => ({ ...hit, document: '' }));
+    const droppedGold = gold === undefined || !shallow.ok ? 0 : gold.countIn(shallow.hits);
+    if (droppedGold === 0) return { ...deepest, hits: shown.slice(0, k) };
     const hits = shown.filter((hit) => !gold!.has(hit)).slice(0, k);
-    return { ...now, hits, perturbed: { droppedGold } };
+    return { ...deepest, hits, perturbed: { droppedGold } };
   });
   return { outcomes, timings: found.timings };
 }

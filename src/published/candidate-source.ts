@@ -47,7 +47,7 @@ export interface CandidateSource {
 
 /** The filters that a store can evaluate. Their rows are found here; the store gets its expressions of them. */
 export interface StoreFilters {
-  /** The same filters, of whose rows the expressions are kept. */
+  /** The same filters; remembers the store's expression of each set of rows that they give. */
   watching(filters: RowFilters): RowFilters;
   /** The expression of the live rows among these; undefined for rows that no filter alone gave. */
   expressionOf(rows: RowBitmap): string | undefined;
@@ -57,9 +57,9 @@ export interface StoreFilters {
 export interface StoreScores {
   /** The name of the store, for messages. */
   readonly store: string;
-  /** The largest norm of a query of l2, and of a row. */
+  /** With l2: the largest norm of a query, and of a row. */
   readonly largestNorm: number;
-  /** Whether other queries are divided by a power of two, so that no product leaves the range of float32. */
+  /** Whether queries of the other metrics are divided by a power of two, so that no product leaves the range of float32. */
   readonly scalesQueries: boolean;
   /**
    * How far a score of the store can be from the score here.

@@ -11,7 +11,7 @@ export function readTextFile(path: string): string {
 export type Hierarchy = 'v2' | 'cpu' | 'memory';
 
 /**
- * Folders of this process's control group and its ancestors, innermost first. A limit applies to all groups below it, so
+ * Folders of this process's control group and its ancestors, innermost first. A group's limit also applies to its descendants, so
  * callers use the tightest. Empty if the system has no control groups.
  *
  * The kernel names a group relative to the root of the cgroup namespace, and a container mounts only a part of the

@@ -91,9 +91,11 @@ function boundFilter(view: ViewDefinition, { columns, index }: ViewedIndex): Ret
   const filter = filterOfView(view)!;
   try {
     const bound = bindFilter(filter, columns, index);
-    const type = columns.find(({ name }) => name === view.date?.column)?.type ?? 'date';
+    if (view.date === undefined) return bound;
+    const { column } = view.date;
+    const type = columns.find(({ name }) => name === column)?.type;
     if (type === 'date') return bound;
-    throw new TrawlError('CONFIG_INVALID', `The column ${JSON.stringify(view.date!.column)} is a ${type}, not a date.`);
+    throw new TrawlError('CONFIG_INVALID', `The column ${JSON.stringify(column)} is a ${type}, not a date.`);
   } catch (error) {
     const { message } = asTrawlError(error);
     throw new TrawlError('CONFIG_INVALID', `View ${view.name}: ${message}`, { cause: error });

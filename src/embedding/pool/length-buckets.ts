@@ -3,35 +3,35 @@ import { lengthOf } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 
 /** Bucket of the texts that run alone: those whose tokens are not counted, or whose token count is outside the grouped range. */
-export const UNCOUNTED = 0;
+export const UNGROUPED = 0;
 
 /** A longer text is assumed to have more than `MAX_GROUPED_TOKENS` tokens and is not counted. */
 const MAX_CHARACTERS = MAX_GROUPED_TOKENS * 8;
 
-/** States of a text. Only texts with `NOT_COUNTED` are in the bucket `UNCOUNTED`. */
-const NOT_COUNTED = 0;
-const COUNTED = 1;
+/** States of a text. Only texts with `STATE_UNGROUPED` are in the bucket `UNGROUPED`. */
+const STATE_UNGROUPED = 0;
+const GROUPED = 1;
 const TAKEN = 2;
 
 /**
- * The waiting texts of one call by token count: bucket n has the texts of n tokens. All texts start in `UNCOUNTED`, in the order
+ * The waiting texts of one call by token count: bucket n has the texts of n tokens. All texts start in `UNGROUPED`, in the order
  * of the call. A text is identified by its index in the call.
  */
 export class LengthBuckets {
   readonly #inputs: readonly WorkInput[];
   readonly #states: Uint8Array;
   readonly #counted = new Map<number, number[]>();
-  /** First text in `UNCOUNTED`. */
-  #firstUncounted = 0;
+  /** First text in `UNGROUPED`. */
+  #firstUngrouped = 0;
   /** First text that `takeUncounted` has not considered. */
   #nextToCount = 0;
-  #uncounted: number;
+  #ungrouped: number;
   #size: number;
 
   constructor(inputs: readonly WorkInput[]) {
     this.#inputs = inputs;
     this.#states = new Uint8Array(inputs.length);
-    this.#uncounted = inputs.length;
+    this.#ungrouped = inputs.length;
     this.#size = inputs.length;
   }
 
@@ -42,32 +42,32 @@ export class LengthBuckets {
 
   /** Texts in one bucket. */
   textCount(bucket: number): number {
-    return bucket === UNCOUNTED ? this.#uncounted : (this.#counted.get(bucket)?.length ?? 0);
+    return bucket === UNGROUPED ? this.#ungrouped : (this.#counted.get(bucket)?.length ?? 0);
   }
 
   /** Buckets with texts, counted ones first. */
   *keys(): Iterable<number> {
     yield* this.#counted.keys();
-    if (this.#uncounted > 0) yield UNCOUNTED;
+    if (this.#ungrouped > 0) yield UNGROUPED;
   }
 
   /** Takes the first text of a bucket, which must not be empty. */
   take(bucket: number): number {
     const texts = this.#counted.get(bucket);
-    const text = bucket === UNCOUNTED ? this.#firstUncounted : texts!.shift()!;
+    const text = bucket === UNGROUPED ? this.#firstUngrouped : texts!.shift()!;
     if (texts?.length === 0) this.#counted.delete(bucket);
     this.#states[text] = TAKEN;
     this.#size--;
-    if (bucket === UNCOUNTED) this.#uncounted--;
+    if (bucket === UNGROUPED) this.#ungrouped--;
     this.#advance();
     return text;
   }
 
-  /** Up to `max` short texts of `UNCOUNTED`, each returned once. They stay in the bucket until `setTokens`. */
+  /** Up to `max` short texts of `UNGROUPED`, each returned once. They stay in the bucket until `setTokens`. */
   takeUncounted(max: number): number[] {
     const texts: number[] = [];
     for (; this.#nextToCount < this.#inputs.length && texts.length < max; this.#nextToCount++) {
-      if (this.#states[this.#nextToCount] === NOT_COUNTED && isShort(this.#inputs[this.#nextToCount]!)) {
+      if (this.#states[this.#nextToCount] === STATE_UNGROUPED && isShort(this.#inputs[this.#nextToCount]!)) {
         texts.push(this.#nextToCount);
       }
     }
@@ -76,9 +76,9 @@ export class LengthBuckets {
 
   /** Moves a waiting text to the bucket of its token count. `tokens`: 0 if tokenising failed. */
   setTokens(text: number, tokens: number): void {
-    if (this.#states[text] !== NOT_COUNTED || tokens < MIN_GROUPED_TOKENS || tokens > MAX_GROUPED_TOKENS) return;
-    this.#states[text] = COUNTED;
-    this.#uncounted--;
+    if (this.#states[text] !== STATE_UNGROUPED || tokens < MIN_GROUPED_TOKENS || tokens > MAX_GROUPED_TOKENS) return;
+    this.#states[text] = GROUPED;
+    this.#ungrouped--;
     const texts = this.#counted.get(tokens);
     if (texts === undefined) this.#counted.set(tokens, [text]);
     else texts.push(text);
@@ -86,8 +86,8 @@ export class LengthBuckets {
   }
 
   #advance(): void {
-    while (this.#firstUncounted < this.#inputs.length && this.#states[this.#firstUncounted] !== NOT_COUNTED) {
-      this.#firstUncounted++;
+    while (this.#firstUngrouped < this.#inputs.length && this.#states[this.#firstUngrouped] !== STATE_UNGROUPED) {
+      this.#firstUngrouped++;
     }
   }
 }

@@ -1,7 +1,7 @@
 import { CallOrder } from './call-order.ts';
 import type { ChunkSizer } from './chunk-size.ts';
 import type { Chunk, EncodeCall, PoolUser, Slice } from './encode-call.ts';
-import { UNCOUNTED } from './length-buckets.ts';
+import { UNGROUPED } from './length-buckets.ts';
 
 /**
  * Largest number of waiting texts whose tokens a thread counts before it encodes a chunk. Counting delays the chunk: tokenising takes
@@ -51,10 +51,10 @@ export class WaitingTexts {
   nextChunk(threads: number, countsTokens: boolean): Chunk | null {
     const first = this.#order.next();
     if (first === null) return null;
-    const [bucket = UNCOUNTED] = first.buckets();
+    const [bucket = UNGROUPED] = first.buckets();
     const bucketCalls = this.#buckets.get(bucket)!;
     const fillsChunk = first.remainingTexts > threads || this.#order.size - 1 > FEW_CALLS_PER_THREAD * threads;
-    const isGrouped = bucket !== UNCOUNTED && fillsChunk;
+    const isGrouped = bucket !== UNGROUPED && fillsChunk;
     const target = this.#sizer.nextWeight(this.#weight, threads, isGrouped);
     const share = target / bucketCalls.size;
     const slices: Slice[] = [];
@@ -87,7 +87,7 @@ export class WaitingTexts {
     for (const slice of slices) {
       const { call, indexes } = slice;
       call.setTokens(slice, tokens, offset);
-      if (call.textsIn(UNCOUNTED) === 0) this.#leaveBucket(call, UNCOUNTED);
+      if (call.textsIn(UNGROUPED) === 0) this.#leaveBucket(call, UNGROUPED);
       if (call.hasWork) this.#enterBuckets(call);
       offset += indexes.length;
     }
@@ -151,7 +151,7 @@ export class WaitingTexts {
 
 /** Whether at most `few` texts are left in a bucket of counted texts, too few for a chunk of their own. */
 function isRemnant(calls: Iterable<EncodeCall>, bucket: number, few: number): boolean {
-  if (bucket === UNCOUNTED) return false;
+  if (bucket === UNGROUPED) return false;
   let rest = 0;
   for (const call of calls) {
     rest += call.textsIn(bucket);

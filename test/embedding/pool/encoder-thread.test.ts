@@ -7,7 +7,7 @@ import { ChunkSizer } from '../../../src/embedding/pool/chunk-size.ts';
 import { EncodeCall, PoolUser } from '../../../src/embedding/pool/encode-call.ts';
 import type { EncodedChunk } from '../../../src/embedding/pool/encoder-messages.ts';
 import { EncoderThread } from '../../../src/embedding/pool/encoder-thread.ts';
-import { UNCOUNTED } from '../../../src/embedding/pool/length-buckets.ts';
+import { UNGROUPED } from '../../../src/embedding/pool/length-buckets.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 
 const MODEL = 'token-average-256';
@@ -30,7 +30,7 @@ async function encoded(texts: readonly string[], triesGrouping: boolean): Promis
       onDied: (_, error) => reject(error),
     });
     thread.ready.then(() => {
-      const slice = call.takeSlice(UNCOUNTED, Number.POSITIVE_INFINITY);
+      const slice = call.takeSlice(UNGROUPED, Number.POSITIVE_INFINITY);
       thread.encode({ slices: [slice], weight: slice.weight, isGrouped: false, uncounted: [] }, 1);
     }, reject);
   }).finally(() => thread.close());

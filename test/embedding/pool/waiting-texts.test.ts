@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { MAX_GROUPED_TOKENS } from '../../../src/embedding/inference/length-groups.ts';
 import { ChunkSizer } from '../../../src/embedding/pool/chunk-size.ts';
 import { type Chunk, EncodeCall, PoolUser } from '../../../src/embedding/pool/encode-call.ts';
-import { UNCOUNTED } from '../../../src/embedding/pool/length-buckets.ts';
+import { UNGROUPED } from '../../../src/embedding/pool/length-buckets.ts';
 import { WaitingTexts } from '../../../src/embedding/pool/waiting-texts.ts';
 import { collectGarbage } from '../../helpers/collect-garbage.ts';
 
@@ -120,7 +120,7 @@ test('long texts are not counted, and texts of more than MAX_GROUPED_TOKENS toke
   const { waiting: other, add: addOther } = queue();
   const call = addOther(['one', 'two', 'x'.repeat(MAX_GROUPED_TOKENS + 1), 'x'.repeat(MAX_GROUPED_TOKENS)]);
   count(other, other.nextChunk(1, true)!);
-  assert.deepEqual([...call.buckets()], [MAX_GROUPED_TOKENS, UNCOUNTED]);
+  assert.deepEqual([...call.buckets()], [MAX_GROUPED_TOKENS, UNGROUPED]);
 });
 
 test('the tokens of a text are counted once, or never if texts cannot run in groups', () => {
