@@ -1,16 +1,21 @@
 import { isNodeError, TrawlError } from '../src/errors.ts';
+import { writeFailure } from '../src/system/write-failure.ts';
 
 /** For `.catch`: turns an error of writing `path` into DISK_FULL or OUTPUT_NOT_WRITABLE. */
 export function writingFailed(path: string): (error: unknown) => never {
   return (error) => {
-    if (!isNodeError(error)) throw error;
-    if (error.code === 'ENOSPC' || error.code === 'EDQUOT') {
+    const failure = writeFailure(error, path);
+    if (failure instanceof TrawlError && failure.code === 'DISK_FULL' && failure !== error) {
       throw new TrawlError(
         'DISK_FULL',
-        `No space left for ${path}. The received data is kept: free space and run the same command again.`,
-        { cause: error },
+        `${failure.message} The received data is kept: the same command resumes the download.`,
+        { details: failure.details, cause: error },
       );
     }
-    throw new TrawlError('OUTPUT_NOT_WRITABLE', `Cannot write ${path} (${error.code}).`, { cause: error });
+    if (failure !== error || error instanceof TrawlError || !isNodeError(error)) throw failure;
+    throw new TrawlError('OUTPUT_NOT_WRITABLE', `Cannot write ${path} (${error.code}).`, {
+      details: { path, reason: error.code },
+      cause: error,
+    });
   };
 }

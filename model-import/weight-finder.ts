@@ -125,12 +125,17 @@ export function prefixOf(weights: CheckpointWeights, table: string, known: reado
  * Throws MODEL_INVALID if the checkpoint has more layers than the config says: the graph would silently omit them. `start` is what
  * the names of a layer's tensors begin with, before its number; `key` names the number of layers in config.json.
  */
-export function checkLayers(weights: CheckpointWeights, start: string, layers: number, key: string): void {
+export function checkLayers(
+  weights: Pick<CheckpointWeights, 'names' | 'files'>,
+  start: string,
+  layers: number,
+  key: string,
+): void {
   const numbers = weights.names
     .filter((name) => name.startsWith(start))
     .map((name) => Number.parseInt(name.slice(start.length), 10));
   // -Infinity without layers; NaN if a name has no number.
-  const last = Math.max(...numbers);
+  const last = numbers.reduce((largest, number) => Math.max(largest, number), Number.NEGATIVE_INFINITY);
   if (!(last >= layers)) return;
   throw new TrawlError(
     'MODEL_INVALID',

@@ -317,6 +317,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/filter/',
     'src/metric.ts',
     'src/row-bitmap.ts',
+    'src/time-slice.ts',
     'src/lexical-index/bm25.ts',
     'src/lexical-index/analysis/analysers.ts',
     'src/columns/column-values.ts',

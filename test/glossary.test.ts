@@ -30,11 +30,20 @@ const REPLACED: readonly RegExp[] = [
   /\bjoined quer(y|ies)\b/i,
   // batch mates, length buckets
   /\b(in|its|other) company\b/i,
-  /\btext-lanes\b|\bTextLanes\b/,
+  /\btext-lanes\b|\bTextLanes\b|\b(text|query|length|call)[ -]lanes?\b/i,
+  // unstarted calls, started calls, slice
+  /\b(fresh|served) calls?\b|\b(fresh|served)Calls?\b/,
+  /\bpieces? of (a|the|its|each) calls?\b/i,
+  // truncation, disconnects
+  /\b(client|connection|text|query|quer(y|ies)) cuts\b|\bcuts of (clients|connections|texts|queries)\b/i,
+  // principal components, orthogonality error
+  /\bprincipal directions?\b|\bdirections of (the|a) (rows?|prefilters?|vectors)\b/i,
+  /\b(orthogonal(ity)?|rotation('s)?) defect\b|\bdefect of (the|a) rotation\b/i,
   // resident bytes, working set
   /\bwants? to stay\b/i,
   // input type, option type, change type
-  /\bTextKind\b|\bUPDATE_KINDS\b|\bupdateKind\b/,
+  /\bTextKind\b|\bUPDATE_KINDS\b|\b(text|input|queue|option|change|update)Kinds?\b/,
+  /\b(input|queue|option|change|update) kinds?\b/i,
   // deleted rows (the JSON field removedRows keeps its name)
   /\bremoved rows?\b/i,
   // messages

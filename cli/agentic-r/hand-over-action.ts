@@ -1,16 +1,17 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { passagesOf } from '../../export/index-rows.ts';
+import { TrawlError } from '../../src/errors.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import type { SearchSource } from '../../src/retrieval/search-source.ts';
 import type { RowBitmap } from '../../src/row-bitmap.ts';
+import { readReport } from '../../src/system/output-report.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { handOver, type IndexedPassage, readSubanswers } from '../../trajectories/agentic-r/hand-over.ts';
 import { EXIT } from '../command.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { openServer, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../search-source.ts';
 import { defineAction } from './action.ts';
-import { checkGeneration } from './check-generation.ts';
 import { LineOutput } from './line-output.ts';
 import { DATASET_OPTION, datasetOf, OUT_OPTIONS, requiredOut } from './out-options.ts';
 
@@ -113,4 +114,14 @@ async function* passagesFrom(
   async function passages(): Promise<readonly IndexedPassage[]> {
     return (await source.find({ by: 'row', keys: rows, limit: 1, signal })).found.flat();
   }
+}
+
+/** @throws TrawlError INDEX_FILE_FOREIGN if the report of the candidates names another generation. Without a report nothing is checked. */
+function checkGeneration(candidates: string, index: string, generation: string): void {
+  const found = readReport(candidates)?.settings?.['generation'];
+  if (found === undefined || found === generation) return;
+  throw new TrawlError(
+    'INDEX_FILE_FOREIGN',
+    `${candidates} was made with the generation ${String(found)} of its index; ${index} has the generation ${generation}, whose row numbers can be others. Use that index, or make the candidates again.`,
+  );
 }

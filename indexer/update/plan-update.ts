@@ -50,7 +50,7 @@ export async function planUpdate(
     const sample = await sampleCorpus(corpus, corpusOptions, range);
     const { dimension } = manifest;
     const existing = directory.shards.reduce((sum, shard) => sum + residentBytes(shard), 0);
-    const fresh = expectedResident(added, { dimension, codes: kernel !== undefined, shards: places.length });
+    const ofAdded = expectedResident(added, { dimension, codes: kernel !== undefined, shards: places.length });
     const plan = await assemblePlan(build, {
       folder,
       rows: added,
@@ -59,8 +59,8 @@ export async function planUpdate(
       scan,
       sample,
       resident: {
-        withPrefilters: existing + fresh.withPrefilters,
-        withoutPrefilters: existing + fresh.withoutPrefilters,
+        withPrefilters: existing + ofAdded.withPrefilters,
+        withoutPrefilters: existing + ofAdded.withoutPrefilters,
       },
       memoryLimitBytes,
       speed: await tryEncoder(sample, build),

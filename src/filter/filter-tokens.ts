@@ -8,9 +8,6 @@ export type Token =
 
 const SPACE = /\s+/y;
 const SYMBOL = /<=|>=|!=|[=<>(),]/y;
-/** Quotes are doubled inside a text. */
-const TEXT = /'((?:[^']|'')*)'/y;
-const QUOTED_NAME = /"((?:[^"]|"")+)"/y;
 const DATE = /\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)?/y;
 const NUMBER = /-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?/y;
 const WORD = /[\p{L}_$@][\p{L}\p{M}\p{N}_$@.-]*/uy;
@@ -36,7 +33,7 @@ export function tokensOf(text: string): readonly Token[] | Fault {
       at += space[0].length;
       continue;
     }
-    const token = nextToken(match, at);
+    const token = nextToken(text, match, at);
     if ('expected' in token) return token;
     tokens.push(token.token);
     at += token.length;
@@ -47,17 +44,18 @@ export function tokensOf(text: string): readonly Token[] | Fault {
 
 type Match = (pattern: RegExp) => RegExpExecArray | null;
 
-function nextToken(match: Match, at: number): { readonly token: Token; readonly length: number } | Fault {
+function nextToken(
+  expression: string,
+  match: Match,
+  at: number,
+): { readonly token: Token; readonly length: number } | Fault {
   const symbol = match(SYMBOL);
   if (symbol !== null) return { token: { type: 'symbol', value: symbol[0], at }, length: symbol[0].length };
-  const text = match(TEXT);
-  if (text !== null) {
-    return { token: { type: 'value', value: text[1]!.replaceAll("''", "'"), at }, length: text[0].length };
-  }
-  const quoted = match(QUOTED_NAME);
-  if (quoted !== null) {
-    return { token: { type: 'name', value: quoted[1]!.replaceAll('""', '"'), at }, length: quoted[0].length };
-  }
+  const text = quotedAt(expression, at, "'");
+  if (text !== null) return { token: { type: 'value', value: text.value, at }, length: text.length };
+  const name = quotedAt(expression, at, '"');
+  if (name !== null && name.value !== '')
+    return { token: { type: 'name', value: name.value, at }, length: name.length };
   const date = match(DATE);
   if (date !== null) return { token: { type: 'value', value: date[0], at }, length: date[0].length };
   const number = match(NUMBER);
@@ -70,6 +68,19 @@ function nextToken(match: Match, at: number): { readonly token: Token; readonly 
   if (word === undefined)
     return { at, expected: "a column, a value ('text' in single quotes), and, or, not, or a bracket" };
   return { token: wordToken(word, at), length: word.length };
+}
+
+/**
+ * The text between quotes, which are doubled inside it; null without the closing one. A regular expression would overflow its stack
+ * over millions of characters.
+ */
+function quotedAt(text: string, at: number, quote: string): { readonly value: string; readonly length: number } | null {
+  if (text[at] !== quote) return null;
+  for (let end = text.indexOf(quote, at + 1); end !== -1; end = text.indexOf(quote, end + 2)) {
+    if (text[end + 1] === quote) continue;
+    return { value: text.slice(at + 1, end).replaceAll(quote + quote, quote), length: end + 1 - at };
+  }
+  return null;
 }
 
 function wordToken(word: string, at: number): Token {

@@ -84,31 +84,31 @@ function readText(
   value: unknown,
   { expected, most, forbidden }: { expected: string; most: number; forbidden: RegExp },
 ): OriginValue {
-  if (typeof value !== 'string') return fault('type', `expected ${expected}`);
+  if (typeof value !== 'string') return refused('type', `expected ${expected}`);
   const text = value.trim();
-  if (text.length > most) return fault('too-long', `expected at most ${most} characters, got ${text.length}`);
-  if (text === '') return fault('characters', 'expected a text that is not blank');
-  if (forbidden.test(text)) return fault('characters', 'expected no control characters');
+  if (text.length > most) return refused('too-long', `expected at most ${most} characters, got ${text.length}`);
+  if (text === '') return refused('characters', 'expected a text that is not blank');
+  if (forbidden.test(text)) return refused('characters', 'expected no control characters');
   return { ok: true, value: text };
 }
 
 function readCount(value: unknown): OriginValue {
   const count = typeof value === 'string' && /^\s*\d{1,16}\s*$/.test(value) ? Number(value) : value;
   if (typeof count === 'number' && Number.isSafeInteger(count) && count >= 0) return { ok: true, value: count };
-  return fault('type', 'expected a whole number from 0');
+  return refused('type', 'expected a whole number from 0');
 }
 
 function readTags(value: unknown): OriginValue {
   const pairs = typeof value === 'string' ? pairsOf(value) : entriesOf(value);
-  if (pairs === undefined) return fault('type', 'expected an object of texts, or name=value,name=value');
-  if (pairs.length > MAX_TAGS) return fault('too-long', `expected at most ${MAX_TAGS} tags, got ${pairs.length}`);
+  if (pairs === undefined) return refused('type', 'expected an object of texts, or name=value,name=value');
+  if (pairs.length > MAX_TAGS) return refused('too-long', `expected at most ${MAX_TAGS} tags, got ${pairs.length}`);
   const tags: [string, string][] = [];
   for (const [name, text] of pairs) {
     if (name.length > MAX_ID_CHARACTERS || text.length > MAX_ID_CHARACTERS) {
-      return fault('too-long', `expected names and values of at most ${MAX_ID_CHARACTERS} characters`);
+      return refused('too-long', `expected names and values of at most ${MAX_ID_CHARACTERS} characters`);
     }
-    if (name === '') return fault('characters', 'expected a name for each tag');
-    if (CONTROL.test(name + text)) return fault('characters', 'expected no control characters');
+    if (name === '') return refused('characters', 'expected a name for each tag');
+    if (CONTROL.test(name + text)) return refused('characters', 'expected no control characters');
     tags.push([name, text]);
   }
   // Not by assignment: a tag may be called __proto__.
@@ -137,6 +137,6 @@ function entriesOf(value: unknown): [string, string][] | undefined {
   return pairs;
 }
 
-function fault(kind: OriginFault, reason: string): OriginValue {
-  return { ok: false, fault: kind, reason };
+function refused(fault: OriginFault, reason: string): OriginValue {
+  return { ok: false, fault, reason };
 }

@@ -44,6 +44,17 @@ test('an expression has comparisons, lists, existence, and, or and not', () => {
   }
 });
 
+test('a quoted text or name of 16 million characters is read, and refused without its closing quote', () => {
+  const long = 'a'.repeat(2 ** 24);
+  assert.deepEqual(parseFilterExpression(`n = '${long}'`), equal('n', long));
+  assert.deepEqual(parseFilterExpression(`"${long}" = 1`), equal(long, 1));
+  const doubled = "''".repeat(2 ** 23);
+  assert.deepEqual(parseFilterExpression(`n = '${doubled}'`), equal('n', "'".repeat(2 ** 23)));
+  for (const open of [`n = '${long}`, `n = '${doubled}`, `"${long}`, '""', `n = 'a''`]) {
+    assert.throws(() => parseFilterExpression(open), trawlError('INVALID_REQUEST', /expected a (?:column|value)/));
+  }
+});
+
 test('not binds tighter than and, and tighter than or; brackets change that', () => {
   assert.deepEqual(parseFilterExpression('a or b and not c'), {
     or: [equal('a', true), { and: [equal('b', true), { not: equal('c', true) }] }],

@@ -75,6 +75,8 @@ for (const [name, open] of Object.entries(ENGINES)) {
     assert.deepEqual(await sorted(match('text', 'vienna river', { minimumShouldMatch: 3 })), [], 'more than terms');
     assert.deepEqual(await sorted(match('text', 'vienna', { minimumShouldMatch: 3 })), [0, 2], 'one term');
     assert.deepEqual(await sorted(match('text', 'vienna vienna x', { minimumShouldMatch: 2 })), [0, 2], 'repeated');
+    const many = match('text', 'river '.repeat(150_000), { minimumShouldMatch: 150_000 });
+    assert.deepEqual(await sorted(many), [2, 3], 'more clauses than a call may have arguments');
     assert.deepEqual(await sorted(match('text', '...')), [], 'no terms');
     assert.deepEqual(await sorted({ type: 'term', field: 'title', term: 'Danube' }), [], 'a term is not analysed');
     assert.deepEqual(await sorted({ type: 'term', field: 'title', term: 'danube' }), [0, 4]);

@@ -3,6 +3,7 @@ import { readdir, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { generatingModelMessage } from '../../model-import/model-kind.ts';
+import { checkLayers } from '../../model-import/weight-finder.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { imported } from './imported-model.ts';
@@ -224,4 +225,14 @@ test('the refusal of a model that generates text names the pooling that its arch
     generatingModelMessage('/models/new/config.json', { model_type: modelType, architectures: [name] });
   assert.match(messageOf('qwen3', 'Qwen3ForCausalLM'), /a causal language model.*\{"pooling_mode": "lasttoken"\}/s);
   assert.match(messageOf('t5', 'T5ForConditionalGeneration'), /an encoder-decoder.*\{"pooling_mode": "mean"\}/s);
+});
+
+test('a file of more layers than a call may have arguments is refused by its last one', () => {
+  const names = Array.from({ length: 200_000 }, (_, i) => `layer.${i}.weight`);
+  assert.throws(
+    () => checkLayers({ names, files: ['x.safetensors'] }, 'layer.', 12, 'num_hidden_layers'),
+    trawlError('MODEL_INVALID', /weights of layer 199999 .* 12/),
+  );
+  checkLayers({ names, files: [] }, 'layer.', 200_000, 'num_hidden_layers');
+  checkLayers({ names: [], files: [] }, 'layer.', 12, 'num_hidden_layers');
 });

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { isMainThread, Worker } from 'node:worker_threads';
+import { importModel } from '../../model-import/import-model.ts';
 import type { TrawlError } from '../../src/errors.ts';
 import type { Addon } from '../../src/native/addon.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
@@ -17,7 +18,9 @@ import { collectGarbage } from '../helpers/collect-garbage.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { runModule } from '../helpers/run-module.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { writeLexical } from '../lexical-index/lexical-files.ts';
 import { normalRows, writeSource } from '../vector-index/index-files.ts';
 
 const loaded = loadKernel();
@@ -55,6 +58,24 @@ test('setThreads takes counts from 1 to 4096; any other throws and leaves the en
   assert.equal(addon.setThreads(before), before);
 });
 
+/** The file of weights of a tiny BERT in bfloat16. */
+async function bertWeights(folder: string): Promise<string> {
+  const source = join(folder, 'checkpoint');
+  for (const [name, bytes] of Object.entries(tinyCheckpoint())) {
+    mkdirSync(dirname(join(source, name)), { recursive: true });
+    writeFileSync(join(source, name), bytes);
+  }
+  const { folder: model } = await importModel(source, { out: join(folder, 'tiny'), precisions: ['bfloat16'] });
+  return join(model, 'model-bfloat16.bin');
+}
+
+/** Whether an argument has the type of a right one. Of the objects, only arrays and arrays of numbers are compared. */
+function hasTypeOf(right: unknown, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value === typeof right;
+  const isComparable = Array.isArray(value) || ArrayBuffer.isView(value);
+  return isComparable && right?.constructor === value.constructor;
+}
+
 test('every function of the addon refuses arguments of another type with an error', { skip }, async (t) => {
   const folder = await tempFolder(t);
   const { segments } = (await writeSource(folder, normalRows(20, 8, 1))).shards[0]!;
@@ -65,12 +86,25 @@ test('every function of the addon refuses arguments of another type with an erro
   const [source] = await writeColumns(folder, new Array(20).fill({ n: 1 }), [{ name: 'n', type: 'number' }]);
   const { paths } = source!;
   const column = addon.openColumn(paths, 'number');
+  assert.ok(loaded.ok);
+  const words = await writeLexical(folder, ['a b', 'b c', 'c'], loaded.kernel.lexical);
+  const shards = words.shards.map(({ path }) => path);
+  const lexical = addon.openLexical({ shards });
+  const lexicalWriter = addon.createLexical(join(folder, 'w.bm25'), 'standard');
+  const bm25 = { k1: 0.9, b: 0.4, k1Factor: false };
+  const weights = await bertWeights(folder);
+  const bert = addon.openBert(weights, '');
   /** A valid call of each function; one argument at a time is replaced. */
   const calls: [keyof Addon, unknown[]][] = [
     ['selectIsa', ['']],
     ['chosenIsas', ['']],
+    ['isas', []],
+    ['threads', []],
+    ['encoderIsas', []],
     ['setThreads', [2]],
+    ['measurePeaks', [1_000_009, 2 ** 20]],
     ['cancel', [1_000_000]],
+    ['openIndex', [{ metric: 'l2', dimension: 8, shards: [rows] }]],
     ['indexFacts', [index]],
     ['search', [1_000_001, index, values, 20, 3, 'serial', new Uint8Array(3)]],
     ['createCodes', [join(folder, 'other.i8'), 'cosine', 8]],
@@ -83,12 +117,45 @@ test('every function of the addon refuses arguments of another type with an erro
     ['filterRows', [1_000_008, [column], { type: 'exists', column: 0 }, 20]],
     ['firstNotHalf', [values]],
     ['toHalves', [values]],
+    ['analyse', ['standard', 'a text']],
+    ['openLexical', [{ shards }]],
+    ['lexicalFacts', [lexical]],
+    ['searchLexical', [1_000_010, lexical, ['b'], 3, bm25, new Uint8Array(1)]],
+    [
+      'searchLexicalFields',
+      [
+        1_000_011,
+        [{ name: 'text', index: lexical }],
+        [{ type: 'term', field: 'text', term: 'b' }],
+        3,
+        bm25,
+        new Uint8Array(1),
+        7,
+        0.5,
+      ],
+    ],
+    ['explainLexical', [1_000_012, lexical, 'b', Float64Array.of(0, 1), bm25, 1, 10]],
+    ['createLexical', [join(folder, 'x.bm25'), 'standard']],
+    ['appendLexical', [1_000_013, lexicalWriter, new Uint8Array([97, 98]), Float64Array.of(1, 2)]],
+    ['finishLexical', [1_000_014, lexicalWriter]],
+    ['verifyLexical', [1_000_015, shards[0]]],
+    ['openBert', [weights, '']],
+    ['bertFacts', [bert]],
+    ['runBert', [bert, Int32Array.of(1, 2), Int32Array.of(0, 0), 1, 2, 1]],
+    ['closeBert', [bert]],
+    ['closeLexical', [lexical]],
+    ['closeLexicalWriter', [lexicalWriter]],
     ['closeCodes', [writer]],
     ['closeColumn', [column]],
     ['closeIndex', [index]],
   ];
+  assert.deepEqual(calls.map(([name]) => name).toSorted(), Object.keys(addon).toSorted(), 'every function is called');
   const wrongs = [
     Symbol('x'),
+    true,
+    Number.NaN,
+    new Int32Array(1),
+    new Float64Array(1),
     {},
     [],
     -1,
@@ -107,7 +174,8 @@ test('every function of the addon refuses arguments of another type with an erro
     for (const i of args.keys()) {
       for (const wrong of wrongs) {
         await called(name, args.with(i, wrong)).then(
-          () => undefined,
+          () =>
+            assert.ok(hasTypeOf(args[i], wrong), `${name} accepts ${typeof wrong} ${String(wrong)} as argument ${i}`),
           (error) => {
             refused++;
             assert.ok(

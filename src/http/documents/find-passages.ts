@@ -25,8 +25,7 @@ export async function findPassages(
   const found = wanted.map((): readonly FoundPassage[] => []);
   let timings = NO_TIMINGS;
   let missing: TrawlError | undefined;
-  const most = Math.max(0, ...wanted.map(({ length }) => length));
-  for (let step = 0; step < most; step++) {
+  for (let step = 0; wanted.some(({ length }) => step < length); step++) {
     const open = wanted.flatMap((lookups, i) => {
       const lookup = lookups[step];
       return lookup === undefined || found[i]!.length > 0 ? [] : [{ i, ...lookup }];

@@ -8,6 +8,7 @@ import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
 import { compareOrder, type TreeOrder } from '../../retrieval/trees/tree-order.ts';
 import type { RowBitmap } from '../../row-bitmap.ts';
+import { QueryTexts } from './highlight/query-texts.ts';
 import type { DslKnn } from './query/dsl-query.ts';
 import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';
 import { lexicalTree, matchingRows, type QueriedIndex } from './query/lexical-tree.ts';
@@ -18,6 +19,8 @@ import { orderValuesAfter, treeOrder } from './sort-order.ts';
 export interface SearchedIndex {
   readonly info: RetrieverInfo;
   readonly query: LexicalQuery;
+  /** For highlighting; undefined if nothing is highlighted. */
+  readonly texts: QueryTexts | undefined;
 }
 
 export interface IndexHit extends TreeHit {
@@ -78,7 +81,10 @@ export async function runSearch(
       signal,
     });
     if (found.perturbed !== undefined) changes.push(found.perturbed);
-    hits.push(...found.hits.map((hit): IndexHit => ({ ...hit, index: { info, query } })));
+    const isHighlighted = search.highlight.length > 0 && found.hits.length > 0 && info.bm25 !== null;
+    const texts = isHighlighted ? await QueryTexts.of(query, info.bm25.analyser, signal) : undefined;
+    const searched = { info, query, texts };
+    for (const hit of found.hits) hits.push({ ...hit, index: searched });
     if (found.best !== null) best.push(found.best);
     total += found.total;
     timings = addTimings(timings, found.timings);

@@ -43,7 +43,7 @@ function hitJson(
   integers: ReadonlySet<string>,
 ): string {
   const { row, score, document, orderValues, index } = hit;
-  const { info, query } = index;
+  const { info, query, texts } = index;
   const isScored = sort === undefined || trackScores || sort.some(({ field }) => field === '_score');
   const parts = [
     `"_index":${JSON.stringify(info.index)}`,
@@ -55,7 +55,7 @@ function hitJson(
   };
   add('_source', sourceOf(document, source));
   if (fields.length > 0) add('fields', fieldsJson(document, { ...info, integers }, fields));
-  if (highlight.length > 0) add('highlight', highlightJson(hit, info, { query, fields: highlight }));
+  if (texts !== undefined) add('highlight', highlightJson(hit, info, { query, texts, fields: highlight }));
   if (sort !== undefined && orderValues !== undefined)
     add('sort', sortValuesJson(orderValues, sort, { ...info, integers }));
   return `{${parts.join(',')}}`;

@@ -10,6 +10,7 @@ import type { ServerConfig } from '../server-config.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { ELASTICSEARCH_ERRORS } from './error-format.ts';
 import { type IndexNames, searchedIndexes, withIndexes } from './leased-indexes.ts';
+import { analysedTexts } from './query/dsl-query.ts';
 import { runSearch, type SearchResult, textOf } from './run-search.ts';
 import { searchReply } from './search-reply.ts';
 import { parseSearch, type SearchRequest } from './search-request.ts';
@@ -52,6 +53,7 @@ export function searchIndexes(
 ): Promise<SearchResult> {
   const indexes = searchedIndexes({ request, routes }, names);
   refuseTooMany(parsed, routes.config);
+  refuseLongTexts(parsed, routes.config);
   return withIndexes({ request, routes }, indexes, async (retrievers) => {
     const result = await withinTime(parsed, signal, (limited) => runSearch(retrievers, parsed, limited));
     const { name: dialect } = ELASTICSEARCH_ERRORS;
@@ -103,4 +105,17 @@ function refuseTooMany({ size }: SearchRequest, { maxK }: Pick<ServerConfig, 'ma
   throw new RequestError('K_TOO_LARGE', `${msg}. Lower size.`, [
     { type: 'less_than_equal', loc: ['body', 'size'], msg },
   ]);
+}
+
+/** @throws RequestError QUERY_TOO_LONG */
+function refuseLongTexts({ query, knn }: SearchRequest, { maxQueryChars }: Pick<ServerConfig, 'maxQueryChars'>): void {
+  for (const searched of query === undefined ? knn : [query, ...knn]) {
+    for (const { length } of analysedTexts(searched)) {
+      if (length <= maxQueryChars) continue;
+      const msg = `A text of the query has ${length} characters; the limit of this server is ${maxQueryChars} (--max-query-chars)`;
+      throw new RequestError('QUERY_TOO_LONG', `${msg}. Shorten it.`, [
+        { type: 'string_too_long', loc: ['body', 'query'], msg },
+      ]);
+    }
+  }
 }

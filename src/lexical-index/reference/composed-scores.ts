@@ -105,15 +105,14 @@ class Evaluation {
   }
 
   async #bool(node: BoolNode, boost: number, scores: boolean): Promise<Scores | undefined> {
-    const must = await this.#evaluateAll(node.must, boost, scores);
+    let must = await this.#evaluateAll(node.must, boost, scores);
     const filter = await this.#evaluateAll(node.filter, 1, false);
     if (must.length < node.must.length || filter.length < node.filter.length) return undefined;
     let should = await this.#evaluateAll(node.should, boost, scores);
     let { minimum } = node;
     if (should.length < minimum) return undefined;
     if (should.length === minimum) {
-      must.push(...should);
-      [should, minimum] = [[], 0];
+      [must, should, minimum] = [[...must, ...should], [], 0];
     }
     const required = [...must, ...filter];
     if (required.length === 0 && should.length === 0) return undefined;

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fragmentsOf } from '../../../src/http/elasticsearch/highlight/fragments.ts';
+import { matchedWords } from '../../../src/http/elasticsearch/highlight/matched-words.ts';
+import { QueryTexts } from '../../../src/http/elasticsearch/highlight/query-texts.ts';
+import type { LexicalQuery } from '../../../src/lexical-index/lexical-query.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
 const skip = withoutWords;
@@ -128,6 +132,59 @@ test('fragments do not overlap, hold all of their marks, and begin and end withi
       end = fragment.end;
     }
   }
+});
+
+test('a text that repeats a word more often than a call may have arguments is highlighted', { skip }, async (t) => {
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES));
+  const text = 'danube '.repeat(140_000);
+  for (const clause of ['must', 'should', 'filter']) {
+    const bool = { [clause]: [{ match: { text: { query: text, minimum_should_match: '100%' } } }] };
+    const found = await highlights(app, { bool }, whole);
+    assert.deepEqual(found['a']!.text, ["  The river's name is <<em>Danube</em>> & old.\n"], clause);
+  }
+});
+
+test('a text of a query is analysed once, however many clauses have it, and its words are returned once', async () => {
+  const match = { type: 'match', field: 'text', text: 'old river old' } as const;
+  const query = { type: 'bool', must: [match, { type: 'dis-max', queries: [match, match] }] } as const;
+  const texts = await QueryTexts.of(query, 'standard', new AbortController().signal);
+  const terms = texts.termsOf('old river old');
+  assert.deepEqual(
+    [terms.count, [...terms.times]],
+    [
+      3,
+      [
+        ['old', 2],
+        ['river', 1],
+      ],
+    ],
+  );
+  const passage = { row: 0, has: (_: string, term: string) => term === 'old' };
+  assert.deepEqual(matchedWords(match, texts, passage), [{ field: 'text', term: 'old' }]);
+  assert.equal(
+    matchedWords({ ...match, minimumShouldMatch: 2 }, texts, passage)?.length,
+    1,
+    'repeated ones count each',
+  );
+  assert.equal(matchedWords({ ...match, minimumShouldMatch: 3 }, texts, passage), null);
+  const aborted = QueryTexts.of({ type: 'bool', must: manyTexts() }, 'standard', AbortSignal.abort());
+  await assert.rejects(aborted, trawlError('CANCELLED'));
+});
+
+/** Texts whose analysis takes more than a time slice. */
+function manyTexts(): readonly LexicalQuery[] {
+  return Array.from({ length: 200 }, (_, i) => ({ type: 'match', field: 'text', text: `${i} `.repeat(1_000) }));
+}
+
+test('fragments of one sentence of a million characters take linear time', () => {
+  const text = 'Vienna and some words '.repeat(50_000);
+  const marks = [...text.matchAll(/Vienna/g)].map(({ index }) => ({ start: index, end: index + 6, term: 'vienna' }));
+  const before = process.cpuUsage();
+  const fragments = fragmentsOf(text, marks, 100);
+  const { user } = process.cpuUsage(before);
+  assert.ok(fragments.length > 5_000);
+  // In quadratic time, the words of the rest of the sentence were looked for again for each fragment: 10 minutes.
+  assert.ok(user < 20e6, `${user} µs`);
 });
 
 test('options that are not known or not supported are refused by name', { skip }, async (t) => {

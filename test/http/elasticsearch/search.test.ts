@@ -394,3 +394,28 @@ test('equal searches come from the answer cache, and count as its answers', { sk
   const after = retriever.statistics().sharing;
   assert.deepEqual([after.cached - cached, after.computed - computed], [bodies.length, 0]);
 });
+
+test('a text over --max-query-chars is refused wherever the query has it; one of that length is searched', {
+  skip,
+}, async (t) => {
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES), { maxQueryChars: 20 });
+  const [fits, long] = ['x'.repeat(20), 'x'.repeat(21)];
+  const queries = (text: string): readonly object[] => [
+    { match: { text } },
+    { multi_match: { query: text, fields: ['title'] } },
+    { bool: { must_not: [{ constant_score: { filter: { match: { title: text } } } }] } },
+    { dis_max: { queries: [{ match_all: {} }, { match: { text } }] } },
+  ];
+  for (const query of queries(fits)) assert.equal((await ask(app, 'POST', '/wiki_en/_search', { query })).status, 200);
+  for (const query of queries(long)) {
+    for (const url of ['/wiki_en/_search', '/_count']) {
+      const { status, text, json } = await ask(app, 'POST', url, { query });
+      assert.equal(status, 400, text);
+      assert.match(String(json.error!.reason), /21 characters; the limit of this server is 20 \(--max-query-chars\)/);
+    }
+    const { json } = await ask(app, 'POST', '/_msearch', `{}\n${JSON.stringify({ query })}\n{}\n{}\n`);
+    assert.deepEqual([json.responses![0]!.status, json.responses![1]!.status], [400, 200]);
+  }
+  const knn = { field: 'vector', query_vector: [1], k: 1, num_candidates: 1, filter: { match: { text: long } } };
+  assert.match((await ask(app, 'POST', '/_search', { knn })).text, /21 characters/);
+});

@@ -200,6 +200,7 @@ test('what cannot be sorted is refused', { skip }, async (t) => {
     [{ sort: 'text' }, 'illegal_argument_exception', /Fielddata is disabled on \[text\].*--column/],
     [{ sort: 'title' }, 'illegal_argument_exception', /\[title\.keyword\]/],
     [{ sort: 'nowhere' }, 'query_shard_exception', /No mapping found for \[nowhere\] in order to sort on/],
+    [{ sort: 'x'.repeat(9_000) }, 'query_shard_exception', /^.{0,200}No mapping found for \[x{100}\] in/],
     [{ sort: { size: 'up' } }, 'illegal_argument_exception', /SortOrder \[up\]/],
     [{ sort: { size: { order: 'up' } } }, 'x_content_parse_exception', /failed to parse field \[order\]/],
     [{ sort: { size: { missing: 'x' } } }, 'query_shard_exception', /\[missing\] of \[size\] is \[x\]/],

@@ -24,6 +24,9 @@ const WORDS = new Intl.Segmenter('und', { granularity: 'word' });
  */
 export function fragmentsOf(text: string, marks: readonly Mark[], size: number): readonly Fragment[] {
   const sentences = boundaries(SENTENCES, text);
+  const words = WORDS.segment(text);
+  // The first boundary of a sentence behind a mark; boundaries and marks ascend.
+  let next = 0;
   const fragments: { start: number; end: number; marks: Mark[] }[] = [];
   for (const mark of marks) {
     const last = fragments.at(-1);
@@ -31,7 +34,8 @@ export function fragmentsOf(text: string, marks: readonly Mark[], size: number):
       last.marks.push(mark);
       continue;
     }
-    const { start, end } = placeAround(text, mark.start, { sentences, size, after: last?.end ?? 0 });
+    while (sentences[next]! <= mark.start) next++;
+    const { start, end } = placeAround(mark.start, { sentences, next, words, size, after: last?.end ?? 0 });
     fragments.push({ start, end, marks: [mark] });
   }
   return fragments;
@@ -40,13 +44,15 @@ export function fragmentsOf(text: string, marks: readonly Mark[], size: number):
 interface Place {
   /** The boundaries of sentences, ascending. */
   readonly sentences: readonly number[];
+  /** The first of them behind the mark. */
+  readonly next: number;
+  readonly words: Intl.Segments;
   readonly size: number;
   /** The end of the fragment before. */
   readonly after: number;
 }
 
-function placeAround(text: string, at: number, { sentences, size, after }: Place): { start: number; end: number } {
-  const next = sentences.findIndex((boundary) => boundary > at);
+function placeAround(at: number, { sentences, next, words, size, after }: Place): { start: number; end: number } {
   let start = Math.max(sentences[next - 1]!, after);
   let last = next;
   if (size === 0) return { start, end: sentences[last]! };
@@ -54,10 +60,12 @@ function placeAround(text: string, at: number, { sentences, size, after }: Place
   let end = sentences[last]!;
   if (end - start <= size) return { start, end };
   // The mark is within the first `size` characters of the rest, or the fragment begins before it between two words.
-  const words = boundaries(WORDS, text.slice(start, end)).map((boundary) => boundary + start);
-  if (at + 1 - size > start) start = words.findLast((boundary) => boundary < at + 1 - size) ?? start;
+  if (at + 1 - size > start) start = Math.max(start, words.containing(at - size)!.index);
   const left = Math.max(0, size - (at + 1 - start));
-  if (at + 1 + left < end) end = words.find((boundary) => boundary > at + 1 + left) ?? end;
+  if (at + 1 + left < end) {
+    const { index, segment } = words.containing(at + 1 + left)!;
+    end = Math.min(end, index + segment.length);
+  }
   return { start, end };
 }
 

@@ -8,10 +8,12 @@ import { fitsPattern } from '../query/dsl-query.ts';
 import { type Fragment, fragmentScore, fragmentsOf, type Mark } from './fragments.ts';
 import type { HighlightField, HighlightOptions } from './highlight-request.ts';
 import { matchedWords } from './matched-words.ts';
+import type { QueryTexts } from './query-texts.ts';
 
 /** What the passages of one index are highlighted by. */
 export interface Highlighting {
   readonly query: LexicalQuery;
+  readonly texts: QueryTexts;
   readonly fields: readonly HighlightField[];
 }
 
@@ -19,7 +21,7 @@ export interface Highlighting {
 export function highlightJson(
   { row, document }: Pick<Hit, 'row' | 'document'>,
   { bm25 }: Pick<RetrieverInfo, 'bm25'>,
-  { query, fields }: Highlighting,
+  { query, texts, fields }: Highlighting,
 ): string | undefined {
   if (bm25 === null) return undefined;
   const passage = new HighlightedPassage(row, document, locator(bm25.analyser));
@@ -27,7 +29,7 @@ export function highlightJson(
   for (const field of bm25.fields) {
     const found = fields.find(({ pattern }) => fitsPattern(pattern, field));
     if (found === undefined) continue;
-    const snippets = passage.snippets(field, query, found.options);
+    const snippets = passage.snippets(field, { query, texts }, found.options);
     if (snippets.length > 0) parts.push(`${JSON.stringify(field)}:${JSON.stringify(snippets)}`);
   }
   return parts.length === 0 ? undefined : `{${parts.join(',')}}`;
@@ -47,14 +49,17 @@ class HighlightedPassage {
     this.#locate = locate;
   }
 
-  snippets(field: LexicalField, query: LexicalQuery, options: HighlightOptions): readonly string[] {
+  snippets(
+    field: LexicalField,
+    { query, texts }: Pick<Highlighting, 'query' | 'texts'>,
+    options: HighlightOptions,
+  ): readonly string[] {
     const { onlyOwnWords, fragments, fragmentSize, byScore } = options;
     // If words of other fields count too, every part of the query is looked up in this field, whatever field it names.
     const fieldOf = (asked: LexicalField): LexicalField => (onlyOwnWords ? asked : field);
-    const words = matchedWords(query, {
+    const words = matchedWords(query, texts, {
       row: this.#row,
       has: (asked, term) => this.#termsOf(fieldOf(asked)).has(term),
-      analyse: (text) => this.#locate(text).map(({ term }) => term),
     });
     const wanted = new Set(words?.flatMap((word) => (fieldOf(word.field) === field ? [word.term] : [])));
     const marks = this.#marksOf(field).filter(({ term }) => wanted.has(term));

@@ -1,13 +1,12 @@
 import { type LexicalQuery, type MatchQuery, minimumOf } from '../../../lexical-index/lexical-query.ts';
 import type { LexicalField } from '../../../lexical-index/lexical-settings.ts';
+import type { QueryTexts } from './query-texts.ts';
 
 /** The passage that a query is compared with. */
 export interface QueriedPassage {
   readonly row: number;
   /** Whether a field of the passage has a term. */
   has(field: LexicalField, term: string): boolean;
-  /** The terms of a text of a query. */
-  analyse(text: string): readonly string[];
 }
 
 /** A term of a query for a field. */
@@ -20,14 +19,20 @@ export interface QueriedWord {
  * The words by which a query matches a passage, as Lucene's Matches have them: those of the clauses that match, without those of
  * `mustNot`. Null if the query does not match.
  */
-export function matchedWords(query: LexicalQuery, passage: QueriedPassage): readonly QueriedWord[] | null {
-  return new Matching(passage).words(query, true);
+export function matchedWords(
+  query: LexicalQuery,
+  texts: QueryTexts,
+  passage: QueriedPassage,
+): readonly QueriedWord[] | null {
+  return new Matching(texts, passage).words(query, true);
 }
 
 class Matching {
+  readonly #texts: QueryTexts;
   readonly #passage: QueriedPassage;
 
-  constructor(passage: QueriedPassage) {
+  constructor(texts: QueryTexts, passage: QueriedPassage) {
+    this.#texts = texts;
     this.#passage = passage;
   }
 
@@ -61,15 +66,22 @@ class Matching {
   }
 
   #match({ field, text, operator, minimumShouldMatch = 0, withoutTerms }: MatchQuery): readonly QueriedWord[] | null {
-    const terms = this.#passage.analyse(text);
-    if (terms.length === 0) return withoutTerms === 'all' ? [] : null;
-    const found = terms.filter((term) => this.#passage.has(field, term));
-    const isAnd = operator === 'and' && terms.length > 1;
+    const { count, times } = this.#texts.termsOf(text);
+    if (count === 0) return withoutTerms === 'all' ? [] : null;
+    const words: QueriedWord[] = [];
+    // Repeated terms count each.
+    let found = 0;
+    for (const [term, repeated] of times) {
+      if (!this.#passage.has(field, term)) continue;
+      words.push({ field, term });
+      found += repeated;
+    }
+    const isAnd = operator === 'and' && count > 1;
     // There are no should clauses, of which some would have to match.
     if (isAnd && minimumOf(minimumShouldMatch, 0) > 0) return null;
-    const some = terms.length === 1 ? 1 : Math.max(1, minimumOf(minimumShouldMatch, terms.length));
-    const minimum = isAnd ? terms.length : some;
-    return found.length < minimum ? null : found.map((term) => ({ field, term }));
+    const some = count === 1 ? 1 : Math.max(1, minimumOf(minimumShouldMatch, count));
+    const minimum = isAnd ? count : some;
+    return found < minimum ? null : words;
   }
 
   #bool(query: Extract<LexicalQuery, { type: 'bool' }>, scores: boolean): readonly QueriedWord[] | null {
@@ -83,7 +95,7 @@ class Matching {
       for (const clause of clauses) {
         const found = this.words(clause, isScored);
         if (found === null) return null;
-        words.push(...found);
+        for (const word of found) words.push(word);
       }
     }
     const isRequired = must.length + filter.length > 0;

@@ -74,7 +74,7 @@ export function onlyField({ body, name, node }: Clause): { field: string; value:
   if (second !== undefined) {
     throw body.fault(
       second[1],
-      `[${name}] query doesn't support multiple fields, found [${first[0]}] and [${second[0]}]`,
+      `[${name}] query doesn't support multiple fields, found [${first[0].slice(0, 100)}] and [${second[0].slice(0, 100)}]`,
     );
   }
   return { field: first[0], value: first[1] };

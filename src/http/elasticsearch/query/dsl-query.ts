@@ -82,6 +82,31 @@ export interface DslBool {
   readonly adjustPureNegative: boolean;
 }
 
+/** The texts of a query that are analysed, those of nested queries included. */
+export function* analysedTexts(query: DslQuery): Generator<string> {
+  switch (query.type) {
+    case 'match':
+    case 'multi-match':
+      yield query.text;
+      break;
+    case 'bool':
+      for (const clauses of [query.must, query.should, query.filter, query.mustNot]) {
+        for (const clause of clauses) yield* analysedTexts(clause);
+      }
+      break;
+    case 'dis-max':
+      for (const each of query.queries) yield* analysedTexts(each);
+      break;
+    case 'constant-score':
+      yield* analysedTexts(query.filter);
+      break;
+    case 'knn':
+      for (const filter of query.filter) yield* analysedTexts(filter);
+      break;
+    default:
+  }
+}
+
 /** Whether a name fits a pattern, in which `*` stands for any characters. */
 export function fitsPattern(pattern: string, name: string): boolean {
   const parts = pattern.split('*');

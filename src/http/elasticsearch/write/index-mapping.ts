@@ -79,7 +79,7 @@ class MappingDraft {
     const given = members.get('type');
     const type = given?.type === 'string' ? given.value : undefined;
     if (isTextField(path) && type !== 'text') {
-      throw refused(`The field [${path}] must have the type [text], but has [${type?.slice(0, 100) ?? 'none'}]`);
+      throw refused(`The field [${path.slice(0, 100)}] must have the type [text], but has [${type?.slice(0, 100) ?? 'none'}]`);
     }
     if ((given === undefined || type === 'object') && members.has('properties')) {
       refuseOthers(path, 'object', members, ['type', 'properties']);
@@ -103,7 +103,7 @@ class MappingDraft {
     refuseOthers(path, 'text', members, ['type', 'analyzer', 'search_analyzer']);
     const analyser = analyserOf(path, members.get('analyzer')) ?? DEFAULT_ANALYSER;
     const ofSearches = analyserOf(path, members.get('search_analyzer')) ?? analyser;
-    if (ofSearches !== analyser) throw refused(`[search_analyzer] of the field [${path}] must be its [analyzer]`);
+    if (ofSearches !== analyser) throw refused(`[search_analyzer] of the field [${path.slice(0, 100)}] must be its [analyzer]`);
     this.#texts.set(path, analyser);
   }
 
@@ -149,7 +149,7 @@ function analyserOf(path: string, node: JsonNode | undefined): AnalyserName | un
   const known = ANALYSERS.find((analyser) => analyser === name);
   if (known !== undefined) return known;
   throw refused(
-    `analyzer [${name.slice(0, 100)}] has not been configured in mappings for the field [${path}]; there are ${ANALYSERS.join(', ')}`,
+    `analyzer [${name.slice(0, 100)}] has not been configured in mappings for the field [${path.slice(0, 100)}]; there are ${ANALYSERS.join(', ')}`,
   );
 }
 
