@@ -84,6 +84,13 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     ...benchAll('small'),
   },
   {
+    name: 'bench-medium',
+    file: 'bench/results/bench-medium.json',
+    about: 'the same over a million vectors and the corpora beside the checkout',
+    time: '25 minutes',
+    ...benchAll('medium'),
+  },
+  {
     name: 'replicas',
     file: 'bench/results/replicas.json',
     about:
