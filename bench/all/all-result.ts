@@ -18,6 +18,8 @@ export interface MachinePeaks {
   readonly readBytesPerS: number;
   readonly int8ProductsPerS: number | null;
   readonly float32ProductsPerS: number | null;
+  /** The instruction set of `int8ProductsPerS`. Undefined in older files, where it is avx512-vnni. */
+  readonly int8Isa?: string;
 }
 
 /** The result of each stage. */

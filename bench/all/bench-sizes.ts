@@ -1,3 +1,4 @@
+import type { MostQueries } from '../flat/flat-case.ts';
 import type { ServeLoad } from '../serve/serve-loads.ts';
 
 /** What `trawl bench all` measures. The sizes differ in rows and repetitions only. */
@@ -8,6 +9,7 @@ export interface BenchSize {
     readonly rows: number;
     readonly dtype: 'float32' | 'float16';
     readonly queryCounts: readonly number[];
+    readonly mostQueries: MostQueries;
     readonly runs: number;
   };
   /** Passages that are embedded. `int8`: whether that precision is measured too, if the model has it. */
@@ -37,26 +39,39 @@ const STEADY = ['clients-1', 'clients-8', 'clients-32', 'clients-128'] as const;
 export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
   small: {
     sampleTexts: true,
-    flat: { rows: 50_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 3 },
+    flat: { rows: 50_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], mostQueries: {}, runs: 3 },
     embed: { sample: 100, runs: 2, int8: false },
     index: { rows: 20_000 },
     serve: { wide: false, loads: ['lone', 'batch', 'verl', ...STEADY], runs: 1, seconds: 3 },
     approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
     questions: { questions: 150, runs: 2 },
   },
-  // About 25 minutes on two idle cores; the index of pool_wiki_dev alone would take 10 to 30.
+  // About 25 minutes on two idle cores; the index of pool_wiki_dev alone would take 10 to 30. The scores of usearch for 512 queries take 8 GB
+  // beside the 9 GB of the baselines' rows, which pushes Trawl's files out of the page cache of a machine with 24 GB.
   medium: {
     sampleTexts: false,
-    flat: { rows: 1_000_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], runs: 3 },
+    flat: {
+      rows: 1_000_000,
+      dtype: 'float32',
+      queryCounts: [1, 16, 64, 256, 512],
+      mostQueries: { numpy: 64, usearch: 64 },
+      runs: 5,
+    },
     embed: { sample: 300, runs: 3, int8: true },
     index: { rows: 300_000 },
-    serve: { wide: false, loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY], runs: 2, seconds: 8 },
+    serve: { wide: false, loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY], runs: 2, seconds: 6 },
     approximate: { rows: 100_000, queries: 200, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
-    questions: { questions: 500, runs: 2 },
+    questions: { questions: 500, runs: 1 },
   },
   large: {
     sampleTexts: false,
-    flat: { rows: 4_000_000, dtype: 'float16', queryCounts: [1, 16, 64, 256, 512], runs: 5 },
+    flat: {
+      rows: 4_000_000,
+      dtype: 'float16',
+      queryCounts: [1, 16, 64, 256, 512],
+      mostQueries: { numpy: 64, usearch: 64 },
+      runs: 5,
+    },
     embed: { sample: 2_000, runs: 5, int8: true },
     index: { rows: 1_000_000 },
     serve: {

@@ -57,6 +57,7 @@ export const RUN_STAGE: {
       queryCounts: flat.queryCounts,
       k: K,
       against: BASELINES,
+      mostQueries: flat.mostQueries,
       prefilter: true,
       runs: flat.runs,
       bandwidthGbPerS: null,
@@ -117,12 +118,13 @@ export const RUN_STAGE: {
 
 async function measuredPeaks(kernel: Kernel, signal: AbortSignal): Promise<MachinePeaks> {
   const bytes = Math.max(2 ** 26, Math.min(MAX_READ_BYTES, Math.floor(availableMemory() / 4)));
-  const { readBytesPerS, int8ProductsPerS, float32ProductsPerS } = await kernel.measurePeaks(bytes, signal);
+  const { readBytesPerS, int8ProductsPerS, float32ProductsPerS, int8Isa } = await kernel.measurePeaks(bytes, signal);
   return {
     threads: kernel.threads,
     readBytesPerS,
     int8ProductsPerS: int8ProductsPerS || null,
     float32ProductsPerS: float32ProductsPerS || null,
+    ...(int8Isa === '' ? {} : { int8Isa }),
   };
 }
 

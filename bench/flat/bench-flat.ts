@@ -17,7 +17,7 @@ import { basisOfFile, basisOfSpectrum, type VectorBasis } from '../vectors/vecto
 import { type CacheContext, syntheticFile } from '../vectors/vector-cache.ts';
 import { openVectorFile, type VectorFile } from '../vectors/vector-file.ts';
 import { openBaseline } from './baseline-engine.ts';
-import { type FlatRecord, runFlatCase } from './flat-case.ts';
+import { type FlatRecord, type MostQueries, runFlatCase } from './flat-case.ts';
 import type { BaselineName, FlatEngine } from './flat-engine.ts';
 import { heldOutQueries, perturbedRows, queriesOfFile } from './queries.ts';
 import { openTrawlEngine } from './trawl-engine.ts';
@@ -37,6 +37,8 @@ export interface BenchFlatOptions {
   readonly queryCounts: readonly number[];
   readonly k: number;
   readonly against: readonly BaselineName[];
+  /** Engines that are measured only up to a number of queries. */
+  readonly mostQueries?: MostQueries;
   readonly threads: number;
   /** Whether to use the prefilter, as `trawl index` does if it makes searches faster. */
   readonly prefilter: boolean;
@@ -69,7 +71,7 @@ const RESERVED_BYTES = 1_500_000_000;
 
 /** Generates the missing files, loads every engine and measures. */
 export async function benchFlat(options: BenchFlatOptions): Promise<BenchFlatResult> {
-  const { queryCounts, k, threads, runs, signal, note } = options;
+  const { queryCounts, k, threads, runs, mostQueries = {}, signal, note } = options;
   const loadBefore = loadNow();
   const kernel = kernelOrNone();
   const context: CacheContext = { folder: join(options.cache, 'bench'), kernel, signal, note };
@@ -84,7 +86,13 @@ export async function benchFlat(options: BenchFlatOptions): Promise<BenchFlatRes
   try {
     engines.push(await openTrawlEngine(file, queries, threads, options.prefilter, context));
     engines.push(...(await openBaselines(options, file, queries, skip)));
-    const flatCase = { rows, dimension, dtype, k, threads, runs, queryCounts, queries: queries.rows };
+    const flatCase = { rows, dimension, dtype, k, threads, runs, queryCounts, mostQueries, queries: queries.rows };
+    for (const { name } of engines) {
+      const most = mostQueries[name] ?? Number.POSITIVE_INFINITY;
+      const more = queryCounts.filter((count) => count > most);
+      if (more.length > 0)
+        skip(name, `with ${more.join(' and ')} queries at once: this size measures it up to ${most}`);
+    }
     const records = await runFlatCase(flatCase, engines, { signal, onLost: skip });
     const facts = { kernel, engines, loadBefore, bandwidthGbPerS: options.bandwidthGbPerS };
     return { environment: environment(facts), vectors: description, records, skipped };

@@ -5,6 +5,9 @@ import { median, percentile, sortedSamples } from '../statistics.ts';
 import { agreement } from './agreement.ts';
 import type { FlatEngine } from './flat-engine.ts';
 
+/** The most queries at once with which an engine is measured; engines without an entry always are. */
+export type MostQueries = Readonly<Partial<Record<FlatEngine['name'], number>>>;
+
 /** Exact top-k over one set of rows, for several batch sizes. */
 export interface FlatCase {
   readonly rows: number;
@@ -16,6 +19,7 @@ export interface FlatCase {
   readonly runs: number;
   /** Queries per search: the batch sizes. */
   readonly queryCounts: readonly number[];
+  readonly mostQueries?: MostQueries;
   /** Number of loaded queries. Each run uses different ones if there are enough. */
   readonly queries: number;
 }
@@ -69,10 +73,11 @@ export async function runFlatCase(
   const records: FlatRecord[] = [];
   let running = engines;
   for (const count of flatCase.queryCounts) {
-    const measured = await measure(flatCase, running, count, context);
-    running = running.filter((engine) => measured.has(engine));
-    for (const engine of running) {
-      records.push(recordOf(flatCase, engine, count, measured.get(engine)!, measured.get(running[0]!)!));
+    const asked = running.filter(({ name }) => count <= (flatCase.mostQueries?.[name] ?? count));
+    const measured = await measure(flatCase, asked, count, context);
+    running = running.filter((engine) => measured.has(engine) || !asked.includes(engine));
+    for (const [engine, measurement] of measured) {
+      records.push(recordOf(flatCase, engine, count, measurement, measured.get(running[0]!)!));
     }
   }
   return records;

@@ -31,7 +31,7 @@ export function reportPage(all: AllResult, json: string): string {
     ...(serve === undefined ? [] : serveSections(serve)),
     ...(approximate === undefined ? [] : [approximateSection(approximate)]),
     ...(questions === undefined ? [] : [questionsSection(questions)]),
-    ...(flat === undefined ? [] : flatSections(flat, machine?.peaks ?? null)),
+    ...(flat === undefined ? [] : flatSections(flat, machine)),
     ...(embed === undefined ? [] : [encoderSection(embed)]),
     ...(index === undefined ? [] : [buildSection(index)]),
     machineSection(all, environments),
@@ -152,7 +152,10 @@ function machineSection(all: AllResult, environments: readonly StageFacts[]): Ma
       ? []
       : ([
           ['memory bandwidth', `${plain(peaks.readBytesPerS / 1e9)} GB/s, ${peaks.threads} threads reading`],
-          ['int8 products, peak', perSecond(peaks.int8ProductsPerS)],
+          [
+            'int8 products, peak',
+            `${perSecond(peaks.int8ProductsPerS)}${peaks.int8Isa === undefined ? '' : ` (${peaks.int8Isa})`}`,
+          ],
           ['float32 products, peak', perSecond(peaks.float32ProductsPerS)],
         ] as const)),
     [

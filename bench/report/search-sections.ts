@@ -8,7 +8,7 @@ import { folded, section, table } from './report-parts.ts';
 import { plain, rooflinePlot, rooflinePoints } from './roofline-plot.ts';
 
 /** Exact search over vectors: time by queries at once, memory, and the roofline. */
-export function flatSections({ records }: StageResults['flat'], peaks: StageResults['machine']['peaks']): Markup[] {
+export function flatSections({ records }: StageResults['flat'], machine?: StageResults['machine']): Markup[] {
   const [any] = records;
   if (any === undefined) return [];
   const engines = [...new Set(records.map(({ engine }) => engine))];
@@ -52,34 +52,49 @@ export function flatSections({ records }: StageResults['flat'], peaks: StageResu
       ),
     ),
   );
-  const most = counts.at(-1)!;
+  const most = engines.map((name) => of(name).at(-1)!);
   const memory = section(
     'Memory of an exact search',
-    `${shape}, ${most} queries at once. Trawl: the file that every search reads in full; its exact rows stay on the disk. The others hold all rows as float32.`,
+    `${shape}, ${figure.count(counts.at(-1)!)} queries at once, or the most with which an engine was measured. Trawl: the file that every search reads in full; its exact rows stay on the disk. The others hold all rows as float32.`,
     barPlot(
       'Memory of an exact search by engine',
       [
         {
           heading: '',
-          bars: records
-            .filter(({ queries }) => queries === most)
-            .map(({ engine, residentBytes }) => ({
-              label: engine,
-              value: figure.bytes(residentBytes),
-              parts: [residentBytes],
-            })),
+          bars: most.map(({ engine, queries, residentBytes }) => ({
+            label: queries === counts.at(-1) ? engine : `${engine}, ${queries} queries`,
+            value: figure.bytes(residentBytes),
+            parts: [residentBytes],
+          })),
         },
       ],
       { format: figure.bytes },
     ),
   );
-  if (peaks === null) return [times, memory];
+  if (machine === undefined || machine.peaks === null) return [times, memory];
   const roofline = section(
     'Roofline',
-    'Products a second by products per byte that a search reads in order, with more queries at once to the right; the numbers are those of Trawl. A search cannot be above the roofs, which were measured on this machine: to the left the memory limits it, to the right the multipliers. Trawl multiplies int8, the others float32; a search that computes fewer products can be faster although its point is lower.',
-    rooflinePlot('Searches under the roofs of this machine', rooflinePoints(records), peaks),
+    `Products a second by products per byte that a search reads in order, with more queries at once to the right; the numbers are those of Trawl. ${roofsInWords(machine)} Trawl multiplies int8, the others float32; a search that computes fewer products can be faster although its point is lower.`,
+    rooflinePlot('Searches under the roofs of this machine', rooflinePoints(records), machine.peaks),
   );
   return [times, memory, roofline];
+}
+
+/** Which roofs were measured, and what that says of points above them. */
+function roofsInWords({ environment, peaks }: StageResults['machine']): string {
+  const { int8ProductsPerS, float32ProductsPerS, int8Isa = 'avx512-vnni' } = peaks!;
+  const limits = 'to the left the memory limits a search, to the right the multipliers';
+  const missing = [
+    ...(int8ProductsPerS === null ? ['int8'] : []),
+    ...(float32ProductsPerS === null ? ['float32'] : []),
+  ];
+  if (missing.length > 0) {
+    return `The roofs were measured on this machine: ${limits}. The ${missing.join(' and the ')} peak of this processor was not measured, so such points have only the roof of the memory.`;
+  }
+  const measured = `The roofs were measured on this machine, that of int8 with the instructions of ${int8Isa}`;
+  return environment.isa === 'amx'
+    ? `${measured}: ${limits}. Tiles of AMX, with which Trawl multiplies many queries, are faster than that roof.`
+    : `${measured}. A search cannot be above them: ${limits}.`;
 }
 
 /** Recall by latency of exact engines and graphs. */

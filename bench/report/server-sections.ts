@@ -4,19 +4,10 @@ import { STEADY_LOADS } from '../serve/serve-loads.ts';
 import { barPlot } from './bar-plot.ts';
 import * as figure from './figures.ts';
 import { linePlot } from './line-plot.ts';
+import { loadName } from './load-names.ts';
 import type { Markup } from './markup.ts';
 import { folded, section, table } from './report-parts.ts';
 import { plain } from './roofline-plot.ts';
-
-const LOAD_NAMES: Readonly<Record<string, string>> = {
-  lone: 'One client, one query at a time',
-  batch: 'One POST of 512 queries',
-  verl: '120 clients, one to three queries a request',
-  'verl-keep-alive': '120 clients, kept connections',
-  skyrl: '2,560 clients at once, one query each',
-  rollouts: 'Five rollouts a question',
-  'lone-beside-batch': 'One client beside batches',
-};
 
 /** Of a load with several servers of Trawl, the one with its default settings, or the only one. */
 const isPlainTrawl = ({ engine }: ServeRecord): boolean => engine.startsWith('trawl');
@@ -135,10 +126,6 @@ function serverName({ engine, load }: ServeRecord): string {
 
 function label(engine: string): string {
   return engine.startsWith('trawl') ? 'trawl' : engine;
-}
-
-function loadName(load: string): string {
-  return LOAD_NAMES[load] ?? load;
 }
 
 function sum(values: readonly number[]): number {

@@ -1,4 +1,5 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
+import { rolloutServer } from '../report/load-names.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { FamiliesResult } from '../tables/families-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
@@ -108,14 +109,22 @@ export function allExpectations(all: AllResult): Expectation[] {
         ];
   });
   const serve = (resultOf(all, 'serve')?.records ?? []).flatMap(
-    ({ engine, load, ratioToBaseline, wrong }): Expectation[] =>
-      engine.startsWith('trawl')
-        ? [
-            { name: `server, ${load}: wrong answers`, value: wrong, tolerance: { difference: 0 } },
-            ...(ratioToBaseline === null
-              ? []
-              : [{ name: `server, ${load}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]),
-          ]
+    ({ engine, load, ratioToBaseline, wrong }): Expectation[] => {
+      if (!engine.startsWith('trawl')) return [];
+      // Only this load has several servers of Trawl.
+      const name = load === 'rollouts' ? `server, ${load}, ${rolloutServer(engine)}` : `server, ${load}`;
+      return [
+        { name: `${name}: wrong answers`, value: wrong, tolerance: { difference: 0 } },
+        ...(ratioToBaseline === null
+          ? []
+          : [{ name: `${name}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]),
+      ];
+    },
+  );
+  const embed = (resultOf(all, 'embed')?.records ?? []).flatMap(
+    ({ engine, precision, ratioToBaseline }): Expectation[] =>
+      engine === 'trawl' && ratioToBaseline !== null
+        ? [{ name: `encoder, ${precision}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]
         : [],
   );
   const graphs = (resultOf(all, 'approximate')?.records ?? []).map(({ engine, effort, recall }) => ({
@@ -128,7 +137,7 @@ export function allExpectations(all: AllResult): Expectation[] {
     value: recallAt10,
     tolerance: QUALITY,
   }));
-  return [...flat, ...serve, ...graphs, ...questions];
+  return [...flat, ...embed, ...serve, ...graphs, ...questions];
 }
 
 /** Compares by name. A figure that the new run lacks is not within its tolerance. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,31 +9,46 @@ import { type ComparedExpectation, compareExpectations, describeExpectation } fr
 import { REPRODUCTIONS, type Reproduction } from './reproductions.ts';
 
 /** What `npm run reproduce` prints without a name. */
-export function reproductionList(): string {
-  const lines = REPRODUCTIONS.map(({ name, about, time }) => `  ${name.padEnd(18)} ${about} (${time})`);
+export function reproductionList(folder = packageRoot): string {
+  const lines = REPRODUCTIONS.map(({ name, file, about, time }) => {
+    const recorded = existsSync(join(folder, file)) ? '' : '; not recorded yet';
+    return `  ${name.padEnd(18)} ${about} (${time}${recorded})`;
+  });
   return ['npm run reproduce -- NAME measures again and compares with the recorded figures:', ...lines].join('\n');
 }
 
 /**
  * Measures the figures of a recorded result again and compares them.
  *
+ * @param folder the checkout with the recorded results.
  * @param write whether the new result then replaces the recorded one, with which it is not compared.
  * @returns the report, and whether every figure is within its tolerance.
- * @throws TrawlError USAGE for an unknown name.
+ * @throws TrawlError USAGE for an unknown name, and without `write` if there is no recorded result.
  */
 export async function reproduce(
   name: string,
-  { write, signal }: { readonly write: boolean; readonly signal: AbortSignal },
+  {
+    write,
+    signal,
+    folder = packageRoot,
+  }: { readonly write: boolean; readonly signal: AbortSignal; readonly folder?: string },
 ): Promise<{ readonly report: string; readonly ok: boolean }> {
   const reproduction = REPRODUCTIONS.find((one) => one.name === name);
   if (reproduction === undefined) {
     throw new TrawlError('USAGE', `${JSON.stringify(name)} cannot be reproduced.\n${reproductionList()}`);
   }
+  const recorded = join(folder, reproduction.file);
+  // Before a measurement of an hour.
+  if (!write && !existsSync(recorded)) {
+    throw new TrawlError(
+      'USAGE',
+      `${reproduction.file} does not exist: ${name} has not been recorded yet, so there is nothing to compare with. npm run reproduce -- ${name} --write records it.`,
+    );
+  }
   const scratch = await mkdtemp(join(tmpdir(), 'trawl-reproduce-'));
   try {
     const file = join(scratch, 'result.json');
     await reproduction.run({ file, scratch, signal });
-    const recorded = join(packageRoot, reproduction.file);
     if (write) {
       await copyFile(file, recorded);
       return { report: `${reproduction.file} has the new figures. Write the tables with npm run tables.`, ok: true };

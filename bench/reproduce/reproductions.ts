@@ -84,7 +84,7 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     name: 'families',
     file: 'bench/results/families.json',
     about: 'speed of each encoder family in float32 and int8 beside sentence-transformers, random weights, few layers',
-    time: '5 minutes',
+    time: '7 minutes',
     run: async ({ file, scratch, signal }) => measureFamilies(file, scratch, signal),
     expectations: (result) => familiesExpectations(result as FamiliesResult),
   },
@@ -94,6 +94,13 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     about: 'exact search, graphs, servers and questions at the size small',
     time: '5 to 10 minutes',
     ...benchAll('small'),
+  },
+  {
+    name: 'bench-medium',
+    file: 'bench/results/bench-medium.json',
+    about: 'the same over a million vectors and the corpora beside the checkout',
+    time: '25 minutes',
+    ...benchAll('medium'),
   },
   {
     name: 'replicas',

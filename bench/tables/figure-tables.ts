@@ -1,60 +1,13 @@
-import { type AllResult, resultOf } from '../all/all-result.ts';
-import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
+import * as all from './all-tables.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
 import type { PrecisionResult } from './precision-result.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
+import { sizeComputed } from './size-computed.ts';
 import { sizeFigures, sizeRequests } from './size-tables.ts';
 import type { SystemsResult } from './systems-result.ts';
-
-/** Makes the lines of a table from the JSON file that its marker names. */
-type TableMaker<Result> = (result: Result) => readonly (readonly string[])[];
-
-const rule = (columns: number, texts = 1): string[] =>
-  Array.from({ length: columns }, (_, i) => (i < texts ? '---' : '---:'));
-
-const exactSearch: TableMaker<AllResult> = (all) => {
-  const records = resultOf(all, 'flat')?.records ?? [];
-  const others = [...new Set(records.map(({ engine }) => engine))].filter((engine) => engine !== 'trawl');
-  const counts = [...new Set(records.map(({ queries }) => queries))];
-  const header = ['queries at once', 'Trawl', ...others.map((engine) => `${engine} takes`)];
-  return [
-    header,
-    rule(header.length, 0),
-    ...counts.map((queries) => {
-      const of = (engine: string) => records.find((record) => record.engine === engine && record.queries === queries);
-      return [
-        String(queries),
-        figure.ms(of('trawl')!.medianMs),
-        ...others.map((engine) => {
-          const record = of(engine);
-          return record === undefined ? '' : figure.times(record.ratioToTrawl);
-        }),
-      ];
-    }),
-  ];
-};
-
-const recallByLatency: TableMaker<AllResult> = (all) => [
-  ['engine', 'efSearch', 'recall', 'p50', 'p99', 'queries/s, all at once', 'made in', 'memory'],
-  rule(8),
-  ...(resultOf(all, 'approximate')?.records ?? []).map(approximateCells),
-];
-
-const endToEnd: TableMaker<AllResult> = (all) => [
-  ['engine', 'mode', 'measured', 'recall@10', 'p50', 'p99', 'memory'],
-  rule(7, 3),
-  ...(resultOf(all, 'questions')?.records ?? []).map((record) => [
-    record.engine,
-    record.mode,
-    record.over === 'http' ? 'over HTTP' : 'library alone',
-    figure.share(record.recallAt10),
-    figure.ms(record.p50Ms),
-    figure.ms(record.p99Ms),
-    record.residentBytes === null ? '' : figure.bytes(record.residentBytes),
-  ]),
-];
+import { rule, type TableMaker } from './table-maker.ts';
 
 const quality: TableMaker<EvalResult> = ({ rows }) => {
   const metrics = ['recall@5', 'recall@10', 'mrr@10'];
@@ -146,9 +99,14 @@ const replicas: TableMaker<ReplicasFigures> = (result) => [
 ];
 
 const TABLES: Readonly<Record<string, TableMaker<never>>> = {
-  'exact-search': exactSearch,
-  'recall-by-latency': recallByLatency,
-  'end-to-end': endToEnd,
+  machine: all.machine,
+  'exact-search': all.exactSearch,
+  'exact-search-memory': all.exactSearchMemory,
+  encoder: all.encoder,
+  'index-building': all.indexBuilding,
+  servers: all.servers,
+  'recall-by-latency': all.recallByLatency,
+  'end-to-end': all.endToEnd,
   quality,
   evaluation: systems,
   families,
@@ -156,6 +114,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   replicas,
   'size-requests': sizeRequests,
   'size-figures': sizeFigures,
+  'size-computed': sizeComputed,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);

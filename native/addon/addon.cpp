@@ -55,6 +55,7 @@ Napi::Value measure_peaks(const Napi::CallbackInfo& info) {
       result.Set("readBytesPerS", peaks.read_bytes_per_s);
       result.Set("int8ProductsPerS", peaks.int8_products_per_s);
       result.Set("float32ProductsPerS", peaks.float32_products_per_s);
+      result.Set("int8Isa", peaks.int8_isa);
       return result;
     };
   });

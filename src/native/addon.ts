@@ -48,6 +48,8 @@ export interface NativePeaks {
   readonly readBytesPerS: number;
   readonly int8ProductsPerS: number;
   readonly float32ProductsPerS: number;
+  /** The instruction set of `int8ProductsPerS`; empty if it was not measured. Tiles of AMX never are. */
+  readonly int8Isa: string;
 }
 
 /** Sizes of an index's files, grouped by how searches read them. */

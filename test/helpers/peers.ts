@@ -78,6 +78,19 @@ export function withoutMteb(): string | false {
   return isInstalled(mtebFolder()) ? false : 'MTEB is not installed: run npm run test:peers';
 }
 
+/** ir_measures, with the pytrec_eval that it calls. */
+export const MEASURE_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-measures.txt');
+
+export function measureFolder(): string {
+  const version = createHash('sha256').update(readFileSync(MEASURE_REQUIREMENTS)).digest('hex').slice(0, 12);
+  return join(peerCache(), `measures-${version}`);
+}
+
+/** For the `skip` option of a test: false if ir_measures is installed, else the reason. */
+export function withoutMeasures(): string | false {
+  return isInstalled(measureFolder()) ? false : 'ir_measures is not installed: run npm run test:peers';
+}
+
 /** A server with the interface of S3. */
 export const STORAGE_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-storage.txt');
 
@@ -161,6 +174,11 @@ export async function runTrainingPeer(script: string, input: unknown): Promise<u
 /** Like `runPeer`, with MTEB. */
 export async function runMtebPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(join(mtebFolder(), 'bin', 'python'), script, input);
+}
+
+/** Like `runPeer`, with ir_measures. */
+export async function runMeasurePeer(script: string, input: unknown): Promise<unknown> {
+  return runScript(join(measureFolder(), 'bin', 'python'), script, input);
 }
 
 /** Like `runPeer`, with other projects' clients. */

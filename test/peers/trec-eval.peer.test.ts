@@ -11,7 +11,7 @@ import { buildIndex } from '../../indexer/building/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { runMeasurePeer, runPeer, withoutMeasures, withoutPeers } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -52,30 +52,81 @@ async function measuredByPeer(cases: readonly Case[]): Promise<Record<string, Re
   return (await runPeer('trec_eval.py', input)) as Record<string, Record<string, number>>[];
 }
 
-/** Compares every metric of every query, and the means over all judged queries, also those without results. */
-async function assertAgreement(cases: readonly Case[]): Promise<number> {
-  const replies = await measuredByPeer(cases);
+/**
+ * Compares every metric of every query, to the last bit.
+ *
+ * @param namesOf Trawl's metrics and the peer's names for them.
+ */
+function assertSameValues(
+  cases: readonly Case[],
+  replies: readonly Readonly<Record<string, Readonly<Record<string, number>>>>[],
+  namesOf: ReadonlyMap<string, string>,
+): number {
   let compared = 0;
   for (const [i, { run, judgements }] of cases.entries()) {
-    const { means, perQuery, judged } = evaluateRun({
-      queryIds: [...judgements.keys()],
-      run,
-      judgements,
-      cutoffs: CUTOFFS,
-    });
-    for (const [metric, peerMetric] of MEASURES) {
+    const queryIds = [...judgements.keys()];
+    const { means, perQuery, judged } = evaluateRun({ queryIds, run, judgements, cutoffs: CUTOFFS });
+    for (const [metric, peerMetric] of namesOf) {
       let sum = 0;
-      for (const query of judgements.keys()) {
+      for (const query of queryIds) {
         const expected = replies[i]![query]?.[peerMetric] ?? 0;
         const found = perQuery.get(query)![metric]!;
-        assert.ok(Math.abs(found - expected) < 1e-9, `run ${i}, query ${query}, ${metric}: ${found}, not ${expected}`);
-        sum += expected;
+        assert.equal(found, expected, `run ${i}, query ${query}, ${metric}`);
+        sum += found;
         compared++;
       }
-      assert.ok(Math.abs(means[metric]! - sum / judged) < 1e-9, `run ${i}, mean of ${metric}`);
+      assert.equal(means[metric], sum / judged, `run ${i}, mean of ${metric}`);
     }
   }
   return compared;
+}
+
+const assertAgreement = async (cases: readonly Case[]): Promise<number> =>
+  assertSameValues(cases, await measuredByPeer(cases), MEASURES);
+
+/** The same metrics in ir_measures. */
+const IR_MEASURES = new Map([
+  ['mrr', 'RR'],
+  ['map', 'AP'],
+  ['r_precision', 'Rprec'],
+  ...CUTOFFS.flatMap((k): [string, string][] => [
+    [`recall@${k}`, `R@${k}`],
+    [`ndcg@${k}`, `nDCG@${k}`],
+    [`hit@${k}`, `Success@${k}`],
+    [`map@${k}`, `AP@${k}`],
+    [`mrr@${k}`, `RR@${k}`],
+  ]),
+]);
+
+async function measuredByIrMeasures(cases: readonly Case[]): Promise<Record<string, Record<string, number>>[]> {
+  const rowsOf = <Value>(lists: ReadonlyMap<string, Iterable<readonly [string, Value]>>) =>
+    [...lists].flatMap(([query, list]) => Array.from(list, ([id, value]) => [query, id, value]));
+  return (await runMeasurePeer('ir_measures_run.py', {
+    measures: [...IR_MEASURES.values()],
+    cases: cases.map(({ run, judgements }) => ({
+      qrels: rowsOf(judgements),
+      run: rowsOf(new Map([...run].map(([query, list]) => [query, list.map(({ id, score }) => [id, score] as const)]))),
+    })),
+  })) as Record<string, Record<string, number>>[];
+}
+
+const sortedBy = ({ run, judgements }: Case, order: (a: RankedPassage, b: RankedPassage) => number): Case => ({
+  run: new Map([...run].map(([query, list]) => [query, [...list].sort(order)])),
+  judgements,
+});
+
+/** The order of trec_eval: by the score as a float of 32 bits, equal ones by id from the last to the first. */
+const inTrecOrder = (one: Case): Case =>
+  sortedBy(one, (a, b) => Math.fround(b.score) - Math.fround(a.score) || (a.id < b.id ? 1 : -1));
+
+const inIdOrder = (one: Case): Case => sortedBy(one, (a, b) => b.score - a.score || (a.id < b.id ? -1 : 1));
+
+/** The same run with whole scores, so that about two passages have the same. */
+function withTies({ run, judgements }: Case): Case {
+  const tied = new Map(
+    [...run].map(([query, list]) => [query, list.map((one) => ({ ...one, score: Math.round(one.score) }))]),
+  );
+  return { run: tied, judgements };
 }
 
 /** A run without ties. Some queries find nothing, some nothing relevant. Grades are −1 to 3. */
@@ -101,10 +152,63 @@ function randomCase(seed: number): Case {
 
 const skip = withoutPeers();
 
+const CASES = Array.from({ length: 30 }, (_, seed) => randomCase(seed));
+
 test('metrics of random runs without ties equal those of pytrec_eval, query by query', { skip }, async (t) => {
-  const compared = await assertAgreement(Array.from({ length: 30 }, (_, seed) => randomCase(seed)));
+  const compared = await assertAgreement(CASES);
   t.diagnostic(`${compared} values are equal`);
   assert.ok(compared > 8000);
+});
+
+const skipMeasures = withoutMeasures();
+
+test('metrics of random runs without ties equal those of ir_measures', { skip: skipMeasures }, async (t) => {
+  const compared = assertSameValues(CASES, await measuredByIrMeasures(CASES), IR_MEASURES);
+  t.diagnostic(`${compared} values are equal`);
+  assert.ok(compared > 8000);
+});
+
+test('equal scores keep their order; put into trec_eval’s order they have the metrics of pytrec_eval', {
+  skip,
+}, async () => {
+  const tied = CASES.map(withTies);
+  const sorted = tied.map(inTrecOrder);
+  assert.notDeepEqual(tied, sorted, 'the order of some equal scores is another');
+  // The peers get the unsorted runs, and sort them.
+  const replies = await measuredByPeer(tied);
+  assertSameValues(sorted, replies, MEASURES);
+  assert.throws(() => assertSameValues(tied, replies, MEASURES), /run 0, query q/);
+});
+
+test('of equal scores ir_measures has the order of trec_eval, and for RR@k that of MS MARCO’s script: by id from the first', {
+  skip: skipMeasures,
+}, async () => {
+  const tied = CASES.map(withTies);
+  const replies = await measuredByIrMeasures(tied);
+  const isAtRank = ([metric]: readonly [string, string]): boolean => metric.startsWith('mrr@');
+  const byTrec = new Map([...IR_MEASURES].filter((one) => !isAtRank(one)));
+  const byMsMarco = new Map([...IR_MEASURES].filter(isAtRank));
+  assertSameValues(tied.map(inTrecOrder), replies, byTrec);
+  assertSameValues(tied.map(inIdOrder), replies, byMsMarco);
+});
+
+test('scores that differ only beyond 32 bits are equal for trec_eval, and not for Trawl', { skip }, async () => {
+  const near: Case = {
+    run: new Map([
+      [
+        'q',
+        [
+          { id: 'a', score: 0.8 + 1e-12 },
+          { id: 'b', score: 0.8 },
+        ],
+      ],
+    ]),
+    judgements: new Map([['q', new Map([['a', 1]])]]),
+  };
+  const [reply] = await measuredByPeer([near]);
+  assert.equal(reply!['q']!['recip_rank'], 0.5);
+  const { run, judgements } = near;
+  assert.equal(evaluateRun({ queryIds: ['q'], run, judgements, cutoffs: [1] }).means['mrr'], 1);
 });
 
 test('metrics of a search of the sample corpus equal those of pytrec_eval', { skip }, async (t) => {

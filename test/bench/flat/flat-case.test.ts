@@ -60,6 +60,18 @@ test('engines alternate with the same queries, and the next run has other querie
   assert.equal(two!.agreement, 1);
 });
 
+test('an engine with a limit is measured up to it, and engines without one with every number of queries', async () => {
+  const engines = [fakeEngine('trawl', { ms: 1 }), fakeEngine('faiss', { ms: 3 }), fakeEngine('numpy', { ms: 2 })];
+  const context = { signal: new AbortController().signal, pauseMs: 0, onLost: () => assert.fail('none is lost') };
+  const limited = { ...FLAT_CASE, queryCounts: [1, 3, 2], mostQueries: { numpy: 2 } };
+  const measured = (await runFlatCase(limited, engines, context)).map(({ engine, queries }) => `${engine} ${queries}`);
+  assert.deepEqual(measured, [
+    ...['trawl 1', 'faiss 1', 'numpy 1'],
+    ...['trawl 3', 'faiss 3'],
+    ...['trawl 2', 'faiss 2', 'numpy 2'],
+  ]);
+});
+
 for (const failAt of [0, 2, 4, 'memory'] as const) {
   test(`a baseline that ends (${failAt}) is left out, and the others continue`, async () => {
     const engines = [

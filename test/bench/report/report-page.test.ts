@@ -35,6 +35,25 @@ test('the page says what was measured, with what, and what was left out and why'
   assert.doesNotMatch(page, /NaN|Infinity|undefined|\[object/);
 });
 
+test('the roofline says with which instructions its int8 roof was measured, and which roof is missing', () => {
+  const { machine } = RESULT.stages;
+  assert.ok(machine !== undefined && 'result' in machine);
+  const page = (isa: string, peaks: object): string => {
+    const { environment, peaks: all } = machine.result;
+    const result = { environment: { ...environment, isa }, peaks: { ...all!, float32ProductsPerS: 4e11, ...peaks } };
+    return reportPage({ ...RESULT, stages: { ...RESULT.stages, machine: { ...machine, result } } }, 'r.json');
+  };
+  const avx2 = page('avx2', { int8Isa: 'avx2' });
+  assert.match(avx2, /that of int8 with the instructions of avx2\. A search cannot be above them/);
+  assert.match(avx2, /900 × 10⁹\/s \(avx2\)/);
+  const amx = page('amx', { int8Isa: 'avx512-vnni' });
+  assert.match(amx, /instructions of avx512-vnni: .*Tiles of AMX, .*are faster than that roof/);
+  assert.doesNotMatch(amx, /A search cannot be above them/);
+  const neon = page('neon', { int8ProductsPerS: null });
+  assert.match(neon, /The int8 peak of this processor was not measured/);
+  assert.doesNotMatch(neon, /A search cannot be above them|int8 peak \d/);
+});
+
 test('a result without stages gives a page that says so', () => {
   const page = reportPage({ ...RESULT, stages: {} }, 'result.json');
   assert.match(page, /Nothing was measured/);

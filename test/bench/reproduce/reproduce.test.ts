@@ -8,7 +8,7 @@ import {
   describeExpectation,
   evalExpectations,
 } from '../../../bench/reproduce/expectations.ts';
-import { compareFiles, comparisonReport, reproduce } from '../../../bench/reproduce/reproduce.ts';
+import { compareFiles, comparisonReport, reproduce, reproductionList } from '../../../bench/reproduce/reproduce.ts';
 import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { RESULT } from '../report/result.ts';
@@ -67,6 +67,34 @@ test('of a report ratios, recall, memory and wrong answers are compared, not tim
     compareExpectations([ratio], [{ ...ratio, value: ratio.value * factor }])[0]!.within;
   assert.deepEqual([0.3, 0.5, 2, 3].map(within), [false, true, true, false]);
   assert.equal(describeExpectation(ratio), '4, within a factor of 2.5');
+});
+
+test('each server of Trawl under rollouts has figures of its own', () => {
+  const [lone] =
+    RESULT.stages.serve !== undefined && 'result' in RESULT.stages.serve ? RESULT.stages.serve.result.records : [];
+  const rollouts = ['trawl', 'trawl --no-single-flight --cache-bytes 0'].map((engine) => ({
+    ...lone!,
+    engine,
+    load: 'rollouts' as const,
+  }));
+  const stage = RESULT.stages.serve as { readonly result: object };
+  const serve = { ...stage, result: { ...stage.result, records: rollouts } } as never;
+  const names = allExpectations({ ...RESULT, stages: { serve } }).map(({ name }) => name);
+  assert.deepEqual(names, [
+    'server, rollouts, single flight and answer cache: wrong answers',
+    'server, rollouts, single flight and answer cache: × the baseline',
+    'server, rollouts, neither single flight nor cache: wrong answers',
+    'server, rollouts, neither single flight nor cache: × the baseline',
+  ]);
+});
+
+test('what has not been recorded is listed as such, and is not measured to be compared with nothing', async (t) => {
+  const folder = await tempFolder(t);
+  assert.match(reproductionList(folder), /bench-medium .*\(25 minutes; not recorded yet\)/);
+  await assert.rejects(reproduce('bench-medium', { write: false, signal, folder }), {
+    code: 'USAGE',
+    message: /bench-medium\.json does not exist: .*npm run reproduce -- bench-medium --write records it/,
+  });
 });
 
 test('an unknown name is refused with the names that can be reproduced', async () => {

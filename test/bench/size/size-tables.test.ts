@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sizeComputed } from '../../../bench/tables/size-computed.ts';
 import type { SizeResult, SizeState } from '../../../bench/tables/size-figures.ts';
 import { sizeFigures, sizeRequests } from '../../../bench/tables/size-tables.ts';
 
@@ -33,6 +34,33 @@ const result = {
     },
   },
 } as unknown as SizeResult;
+
+const computed = (requests: SizeState['requests'], readBytesPerS: number): string[][] =>
+  sizeComputed({
+    ...result,
+    steps: {
+      ...result.steps,
+      memory: { ...state, requests },
+      plan: { ...result.steps.plan, trial: { isa: 'avx2', readBytesPerS } as never },
+    },
+  });
+
+test('computed times are those of two cores divided by the multiple of the cores, but no shorter than reading the prefilters', () => {
+  const [header, , two, eight, thirtyTwo, many, vnni] = computed(state.requests, 20e9);
+  assert.deepEqual(header, ['cores', 'instructions', 'memory', '1 query', '512 queries', 'queries/s at 512']);
+  assert.deepEqual(two, ['2', 'avx2, measured', '20 GB/s', '0.80 s', '40 s', '13']);
+  assert.deepEqual(eight, ['8', 'avx2', '80 GB/s', '0.20 s', '10 s', '51']);
+  // 7 GB at 205 GB/s take 0.034 s, less than a sixteenth of 0.8 s; at 410 GB/s 0.017 s, more than a 56th.
+  assert.deepEqual(thirtyTwo!.slice(2, 5), ['205 GB/s', '0.050 s', '2.5 s']);
+  assert.deepEqual(many!.slice(2, 5), ['410 GB/s', '0.017 s', '0.71 s']);
+  // 21 times 18 ms and 724 ms.
+  assert.deepEqual(vnni, ['2', 'avx512-vnni', '19 GB/s', '0.38 s', '15 s', '34']);
+});
+
+test('a size whose measurement took longer than its limit has no computed times', () => {
+  const [header] = computed([one, { queries: 512, runs: 0, ms: null, longerThanMs: 240_000 }], 20e9);
+  assert.deepEqual(header, ['cores', 'instructions', 'memory', '1 query', 'queries/s at 1']);
+});
 
 test('a request that took longer than its limit is in the table as longer than that, without further figures', () => {
   const [, , lone, many] = sizeRequests(result);

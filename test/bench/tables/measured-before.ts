@@ -54,5 +54,5 @@ export const NOT_MEASURED: readonly (readonly [page: string, header: string])[] 
   ['docs/operations.md', 'What | Limit | Option'],
   ['docs/replay.md', 'asked for | answer'],
   ['docs/reproduce.md', 'what | download | disk'],
-  ['docs/reproduce.md', 'cores | memory'],
+  ['docs/reproduce.md', 'file | bytes'],
 ];

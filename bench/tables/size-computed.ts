@@ -1,0 +1,83 @@
+import type { SizeResult } from './size-figures.ts';
+
+/** Searches on two cores, from which those on more cores are computed. */
+interface TwoCores {
+  readonly isa: string;
+  /** Milliseconds of a search over all rows, by queries at once. */
+  readonly ms: ReadonlyMap<number, number>;
+  readonly readBytesPerS: number;
+  readonly measured: boolean;
+}
+
+const CORES = [2, 8, 32, 112];
+
+/**
+ * Median times over a million rows on two idle cores with AVX-512 VNNI, of bench/README.md ("Results"), and the bytes of their prefilter.
+ * They were measured before there were JSON files.
+ */
+const VNNI = { rows: 1_000_000, ms: { 1: 18, 16: 34.9, 64: 86.2, 512: 724 } as const, prefilterBytes: 341e6 };
+const VNNI_QUERIES = [1, 16, 64, 512] as const;
+
+/** Two thirds of eight channels of DDR5-4800 (by the data sheet 307 GB/s), the memory of a socket of 56 cores. */
+const SOCKET = { cores: 56, readBytesPerS: 205e9 };
+
+/**
+ * Expected times on more cores; nobody measured them. The processor's part is divided by the multiple of the cores. No search is faster than
+ * one read of the prefilters, whose rate grows with the cores up to that of the sockets.
+ */
+export function sizeComputed({ rows, bytes, steps: { memory, plan } }: SizeResult): string[][] {
+  // A request that took longer than its limit has no time.
+  const measured = new Map(memory.requests.flatMap(({ queries, ms }) => (ms === null ? [] : [[queries, ms] as const])));
+  const counts = VNNI_QUERIES.filter((queries) => measured.has(queries));
+  const here: TwoCores = {
+    isa: plan.trial.isa,
+    ms: measured,
+    readBytesPerS: plan.trial.readBytesPerS,
+    measured: true,
+  };
+  const vnni: TwoCores = {
+    isa: 'avx512-vnni',
+    ms: new Map(VNNI_QUERIES.map((queries) => [queries, (VNNI.ms[queries] * rows) / VNNI.rows])),
+    // A lone query there is limited by the memory.
+    readBytesPerS: VNNI.prefilterBytes / (VNNI.ms[1] / 1000),
+    measured: false,
+  };
+  const most = counts.at(-1) ?? 0;
+  const lines = [here, vnni].flatMap((base) =>
+    CORES.map((cores) => {
+      const rate = readRate(base, cores);
+      const times = counts.map((queries) =>
+        cores === 2 && base.measured
+          ? base.ms.get(queries)!
+          : Math.max((base.ms.get(queries)! * 2) / cores, (bytes.prefilters / rate) * 1000),
+      );
+      return [
+        String(cores),
+        `${base.isa}${cores === 2 && base.measured ? ', measured' : ''}`,
+        `${Math.round(rate / 1e9)} GB/s`,
+        ...times.map(seconds),
+        Math.round(most / (times.at(-1)! / 1000)).toLocaleString('en-US'),
+      ];
+    }),
+  );
+  return [
+    [
+      ...['cores', 'instructions', 'memory'],
+      ...counts.map((queries) => (queries === 1 ? '1 query' : `${queries} queries`)),
+      `queries/s at ${most}`,
+    ],
+    ['---:', '---', ...Array<string>(counts.length + 2).fill('---:')],
+    ...lines,
+  ];
+}
+
+function readRate({ readBytesPerS }: TwoCores, cores: number): number {
+  const sockets = Math.ceil(cores / SOCKET.cores);
+  return Math.min((readBytesPerS * cores) / 2, SOCKET.readBytesPerS * sockets);
+}
+
+/** Two significant digits say as much as a computed time can. */
+function seconds(ms: number): string {
+  const value = ms / 1000;
+  return `${value < 100 ? value.toPrecision(2) : value.toFixed(0)} s`;
+}
