@@ -15,6 +15,7 @@ before(async () => {
   writeCrossEncoder(checkpoint);
   const added = await runTrawl(['model', 'add', checkpoint, '--precision', 'float32', '--quiet'], { cwd: folder });
   assert.equal(added.code, 0, added.stderr);
+  assert.match(added.stderr, /Next: trawl serve indexes\/NAME --rerank tiny-reranker\n$/);
 });
 
 interface Report {
