@@ -24,6 +24,8 @@ export interface DenseModules {
 
 const ACTIVATIONS = { identity: 'identity', tanh: 'tanh' } as const;
 
+export const NO_MODULES: DenseModules = { modules: [], dimension: null, files: [], close: async () => undefined };
+
 /**
  * Reads the Dense modules that modules.json names. The graphs apply them to every token, before the pooling: for the first or the
  * last token and for a mean of linear maps the result is the same. Throws MODEL_INVALID if it would not be the same, and for

@@ -6,8 +6,9 @@ import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { readArchitecture } from './architectures.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
-import { type DenseModules, readDenseModules } from './dense-modules.ts';
+import { type DenseModules, NO_MODULES, readDenseModules } from './dense-modules.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';
+import { isTrunkOfLateInteraction } from './late-interaction.ts';
 import { generatingModelMessage, isEncoderAlone, statesPooling } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
 import { type NativePart, nativeBytes, writeNative } from './native-weights.ts';
@@ -66,8 +67,9 @@ export async function planCheckpoint(
           : { ...(await inTemplate(folder, facts)), pairTemplate: reranker.pairTemplate };
       return await planOf({ kind: 'cross-encoder', ...about }, scorer.graph, native, 'logits', []);
     }
-    const { facts, ...others } = await encoderFacts(folder, names, architecture);
-    dense = await readDenseModules(folder, facts.pooling, facts.dimension);
+    const trunkAlone = await isTrunkOfLateInteraction(folder, raw);
+    const { facts, ...others } = await encoderFacts(folder, names, architecture, trunkAlone);
+    dense = trunkAlone ? NO_MODULES : await readDenseModules(folder, facts.pooling, facts.dimension);
     const { modules, dimension, files } = dense;
     if (precisions.includes('bfloat16')) {
       if (modules.length > 0) throw notInBfloat16(configPath, 'an encoder with Dense modules');
@@ -162,8 +164,10 @@ async function encoderFacts(
   folder: string,
   names: readonly string[],
   { modelType }: EncoderArchitecture,
+  trunkAlone: boolean,
 ): Promise<Facts> {
-  const { identity, maxPositions } = await readTransformersFacts(folder, names, { addsDense: true });
+  const modules = trunkAlone ? 'ignored' : 'with Dense';
+  const { identity, maxPositions } = await readTransformersFacts(folder, names, { modules });
   // DPR compares the vectors of the CLS tokens unnormalised. DPR's `pooler_output` is that vector, not a pooler's.
   const facts =
     modelType === 'dpr'

@@ -6,6 +6,7 @@ import { type OnnxFacts, readOnnxFacts } from '../src/embedding/model/onnx-facts
 import { readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
+import { isTrunkOfLateInteraction } from './late-interaction.ts';
 import { generatesText, generatingModelMessage, statesPooling } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
 import { crossEncoderFacts, GRAPH_FILES, isClassifier } from './plan-checkpoint.ts';
@@ -76,7 +77,11 @@ export async function planOnnx(
     pairTemplate: null,
     ...(isCrossEncoder
       ? await crossEncoderFacts(folder, raw, { modelType }, labelsOf(raw), join(folder, 'config.json'))
-      : await encoderFacts(folder, names, graphPath, graph)),
+      : await encoderFacts(folder, names, {
+          graphPath,
+          graph,
+          trunkAlone: await isTrunkOfLateInteraction(folder, raw),
+        })),
     graphs: [{ precision, output: isCrossEncoder ? 'logits' : outputOf(graphPath, graph), write }],
     writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
     weightFiles: [graphPath, ...dataPaths],
@@ -99,9 +104,14 @@ export async function planOnnx(
   }
 }
 
-async function encoderFacts(folder: string, names: readonly string[], path: string, graph: OnnxFacts) {
-  const { identity, maxPositions } = await readTransformersFacts(folder, names);
-  const isPooled = outputOf(path, graph) === 'sentence_embedding';
+async function encoderFacts(
+  folder: string,
+  names: readonly string[],
+  { graphPath, graph, trunkAlone }: { graphPath: string; graph: OnnxFacts; trunkAlone: boolean },
+) {
+  const modules = trunkAlone ? 'ignored' : 'known';
+  const { identity, maxPositions } = await readTransformersFacts(folder, names, { modules });
+  const isPooled = outputOf(graphPath, graph) === 'sentence_embedding';
   const facts = isPooled ? ({ ...identity, pooling: 'none' } as const) : identity;
   return { facts, maxPositions, labels: null, activation: null };
 }

@@ -94,6 +94,7 @@ export const RUN_STAGE: {
       loads: serve.loads,
       runs: serve.runs,
       seconds: serve.seconds,
+      precision: undefined,
     });
   },
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { throwIfCancelled } from '../../src/abort.ts';
+import type { Precision } from '../../src/manifest/model-identity.ts';
 import { requireVectors } from '../../src/manifest/vector-space.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';
@@ -18,6 +19,8 @@ import { LOADS, type ServeLoad } from './serve-loads.ts';
 
 export interface BenchServeOptions extends ServedIndexOptions, BaselineOptions {
   readonly loads: readonly ServeLoad[];
+  /** Of Trawl's queries. Undefined: that of the index. */
+  readonly precision: Precision | undefined;
   /** Timed repetitions of each load for each engine. */
   readonly runs: number;
   /** Duration of a repetition, for loads that do not end by themselves. */
@@ -72,7 +75,7 @@ export async function benchServe(options: BenchServeOptions): Promise<BenchServe
     const records: ServeRecord[] = [];
     const versions = new Map<string, { version: string }>();
     for (const load of loads) {
-      const contenders = contendersFor(load, { index, plainIndex, baseline });
+      const contenders = contendersFor(load, { index, plainIndex, baseline, precision: options.precision });
       const own = await measure(load, contenders, { options, calls, generator, open, versions, skip });
       records.push(...own);
       for (const record of own) note(oneLine(record));
@@ -138,7 +141,7 @@ async function measure(load: ServeLoad, contenders: readonly Contender[], contex
           keepAnswers: definition.checksAnswers,
         });
         measurement.results.push(result);
-        measurement.wrong += check.wrong(answers);
+        measurement.wrong += check.wrong(answers, contender.precision);
         measurement.residentBytes = await engine.residentBytes();
         if (contender.restart) {
           open.delete(key);

@@ -1,3 +1,4 @@
+import type { Precision } from '../../src/manifest/model-identity.ts';
 import type { QueryAnswer } from './load-plan.ts';
 
 /**
@@ -7,13 +8,24 @@ import type { QueryAnswer } from './load-plan.ts';
 const SERVED_NEAR_TIE = 2e-5;
 
 /**
+ * The same between queries in float32 and in another precision. Vectors of length 1 with a cosine of c are √(2 − 2c) apart, and no score
+ * differs by more; c is 0.9999 in bfloat16, which test/peers checks, and 0.99 in int8.
+ */
+const NEAR_TIES: Readonly<Record<Precision, number>> = {
+  float32: SERVED_NEAR_TIE,
+  float16: 2e-3,
+  bfloat16: Math.sqrt(2 - 2 * 0.9999),
+  int8: Math.sqrt(2 - 2 * 0.99),
+};
+
+/**
  * Whether two answers are the same up to ties: the scores at every rank are tied, and a passage that is in only one answer is
  * tied with the last passage of that answer.
  */
-export function sameAnswer(answer: QueryAnswer, other: QueryAnswer): boolean {
+export function sameAnswer(answer: QueryAnswer, other: QueryAnswer, nearTie = SERVED_NEAR_TIE): boolean {
   const k = answer.ids.length;
   if (other.ids.length !== k) return false;
-  const tolerance = SERVED_NEAR_TIE * Math.max(0, ...answer.scores.map(Math.abs));
+  const tolerance = nearTie * Math.max(0, ...answer.scores.map(Math.abs));
   for (let rank = 0; rank < k; rank++) {
     // Negated, so that NaN does not agree.
     if (!(Math.abs(answer.scores[rank]! - other.scores[rank]!) <= tolerance)) return false;
@@ -27,17 +39,28 @@ function onlyTiesMissing(list: QueryAnswer, other: QueryAnswer, tolerance: numbe
   return list.ids.every((id, rank) => known.has(id) || list.scores[rank]! - last <= tolerance);
 }
 
-/** Compares each answer with the first answer to the same query, from any server. */
+/**
+ * Compares each answer with the first answer to the same query in the same precision, from any server. The first one of a precision is
+ * compared with those of the other precisions, with more tolerance.
+ */
 export class AnswerCheck {
-  readonly #first = new Map<string, QueryAnswer>();
+  readonly #first = new Map<string, Map<Precision, QueryAnswer>>();
 
-  /** The number of answers that differ from the first answer to their query. */
-  wrong(answers: readonly QueryAnswer[]): number {
+  /** The number of answers that differ from an earlier one to their query. `precision`: that of the queries. */
+  wrong(answers: readonly QueryAnswer[], precision: Precision = 'float32'): number {
     let wrong = 0;
     for (const answer of answers) {
-      const first = this.#first.get(answer.query);
-      if (first === undefined) this.#first.set(answer.query, answer);
-      else if (!sameAnswer(first, answer)) wrong++;
+      const known = this.#first.get(answer.query) ?? new Map<Precision, QueryAnswer>();
+      this.#first.set(answer.query, known);
+      const own = known.get(precision);
+      const isSame =
+        own === undefined
+          ? [...known].every(([other, first]) =>
+              sameAnswer(first, answer, Math.max(NEAR_TIES[other], NEAR_TIES[precision])),
+            )
+          : sameAnswer(own, answer);
+      if (!isSame) wrong++;
+      else if (own === undefined) known.set(precision, answer);
     }
     return wrong;
   }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import type { Precision } from '../../src/manifest/model-identity.ts';
 import { requireVectors } from '../../src/manifest/vector-space.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { baselinePython } from '../baselines.ts';
@@ -24,6 +25,8 @@ export const WITHOUT_MODEL: readonly ServeLoad[] = ['free-encoder', 'free-encode
 export interface Contender {
   readonly name: string;
   readonly isBaseline: boolean;
+  /** In which it embeds queries. */
+  readonly precision: Precision;
   /** Whether each repetition starts a new server, because a running one would answer from its cache. */
   readonly restart: boolean;
   open(): Promise<ServeEngine>;
@@ -35,23 +38,30 @@ export function contendersFor(
     index,
     plainIndex,
     baseline,
+    precision,
   }: {
     index: string;
     plainIndex: string;
     baseline: (() => Promise<ServeEngine>) | undefined;
+    /** Of Trawl's queries. Undefined: that of the index. */
+    precision: Precision | undefined;
   },
 ): Contender[] {
   if (load === 'generator') {
-    return [{ name: 'a fixed reply', isBaseline: false, restart: false, open: startFixedReplyServer }];
+    return [
+      { name: 'a fixed reply', isBaseline: false, precision: 'float32', restart: false, open: startFixedReplyServer },
+    ];
   }
   if (WITHOUT_MODEL.includes(load)) {
     const open = (): Promise<ServeEngine> => startNoOpEncoderServer(plainIndex);
-    return [{ name: 'trawl without an encoder', isBaseline: false, restart: false, open }];
+    return [{ name: 'trawl without an encoder', isBaseline: false, precision: 'float32', restart: false, open }];
   }
+  const queries = precision ?? requireVectors(index, openIndexDirectory(index).manifest).model.precision ?? 'float32';
   const trawl = (without: readonly (keyof typeof WITHOUT)[], restart: boolean): Contender => {
-    const args = without.flatMap((what) => WITHOUT[what]);
+    const args = without.flatMap((what): readonly string[] => WITHOUT[what]);
+    if (precision !== undefined) args.push('--precision', precision);
     const name = ['trawl', ...args].join(' ');
-    return { name, isBaseline: false, restart, open: () => startTrawl(name, index, args) };
+    return { name, isBaseline: false, precision: queries, restart, open: () => startTrawl(name, index, args) };
   };
   const contenders =
     load === 'rollouts'
@@ -63,7 +73,7 @@ export function contendersFor(
         ]
       : [trawl(['single-flight', 'cache'], false)];
   if (baseline !== undefined && LOADS[load].hasBaseline) {
-    contenders.push({ name: 'search-r1', isBaseline: true, restart: false, open: baseline });
+    contenders.push({ name: 'search-r1', isBaseline: true, precision: 'float32', restart: false, open: baseline });
   }
   return contenders;
 }

@@ -29,7 +29,7 @@ import { serveReport } from '../../bench/serve/serve-report.ts';
 import { benchTriage } from '../../bench/triage/bench-triage.ts';
 import { triageErrorReport } from '../../bench/triage/triage-report.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { PRECISIONS } from '../../src/manifest/model-identity.ts';
+import { PRECISIONS, type Precision } from '../../src/manifest/model-identity.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
 import { benchAllCase } from './bench-all-case.ts';
@@ -60,7 +60,7 @@ const OPTIONS_OF = {
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
   products: ['dimension', 'layers', 'tokens', 'kinds', 'runs'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
-  serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
+  serve: ['model', 'runs', 'precision', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
   filter: ['rows', 'runs', 'searches', 'dimension', 'queries', 'k', 'corpus', 'query-texts', 'calls'],
   modes: ['corpus', 'query-texts', 'questions', 'model', 'rerank', 'rerank-depth'],
   triage: ['index', 'tried', 'query-texts', 'questions', 'depths', 'samples', 'runs'],
@@ -185,6 +185,7 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
           ? SERVE_LOADS
           : parseNames('--loads', options.loads, [...SERVE_LOADS, ...STEADY_LOADS]),
       seconds: options.seconds,
+      precision: onePrecision(options.precision),
       model: options.model,
       baselineModel: options['baseline-model'],
       index: options.index,
@@ -269,6 +270,14 @@ function indexBaseline(options: Options, { python, cache, note }: BenchCommon): 
   const missing = model === undefined ? '--baseline-model is not given' : '`trawl bench baselines serve` was not run';
   note(`${wanted} is omitted: ${missing}`);
   return undefined;
+}
+
+/** @throws TrawlError USAGE for several precisions. */
+function onePrecision(text: string | undefined): Precision | undefined {
+  if (text === undefined) return undefined;
+  const [precision, other] = parseNames('--precision', text, PRECISIONS);
+  if (other === undefined) return precision;
+  throw new TrawlError('USAGE', `--precision is ${JSON.stringify(text)}; \`trawl bench serve\` takes one.`);
 }
 
 const REQUIRED = {

@@ -81,7 +81,9 @@ export const BENCH_OPTIONS = {
   precision: {
     type: 'string',
     value: 'NAME,…',
-    help: 'embed: precisions of the model to measure, such as float32,int8. Default: the default precision of the model.',
+    help:
+      'embed: precisions of the model to measure, such as float32,int8. Default: the default precision of the model. serve: one, in which ' +
+      'Trawl embeds queries; default: that of the index.',
   },
   'query-texts': {
     type: 'string',

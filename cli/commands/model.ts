@@ -115,7 +115,12 @@ async function add(source: string, { options: given, signal, out, note }: Contex
     }
     out(factsText(facts));
     if (added.keptSource !== undefined) note(`  checkpoint    kept in ${added.keptSource}`);
-    if (facts.kind === 'encoder') note(`Next: trawl index CORPUS --model ${modelNameFor(facts)} --out indexes/NAME`);
+    const name = modelNameFor(facts);
+    note(
+      facts.kind === 'encoder'
+        ? `Next: trawl index CORPUS --model ${name} --out indexes/NAME`
+        : `Next: trawl serve indexes/NAME --rerank ${name}`,
+    );
     return EXIT.ok;
   } finally {
     progress.stop();

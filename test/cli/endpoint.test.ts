@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { before, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { embeddingServer } from '../helpers/embedding-server.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { linesOf } from '../mining/mining-corpus.ts';
 import {
   endOf,
   fileFolder,
@@ -118,6 +119,22 @@ test('verify, eval, bulk search and a server use the endpoint', async (t) => {
     body: JSON.stringify({ model: 'http://127.0.0.1:9/' }),
   });
   assert.match(await reload.text(), /RELOAD_FAILED.*NOT_SUPPORTED/);
+});
+
+test('trawl mine finds the same negatives through the endpoint', async () => {
+  const mined = async (index: string, ...args: readonly string[]): Promise<{ negative_passages: object[] }[]> => {
+    const out = join(folder, `mined-${basename(index)}.jsonl`);
+    const run = ['mine', index, '--queries', QUESTIONS, '--out', out, '--format', 'tevatron', '--num-negatives', '5'];
+    const ended = await runTrawl([...run, '--range-max', '40', '--quiet', ...args]);
+    assert.equal(ended.code, 0, ended.stderr);
+    // Generation and model are those of the index.
+    const rows = linesOf<{ generation: string; model: string; negative_passages: object[] }>(out);
+    return rows.map(({ generation: _, model: __, ...row }) => row);
+  };
+  const [here, there] = await Promise.all([mined(local), mined(remote, '--model', trawl.url)]);
+  assert.ok(here.length > 20 && here.every((row) => row.negative_passages.length > 0));
+  assert.equal(there.length, here.length);
+  for (const [i, row] of here.entries()) assert.deepEqual(there[i], row);
 });
 
 test('another model behind the address is refused with the similarities, or reported by option', async (t) => {

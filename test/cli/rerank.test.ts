@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { writeCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
-import { fileFolder, jsonOf, runTrawl, SAMPLE, sampleIndex } from './run-trawl.ts';
+import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, sampleIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();
 const reranker = join(folder, 'models', 'tiny-reranker');
@@ -15,6 +15,7 @@ before(async () => {
   writeCrossEncoder(checkpoint);
   const added = await runTrawl(['model', 'add', checkpoint, '--precision', 'float32', '--quiet'], { cwd: folder });
   assert.equal(added.code, 0, added.stderr);
+  assert.match(added.stderr, /Next: trawl serve indexes\/NAME --rerank tiny-reranker\n$/);
 });
 
 interface Report {
@@ -40,6 +41,21 @@ test('trawl search --rerank orders the passages of the search by the cross-encod
   }
   assert.ok(timings.rerank! > 0);
   assert.deepEqual(jsonOf<Report>(await runTrawl(run)).hits, hits);
+});
+
+test('a cross-encoder as encoder, and an encoder as reranker, are refused with what fits and the command for them', async () => {
+  const out = join(folder, 'refused');
+  const encoder = await runTrawl(['index', SAMPLE_PASSAGES, '--model', reranker, '--out', out]);
+  assert.match(
+    encoder.stderr,
+    /is a cross-encoder.*intfloat\/e5-base-v2.*trawl serve INDEX --rerank MODEL.*MODEL_INVALID/s,
+  );
+  const scorer = await runTrawl(['search', index, QUERY, '--rerank', 'token-average-256']);
+  assert.match(
+    scorer.stderr,
+    /is an encoder.*BAAI\/bge-reranker-base.*trawl index CORPUS --model MODEL.*MODEL_INVALID/s,
+  );
+  for (const { code } of [encoder, scorer]) assert.notEqual(code, 0);
 });
 
 test('without --json, each passage has its rank and score in the search', async () => {

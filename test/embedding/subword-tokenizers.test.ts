@@ -9,7 +9,7 @@ import { collectGarbage } from '../helpers/collect-garbage.ts';
 import { fixture } from './model-fixtures.ts';
 
 const ALL = Number.POSITIVE_INFINITY;
-const ARCHITECTURES = ['roberta', 'xlm-roberta', 'qwen3', 'modernbert'] as const;
+const ARCHITECTURES = ['roberta', 'xlm-roberta', 'qwen3', 'modernbert', 't5'] as const;
 
 interface Golden {
   readonly texts: readonly string[];
@@ -71,6 +71,7 @@ for (const architecture of ARCHITECTURES) {
         '<mask>',
         '</s>',
         '<|endoftext|>',
+        '<extra_id_0>',
         '   ',
         "don't",
         'ﬁ',
@@ -95,7 +96,7 @@ for (const architecture of ARCHITECTURES) {
 }
 
 // ModernBERT has RoBERTa's words after Qwen3's normaliser.
-for (const architecture of ['roberta', 'xlm-roberta', 'qwen3']) {
+for (const architecture of ['roberta', 'xlm-roberta', 'qwen3', 't5']) {
   test(`the time to tokenise a text is proportional to its length: ${architecture}`, () => {
     const tokenizer = tokenizers.get(architecture)!;
     const units = [

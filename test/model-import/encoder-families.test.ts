@@ -157,6 +157,32 @@ test('a text of Qwen3-Embedding ends with its end token, and that token’s vect
   assert.ok(last.every((value, i) => Math.abs(value / length - vectors[i]!) < 1e-5));
 });
 
+test('a vector of Qwen3-Embedding is truncated to its first values, and normalised again', async (t) => {
+  const checkpoint = await withQwenTokenizer(t);
+  const { folder } = await imported(checkpoint, { source: { kind: 'hub', id: 'Qwen/Qwen3-Embedding-0.6B' } });
+  const tokenizer = await TextTokenizer.load(join(folder, 'tokenizer.json'));
+  const query = 'Which river flows through Vienna?';
+  for (const dimension of [1, 5, HIDDEN]) {
+    const encoder = await openEncoder(folder, { workers: 1, overrides: { dimension } });
+    t.after(() => encoder.close());
+    assert.equal(encoder.dimension, dimension);
+    for (const [inputType, prefix] of [
+      ['passage', ''],
+      ['query', 'Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:'],
+    ] as const) {
+      const ids = tokenizer.frame(tokenizer.contentIds(prefix + query, 999));
+      const first = qwen3(checkpoint.tensors, ids).at(-1)!.slice(0, dimension);
+      const { vectors } = await encoder.encode([query], { inputType });
+      assert.equal(vectors.length, dimension);
+      assert.ok(first.every((value, i) => Math.abs(value / Math.hypot(...first) - vectors[i]!) < 1e-5));
+    }
+  }
+  await assert.rejects(
+    openEncoder(folder, { workers: 1, overrides: { dimension: HIDDEN + 1 } }),
+    trawlError('CONFIG_INVALID', /17/),
+  );
+});
+
 test('an end token that tokenizer.json does not add is added at import', async (t) => {
   const complete = await TextTokenizer.load((await withQwenTokenizer(t)).folder.concat('/tokenizer.json'));
   const expected = complete.frame(complete.contentIds('a text', 99));

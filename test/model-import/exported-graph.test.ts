@@ -65,9 +65,13 @@ test('an exported graph is copied with its external weights', async (t) => {
 
 /**
  * Writes a graph with the inputs and outputs of an exported decoder. A token's vector is its row of a table, plus its position, plus
- * the number of earlier tokens, which is 0.
+ * the number of earlier tokens, which is 0. `pools`: the graph returns the vector of the last column, as exporters do that pad on the left.
  */
-async function writeDecoder(path: string, past: 'float32' | 'float16', heads: number | string = 2): Promise<void> {
+async function writeDecoder(
+  path: string,
+  past: 'float32' | 'float16',
+  { heads = 2, pools = false }: { heads?: number | string; pools?: boolean } = {},
+): Promise<void> {
   const graph = new OnnxGraph('decoder');
   const rows = 119;
   const ids = graph.input('input_ids', 'int64', ['batch', 'sequence']);
@@ -84,8 +88,17 @@ async function writeDecoder(path: string, past: 'float32' | 'float16', heads: nu
   const attended = graph.node('Cast', [graph.node('Unsqueeze', [mask, graph.integers([2])])], toFloat);
   const place = graph.node('Cast', [graph.node('Unsqueeze', [positions, graph.integers([2])])], toFloat);
   const shift = graph.node('Mul', [attended, graph.node('Add', [place, earlier])]);
-  const hidden = graph.node('Add', [graph.node('Gather', [table, ids]), shift], { output: 'last_hidden_state' });
-  graph.output(hidden, 'float32', ['batch', 'sequence', HIDDEN]);
+  const looked = graph.node('Gather', [table, ids]);
+  if (pools) {
+    const last = graph.node('Gather', [graph.node('Add', [looked, shift]), graph.integers([-1])], {
+      attributes: { axis: 1 },
+    });
+    const pooled = graph.node('Squeeze', [last, graph.integers([1])], { output: 'sentence_embedding' });
+    graph.output(pooled, 'float32', ['batch', HIDDEN]);
+  } else {
+    const hidden = graph.node('Add', [looked, shift], { output: 'last_hidden_state' });
+    graph.output(hidden, 'float32', ['batch', 'sequence', HIDDEN]);
+  }
   await writeOnnx(path, graph);
 }
 
@@ -116,6 +129,28 @@ for (const past of ['float32', 'float16'] as const) {
   });
 }
 
+test('a graph that takes the last column, for padding on the left, gives every text of a batch its own last token', async (t) => {
+  const folder = await transformersModel(t, 'decoder', DECODER_FILES, 'unused.onnx');
+  await writeDecoder(join(folder, 'model.onnx'), 'float32', { pools: true });
+  const { folder: out, description } = await importModel(folder, { out: `${folder}-out` });
+  assert.equal(description.pooling, 'none');
+  const tokenizer = await TextTokenizer.load(join(out, 'tokenizer.json'));
+  // Many lengths, and several texts of each, which run together.
+  const texts = Array.from({ length: 60 }, (_, i) => [...'abcdefghijklmnop'.slice(i % 5, 2 + (i % 14))].join(' '));
+  const encoder = await openEncoder(out, { workers: 2 });
+  t.after(() => encoder.close());
+  const { vectors } = await encoder.encode(texts, { inputType: 'passage' });
+  for (const [text, words] of texts.entries()) {
+    const ids = tokenizer.frame(tokenizer.contentIds(words, 99));
+    const last = Array.from({ length: HIDDEN }, (_, i) => Math.sin(ids.at(-1)! * HIDDEN + i) + ids.length - 1);
+    const own = vectors.subarray(text * HIDDEN, (text + 1) * HIDDEN);
+    assert.ok(
+      last.every((value, i) => Math.abs(value / Math.hypot(...last) - own[i]!) < 1e-5),
+      words,
+    );
+  }
+});
+
 test('an exported decoder without a pooling, or with a variable number of heads, is refused', async (t) => {
   const { '1_Pooling/config.json': _, ...files } = DECODER_FILES;
   const generating = await transformersModel(t, 'generating', files, 'unused.onnx');
@@ -123,7 +158,7 @@ test('an exported decoder without a pooling, or with a variable number of heads,
   const message = /Qwen3ForCausalLM.*a causal language model/;
   await assert.rejects(importModel(generating, { out: `${generating}-out` }), trawlError('MODEL_INVALID', message));
   const variable = await transformersModel(t, 'variable', DECODER_FILES, 'unused.onnx');
-  await writeDecoder(join(variable, 'model.onnx'), 'float32', 'heads');
+  await writeDecoder(join(variable, 'model.onnx'), 'float32', { heads: 'heads' });
   await assert.rejects(
     importModel(variable, { out: `${variable}-out` }),
     trawlError('MODEL_INVALID', /past_key_values\.0\.key \(float32\).*with fixed heads/),

@@ -25,6 +25,14 @@ const PROMPTS: readonly { readonly name: RegExp; readonly prefixes: Prefixes }[]
       passage: 'Represent the document for retrieval: ',
     },
   },
+  {
+    // Its card's instruction for questions, as BrowseComp-Plus uses it.
+    name: /reasonir/,
+    prefixes: {
+      query: '<|user|>\nGiven a question, retrieve relevant passages that help answer the question\n<|embed|>\n',
+      passage: '<|embed|>\n',
+    },
+  },
   { name: /arctic-embed(.*v2|2)/, prefixes: { query: 'query: ', passage: '' } },
   {
     name: /arctic-embed|mxbai-embed-large/,

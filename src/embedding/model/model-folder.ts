@@ -223,8 +223,10 @@ function checkKind(model: ModelFolder, wanted: ModelKind | 'any'): void {
   throw new TrawlError(
     'MODEL_INVALID',
     wanted === 'encoder'
-      ? `${model.folder} is a cross-encoder: it scores pairs of query and passage and returns no vectors. Choose an encoder.`
-      : `${model.folder} is an encoder: it returns vectors and does not score pairs. Choose a cross-encoder.`,
+      ? `${model.folder} is a cross-encoder: it scores pairs of query and passage and returns no vectors. An encoder would fit, ` +
+          'for example intfloat/e5-base-v2. This one reranks the hits of an index: trawl serve INDEX --rerank MODEL (also search and eval).'
+      : `${model.folder} is an encoder: it returns vectors and does not score pairs. A cross-encoder would fit, ` +
+          'for example BAAI/bge-reranker-base. This one embeds a corpus and its queries: trawl index CORPUS --model MODEL.',
     { details: { kind: model.kind, wanted } },
   );
 }

@@ -61,16 +61,16 @@ function withGraphFacts(
 
 /**
  * Like `readTransformersFolder`, without graph and tokenizer. `names`: names of the model to look up before the folder's. Dense
- * modules are refused, unless the caller adds them to the graph (`addsDense`).
+ * modules of modules.json are refused, unless the caller adds them to the graph (`with Dense`) or takes the encoder alone (`ignored`).
  */
 export async function readTransformersFacts(
   folder: string,
   names: readonly string[] = [],
-  { addsDense = false }: { readonly addsDense?: boolean } = {},
+  { modules: use = 'known' }: { readonly modules?: 'known' | 'with Dense' | 'ignored' } = {},
 ): Promise<TransformersFacts> {
   const config = await readJsonFile(join(folder, 'config.json'));
   const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
-  const modules = await readModules(folder, addsDense);
+  const modules = use === 'ignored' ? null : await readModules(folder, use === 'with Dense');
   const maxPositions = positionsOf(config);
   const normalizes = family?.normalize === true || modules === null || modules.names.includes('Normalize');
   const maxTokens = await readMaxTokens(folder, maxPositions);

@@ -25,6 +25,29 @@ test('answers that differ only in ties are the same', () => {
   assert.equal(check.wrong([answer(['x', 'y', 'z'], [0.9, 0.8, 0.7])]), 1);
 });
 
+test('answers in another precision are compared with tolerance, and strictly among themselves', () => {
+  const check = new AnswerCheck();
+  const exact = answer(['a', 'b', 'c'], [0.9, 0.8, 0.7]);
+  assert.equal(check.wrong([exact]), 0);
+  const rounded = answer(['a', 'b', 'c'], [0.905, 0.797, 0.7]);
+  assert.equal(new AnswerCheck().wrong([exact, rounded]), 1, 'wrong in float32');
+  assert.equal(check.wrong([rounded], 'bfloat16'), 0);
+  assert.equal(check.wrong([{ ...rounded, scores: [0.906, 0.797, 0.7] }], 'bfloat16'), 1, 'other bits in bfloat16');
+  assert.equal(check.wrong([answer(['a', 'x', 'c'], [0.9, 0.8, 0.7])], 'int8'), 0, 'b and c are tied in int8');
+  assert.equal(check.wrong([exact]), 0);
+  const far = { query: 'other', ids: ['a', 'b'], scores: [0.9, 0.8] };
+  assert.equal(check.wrong([far]), 0);
+  for (const wrong of [
+    { ...far, ids: ['x', 'b'] },
+    { ...far, scores: [0.9, 0.75] },
+    { ...far, ids: ['a'], scores: [0.9] },
+  ]) {
+    assert.equal(check.wrong([wrong], 'bfloat16'), 1);
+    assert.equal(check.wrong([wrong], 'bfloat16'), 1, 'a wrong answer is not what later ones are compared with');
+  }
+  assert.equal(check.wrong([far], 'bfloat16'), 0);
+});
+
 test('a record has the median rate, percentiles over all latencies, and the ratio that its load defines', () => {
   const result = (queries: number, latenciesMs: number[], errors = {}): LoadResult => ({
     ...{ elapsedMs: 1_000, requests: latenciesMs.length, queries, latenciesMs, overheadsMs: [], stagesMs: [], errors },

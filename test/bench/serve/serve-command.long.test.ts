@@ -47,6 +47,8 @@ test('an option of another case, an unknown load and a missing file are refused'
     [['flat', '--loads', 'lone'], /--loads belongs to/],
     [['serve', '--loads', 'none-such'], /--loads is "none-such"/],
     [['serve', '--calls', '/nonexistent'], /--calls/],
+    [['serve', '--precision', 'int8,float32'], /`trawl bench serve` takes one/],
+    [['serve', '--precision', 'int4'], /--precision is "int4"; expected some of float32, float16, bfloat16, int8/],
   ] as const) {
     const { code, stderr } = await runTrawl(['bench', ...args]);
     assert.equal(code, 2, stderr);
