@@ -33,7 +33,7 @@ export async function heldCollection(client: MilvusClient, address: MilvusAddres
   const hasFiles = (await client.describe(filesCollection(collection))) !== undefined;
   if (facts === undefined) return { fields: undefined, hasFiles, complete: undefined, progress: undefined };
   if (!hasFiles) throw occupied(address, 'was not made by `trawl publish`');
-  await loadFiles(client, collection);
+  await loadFiles(client, collection, 1);
   const complete = await readPublication(collectionFiles(client, collection));
   const progress = complete === undefined ? await readProgress(collectionFiles(client, collection)) : undefined;
   return { fields: facts.fields, hasFiles, complete, progress };

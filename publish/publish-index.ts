@@ -166,7 +166,7 @@ async function begin(
   // Files alone are left of a collection that was dropped, or of a run killed before it made the collection.
   if (held.fields === undefined && held.hasFiles) await client.drop(filesCollection(collection));
   if (held.fields === undefined) {
-    await createFiles(client, collection);
+    await createFiles(client, collection, options.replicas);
     const description = `Trawl index, generation ${manifest.generation}`;
     await client.create(collection, { description, fields, shards: options.channels });
   }
@@ -275,6 +275,6 @@ async function loadAll(
   { replicas, onProgress }: PublishOptions,
 ): Promise<void> {
   onProgress({ step: 'loading', done: 0, total: 1 });
-  if (!(await client.isLoaded(filesCollection(collection)))) await loadFiles(client, collection);
+  await loadFiles(client, collection, replicas);
   await client.load(collection, replicas);
 }

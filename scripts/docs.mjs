@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, posix, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cacheName, cachePath, installOnce } from './cached-packages.mjs';
+import { outsideLoads } from './outside-loads.mjs';
 import { reasonToKeep, SITE_MARKER } from './site-folder.mjs';
 import { announce, done, fail, root } from './steps.mjs';
 
@@ -53,6 +54,10 @@ const pages = new Map(groups.flatMap(([, paths]) => paths).map((path) => [path, 
 const problems = [];
 for (const page of pages.values()) page.html = render(page);
 if (problems.length > 0) fail(`${problems.join('\n')}\n${problems.length} links lead nowhere.`);
+for (const [name, text] of [...pages.values()].map((page) => [page.path, wholePage(page)]).concat([styles()])) {
+  const [address] = outsideLoads(text);
+  if (address !== undefined) fail(`${name} would load ${address}. A page of the site may load only files of the site.`);
+}
 writeSite(site);
 
 function refuseForeign() {
@@ -162,6 +167,10 @@ function writeSite(folder) {
   rmSync(folder, { recursive: true, force: true });
   renameSync(made, folder);
   process.stdout.write(`${relative(process.cwd(), folder) || folder}/index.html: ${pages.size} pages\n`);
+}
+
+function styles() {
+  return ['site.css', readFileSync(join(TOOLS, 'site.css'), 'utf8')];
 }
 
 function wholePage(page) {

@@ -1,8 +1,14 @@
 import { asTrawlError } from '../../src/errors.ts';
 import { collectionProblems, findCollection } from '../../src/milvus/check-collection.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/milvus/milvus-address.ts';
-import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+import { MilvusClient, type QueryNodeFacts, type SegmentFacts } from '../../src/milvus/milvus-client.ts';
+import { formatBytes, formatCount } from '../format.ts';
 import { timedSearch } from '../published/timed-search.ts';
+
+/** A query node with the rows of the index that it holds. */
+export interface NodeOfIndex extends QueryNodeFacts {
+  readonly rows: number;
+}
 
 export interface MilvusFacts {
   /** Without user and password. */
@@ -14,6 +20,10 @@ export interface MilvusFacts {
   readonly indexType: string | null;
   readonly rows: number | null;
   readonly segments: number | null;
+  /** Copies of each row on different query nodes; null if that is unknown. */
+  readonly copies: number | null;
+  /** The query nodes of Milvus; null if this user is not told. */
+  readonly queryNodes: readonly NodeOfIndex[] | null;
   /** Median time of a search for 10 rows, in milliseconds; null if it cannot be searched. */
   readonly searchMs: number | null;
   /** What is missing, in sentences. */
@@ -30,6 +40,8 @@ export async function milvusFacts(place: string): Promise<MilvusFacts> {
     indexType: null as string | null,
     rows: null as number | null,
     segments: null as number | null,
+    copies: null as number | null,
+    queryNodes: null as readonly NodeOfIndex[] | null,
     searchMs: null as number | null,
   };
   let client: MilvusClient | undefined;
@@ -41,7 +53,11 @@ export async function milvusFacts(place: string): Promise<MilvusFacts> {
     facts.indexType = found.publication.indexType;
     const problems = (await collectionProblems(client, found)).map(({ message }) => message);
     facts.rows = await client.count(found.name).catch(() => null);
-    facts.segments = (await client.segments(found.name).catch(() => [])).length;
+    const segments = await client.segments(found.name).catch(() => []);
+    facts.segments = segments.length;
+    facts.copies = copiesOf(segments);
+    const nodes = await client.queryNodes().catch(() => []);
+    if (nodes.length > 0) facts.queryNodes = nodes.map((node) => ({ ...node, rows: rowsOn(node.id, segments) }));
     if (problems.length === 0) facts.searchMs = await trial(place);
     return { ...facts, problems };
   } catch (error) {
@@ -49,6 +65,15 @@ export async function milvusFacts(place: string): Promise<MilvusFacts> {
   } finally {
     await client?.close();
   }
+}
+
+function copiesOf(segments: readonly SegmentFacts[]): number | null {
+  const held = segments.filter(({ rows, nodes }) => rows > 0 && nodes.length > 0).map(({ nodes }) => nodes.length);
+  return held.length === 0 ? null : Math.min(...held);
+}
+
+function rowsOn(node: number, segments: readonly SegmentFacts[]): number {
+  return segments.reduce((sum, { rows, nodes }) => sum + (nodes.includes(node) ? rows : 0), 0);
 }
 
 async function trial(place: string): Promise<number> {
@@ -68,6 +93,8 @@ export function milvusLines({
   indexType,
   rows,
   segments,
+  copies,
+  queryNodes,
   searchMs,
   problems,
 }: MilvusFacts): string[] {
@@ -76,6 +103,11 @@ export function milvusLines({
     ...(collection === null
       ? []
       : [`  collection    ${collection}, ${indexType}, ${rows ?? '?'} rows in ${segments} loaded segments`]),
+    ...(copies === null ? [] : [`  copies        ${copies} of each row`]),
+    ...(queryNodes ?? []).map(
+      (node) =>
+        `  query node    ${node.id}: ${formatCount(node.rows)} rows, ${formatBytes(node.usedBytes)} of ${formatBytes(node.memoryBytes)} of memory used`,
+    ),
     ...(searchMs === null ? [] : [`  search        ${searchMs.toFixed(1)} ms for 10 rows, one query at a time`]),
     ...(problems.length === 0
       ? ['  state         complete and ready']

@@ -10,8 +10,8 @@ export function filesCollection(collection: string): string {
   return `${collection}_trawl`;
 }
 
-/** Creates and loads the collection of files. */
-export async function createFiles(client: MilvusClient, collection: string): Promise<void> {
+/** Creates the collection of files, and loads it with as many copies as that of the rows. */
+export async function createFiles(client: MilvusClient, collection: string, replicas: number): Promise<void> {
   const name = filesCollection(collection);
   await client.create(name, {
     description: `Trawl: record and files of the index in ${collection}`,
@@ -21,14 +21,18 @@ export async function createFiles(client: MilvusClient, collection: string): Pro
       { name: UNUSED_FIELD, type: 'vector', dimension: 2 },
     ],
   });
-  await loadFiles(client, collection);
+  await loadFiles(client, collection, replicas);
 }
 
-/** Indexes and loads the collection, which may have been left without either by a killed publication. */
-export async function loadFiles(client: MilvusClient, collection: string): Promise<void> {
+/**
+ * Indexes and loads the collection, which may have been left without either by a killed publication. One that is loaded keeps its copies:
+ * Milvus refuses to load it with another number.
+ */
+export async function loadFiles(client: MilvusClient, collection: string, replicas: number): Promise<void> {
   const name = filesCollection(collection);
+  if (await client.isLoaded(name)) return;
   await client.createIndex(name, UNUSED_FIELD, { type: 'FLAT', metric: 'L2' });
-  await client.load(name, 1);
+  await client.load(name, replicas);
 }
 
 /** The files of a published collection, in the collection beside it. Their bytes are base64 texts. */

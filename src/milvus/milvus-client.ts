@@ -64,6 +64,16 @@ export interface IndexFacts {
 export interface SegmentFacts {
   readonly rows: number;
   readonly isSealed: boolean;
+  /** The query nodes that hold it. */
+  readonly nodes: readonly number[];
+}
+
+/** A process that holds rows in memory and searches them. */
+export interface QueryNodeFacts {
+  readonly id: number;
+  /** Of the machine that it runs on, in bytes. */
+  readonly memoryBytes: number;
+  readonly usedBytes: number;
 }
 
 export type Entity = Readonly<Record<string, unknown>>;
@@ -110,6 +120,13 @@ interface SdkField {
   readonly data_type: string;
   readonly is_primary_key?: boolean;
   readonly type_params?: readonly { readonly key: string; readonly value: unknown }[];
+}
+
+/** A node as Milvus describes it. */
+interface SdkNode {
+  readonly type?: string;
+  readonly id?: number;
+  readonly hardware_infos?: { readonly memory?: number; readonly memory_usage?: number };
 }
 
 interface SdkClient extends Readonly<Record<string, SdkCall>> {
@@ -279,10 +296,26 @@ export class MilvusClient {
 
   async segments(collection: string): Promise<readonly SegmentFacts[]> {
     const reply = await this.#request('report the segments', 'getQuerySegmentInfo', { collectionName: collection });
-    return (reply.infos as { num_rows: string; state: string }[]).map(({ num_rows, state }) => ({
-      rows: Number(num_rows),
-      isSealed: state === 'Sealed',
-    }));
+    return (reply.infos as { num_rows: string; state: string; nodeIds?: readonly string[] }[]).map(
+      ({ num_rows, state, nodeIds = [] }) => ({
+        rows: Number(num_rows),
+        isSealed: state === 'Sealed',
+        nodes: nodeIds.map(Number),
+      }),
+    );
+  }
+
+  /** The query nodes that Milvus has. */
+  async queryNodes(): Promise<readonly QueryNodeFacts[]> {
+    const request = { request: { metric_type: 'system_info' } };
+    const reply = await this.#request('report its nodes', 'getMetric', request);
+    const found: QueryNodeFacts[] = [];
+    for (const { infos } of (reply.response?.nodes_info ?? []) as readonly { readonly infos?: SdkNode }[]) {
+      if (infos?.type !== 'querynode') continue;
+      const { memory = 0, memory_usage: used = 0 } = infos.hardware_infos ?? {};
+      found.push({ id: Number(infos.id), memoryBytes: memory, usedBytes: used });
+    }
+    return found;
   }
 
   async upsert(collection: string, entities: readonly Entity[]): Promise<void> {

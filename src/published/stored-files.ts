@@ -20,7 +20,8 @@ export interface PartStore {
   read(first: number, end: number): Promise<readonly StoredPart[]>;
 }
 
-const BYTES_A_PART = 48 * 1024;
+/** As base64, a part has at most 65,535 characters, Milvus's limit of a text. */
+const BYTES_A_PART = 48_000;
 const PARTS_A_CALL = 12;
 
 /** First parts of the files with fixed places. */
@@ -50,13 +51,14 @@ export async function writeFile(store: PartStore, firstPart: number, content: Ui
 
 /** @throws TrawlError STORE_DIFFERS if parts are missing or the checksum differs. */
 export async function readFile(store: PartStore, file: StoredFile): Promise<Uint8Array> {
-  const content = Buffer.alloc(file.bytes);
+  // Earlier versions stored larger parts, so only their order says where they belong.
+  const pieces: Buffer[] = [];
   for (let part = 0; part < file.parts; part += PARTS_A_CALL) {
     const end = Math.min(file.parts, part + PARTS_A_CALL);
-    for (const { place, bytes } of await store.read(file.firstPart + part, file.firstPart + end)) {
-      bytes.copy(content, (place - file.firstPart) * BYTES_A_PART);
-    }
+    const parts = [...(await store.read(file.firstPart + part, file.firstPart + end))];
+    pieces.push(...parts.sort((a, b) => a.place - b.place).map(({ bytes }) => bytes));
   }
+  const content = Buffer.concat(pieces);
   const found = sha256Of(content);
   if (found === file.sha256) return content;
   throw new TrawlError(

@@ -63,6 +63,34 @@ test('an error of Milvus with an empty list is a failure, never an empty answer'
   assert.equal(fake.count('Search'), 1, 'an error that another attempt does not help is not repeated');
 });
 
+test('query nodes, their memory and the segments that each holds are read', async (t) => {
+  const node = (type: string, id: number) => ({
+    infos: { type, id, hardware_infos: { memory: 8_000, memory_usage: 1_000 } },
+    connected: [],
+  });
+  const { client } = await opened(t, {
+    GetMetrics: () => ({
+      status: {},
+      response: JSON.stringify({ nodes_info: [node('querycoord', 1), node('querynode', 7), node('querynode', 9), {}] }),
+    }),
+    GetQuerySegmentInfo: () => ({
+      status: {},
+      infos: [
+        { num_rows: '30', state: 'Sealed', nodeIds: ['7', '9'] },
+        { num_rows: '20', state: 'Growing', nodeIds: ['9'] },
+      ],
+    }),
+  });
+  assert.deepEqual(
+    await client.queryNodes(),
+    [7, 9].map((id) => ({ id, memoryBytes: 8_000, usedBytes: 1_000 })),
+  );
+  assert.deepEqual(await client.segments('c'), [
+    { rows: 30, isSealed: true, nodes: [7, 9] },
+    { rows: 20, isSealed: false, nodes: [9] },
+  ]);
+});
+
 test('a call that the server does not have is a failure, although the package makes an empty reply of it', async (t) => {
   const { search } = await opened(t, {});
   await assert.rejects(search(), trawlError('STORE_FAILED', /could not search/));

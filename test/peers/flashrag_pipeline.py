@@ -1,6 +1,7 @@
-"""Runs FlashRAG's SequentialPipeline with FlashRAGRetriever and a generator that answers with the first document's title."""
+"""Runs FlashRAG's SequentialPipeline with the FlashRAGRetriever of a package and a generator that answers with the first document's title."""
 
 import contextlib
+import importlib
 import json
 import sys
 
@@ -10,7 +11,8 @@ sys.path.append(request["libraries"])
 with contextlib.redirect_stdout(sys.stderr):
     from flashrag.dataset.dataset import Dataset, Item
     from flashrag.pipeline import SequentialPipeline
-    from trawl_client import FlashRAGRetriever
+
+    FlashRAGRetriever = importlib.import_module(request["package"]).FlashRAGRetriever
 
     class Prompts:
         """Replaces the prompt template: passes on what the pipeline gives it."""

@@ -85,7 +85,7 @@ test('FlashRAG’s own pipeline runs with FlashRAGRetriever', { skip }, async ()
   });
   const answer = (await runClientPeer(
     'flashrag_pipeline.py',
-    { url: server.url, libraries: libraryFolder(), items },
+    { package: 'trawl_client', url: server.url, libraries: libraryFolder(), items },
     { PYTHONPATH: installed },
   )) as { pred: string[]; contents: string[][]; em: number[] };
   assert.deepEqual(answer.pred, titles);

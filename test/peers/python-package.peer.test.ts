@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { ADDON_PATH } from '../../src/native/load-addon.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { fileFolder, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
-import { clientPython, runMtebPeer, withoutClients, withoutMteb } from '../helpers/peers.ts';
+import { fileFolder, postJson, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
+import {
+  clientPython,
+  libraryFolder,
+  runClientPeer,
+  runMtebPeer,
+  withoutClients,
+  withoutMteb,
+} from '../helpers/peers.ts';
 
 const skip = existsSync(ADDON_PATH) ? false : 'the native engine is not compiled';
 const folder = await fileFolder();
@@ -39,7 +47,11 @@ before(async () => {
   assert.match(wheel, /^trawl_retrieval-\d+\.\d+\.\d+-py3-none-(manylinux|macosx)/);
   await run('python3', ['-m', 'venv', join(folder, 'venv')]);
   const install = ['install', '--quiet', '--disable-pip-version-check'];
-  await run(join(bin, 'pip'), [...install, `${join(folder, wheel)}[langchain,llama-index]`]);
+  // An empty home folder, as of a new user; what pip has downloaded before is kept.
+  const cache = process.env.PIP_CACHE_DIR ?? join(homedir(), '.cache', 'pip');
+  await run(join(bin, 'pip'), [...install, `${join(folder, wheel)}[langchain,llama-index]`], {
+    env: { ...process.env, HOME: env.HOME, PIP_CACHE_DIR: cache },
+  });
 });
 
 test('in an empty environment, the wheel brings Node.js, and trawl builds and searches', { skip }, async () => {
@@ -186,6 +198,43 @@ print(json.dumps({
   const ids = documents.map(([id]) => id);
   assert.deepEqual([found['later'], found['nodes_later']], [ids, ids]);
   assert.deepEqual([found['text'], found['piped']], [true, 3]);
+});
+
+test('FlashRAG’s own pipeline runs with the wheel’s FlashRAGRetriever', {
+  skip: skip || withoutClients(),
+}, async (t) => {
+  const { url } = await serveIndex(t, join(folder, 'sample'));
+  const items = [
+    { question: 'which bridge did John A. Roebling design', golden_answers: ['Brooklyn Bridge'] },
+    { question: 'which city is the capital of Finland', golden_answers: ['none of them'] },
+  ];
+  const { body } = await postJson<{ result: { title: string }[][] }>(url, {
+    queries: items.map(({ question }) => question),
+    topk: 3,
+  });
+  const titles = body.result.map(([first]) => first!.title);
+  const [version] = readdirSync(join(folder, 'venv', 'lib'));
+  // Nothing else of the wheel's environment, whose packages are of other versions.
+  const alone = join(folder, 'alone');
+  mkdirSync(alone);
+  symlinkSync(
+    join(folder, 'venv', 'lib', version!, 'site-packages', 'trawl_retrieval'),
+    join(alone, 'trawl_retrieval'),
+  );
+  const answer = (await runClientPeer(
+    'flashrag_pipeline.py',
+    { package: 'trawl_retrieval', url, libraries: libraryFolder(), items },
+    { PYTHONPATH: alone },
+  )) as { pred: string[]; contents: string[][]; em: number[] };
+  assert.deepEqual(answer.pred, titles);
+  assert.deepEqual(
+    answer.contents.map((documents) => documents.length),
+    [3, 3],
+  );
+  assert.deepEqual(
+    answer.em,
+    titles.map((title, i) => (items[i]!.golden_answers[0] === title ? 1 : 0)),
+  );
 });
 
 test('MTEB runs a retrieval task with TrawlSearch, by vectors and by words', {

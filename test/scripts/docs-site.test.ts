@@ -10,6 +10,33 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 const { reasonToKeep, SITE_MARKER } = (await import(
   pathToFileURL(join(packageRoot, 'scripts', 'site-folder.mjs')).href
 )) as { reasonToKeep: (folder: string) => string | undefined; SITE_MARKER: string };
+const { outsideLoads } = (await import(pathToFileURL(join(packageRoot, 'scripts', 'outside-loads.mjs')).href)) as {
+  outsideLoads: (text: string) => string[];
+};
+
+test('what a page would load from another host is found, and links, code and files of the site are not', () => {
+  const loads = [
+    '<img alt="a" src="https://a.example/x.png">',
+    "<script src='//b.example/x.js'></script>",
+    '<link rel="stylesheet" href="http://c.example/x.css">',
+    '<video\nposter = https://d.example/x.png></video>',
+    '<style>@import "https://e.example/x.css"; body { background: url( https://f.example/x.png) }</style>',
+  ];
+  assert.deepEqual(
+    outsideLoads(loads.join('\n'))
+      .map((address) => address.replace(/.*\/\/(.).*/, '$1'))
+      .sort(),
+    ['a', 'b', 'c', 'd', 'e', 'f'],
+  );
+  const own = [
+    '<a class="x" href="https://a.example/">a</a>',
+    '<img src="docs/search-page.png">',
+    '<link rel="stylesheet" href="../site.css">',
+    '<code>&lt;img src=&quot;https://a.example/x.png&quot;&gt;</code>',
+    '<p>src="https://a.example" is text</p>',
+  ];
+  assert.deepEqual(outsideLoads(own.join('\n')), []);
+});
 
 test('npm run docs refuses a folder with other files before it does anything, and leaves it as it is', async (t) => {
   const folder = await tempFolder(t);
