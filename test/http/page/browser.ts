@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, type TestContext } from 'node:test';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { after, afterEach, before } from 'node:test';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { packageRoot } from '../../../src/package-root.ts';
 
 const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
@@ -24,6 +24,9 @@ const ARGUMENTS = [
 export const PHONE = { viewport: { width: 390, height: 844 } };
 
 let browser: Browser | undefined;
+/** What `open` has opened for the running test, and what went wrong there. */
+let contexts: BrowserContext[] = [];
+let faults: string[] = [];
 
 /** Starts one browser for all tests of the file. */
 export function startBrowser(): void {
@@ -32,14 +35,21 @@ export function startBrowser(): void {
     mkdirSync(SCREENSHOTS, { recursive: true });
     browser = await chromium.launch({ executablePath, args: ARGUMENTS });
   });
+  // Before the hooks of the test itself, which close the server: a page that still loads would report that it is gone.
+  afterEach(async () => {
+    const [opened, found] = [contexts, faults];
+    [contexts, faults] = [[], []];
+    await Promise.all(opened.map((context) => context.close()));
+    assert.deepEqual(found, []);
+  });
   after(() => browser?.close());
 }
 
 /** A page on which any script error, blocked resource, failed request or request to another site fails the test. */
-export async function open(t: TestContext, url: string, options: BrowserContextOptions = {}): Promise<Page> {
+export async function open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser!.newContext({ viewport: { width: 1100, height: 900 }, ...options });
+  contexts.push(context);
   const page = await context.newPage();
-  const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('dialog', () => faults.push('a dialog was opened'));
   page.on('request', (request) => {
@@ -48,10 +58,6 @@ export async function open(t: TestContext, url: string, options: BrowserContextO
   page.on('console', (message) => {
     if (message.type() === 'error' && !/status of (401|404|422|501|503)/.test(message.text()))
       faults.push(message.text());
-  });
-  t.after(async () => {
-    await context.close();
-    assert.deepEqual(faults, []);
   });
   await page.goto(url);
   return page;

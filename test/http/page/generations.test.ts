@@ -22,7 +22,7 @@ async function reloadedServer(t: TestContext): Promise<{ url: string; holder: Re
 
 test('the index tab of a reloaded index shows its new generation', { skip }, async (t) => {
   const { url, holder } = await reloadedServer(t);
-  const page = await open(t, `${url}/?tab=index`);
+  const page = await open(`${url}/?tab=index`);
   await page.locator('.about', { hasText: 'Generation generation-1' }).waitFor();
   await page.click('#tab-trajectories');
   await page.waitForSelector('#panel-trajectories h1');
@@ -33,7 +33,7 @@ test('the index tab of a reloaded index shows its new generation', { skip }, asy
 
 test('the index tab of a group names its indexes, with links to their pages', { skip }, async (t) => {
   const { url } = await reloadedServer(t);
-  const page = await open(t, `${url}/indexes/both/?tab=index`, PHONE);
+  const page = await open(`${url}/indexes/both/?tab=index`, PHONE);
   await page.waitForSelector('.about li');
   assert.equal(await page.isVisible('#error'), false);
   assert.deepEqual(await page.locator('.about li').allTextContents(), [
@@ -53,7 +53,7 @@ test('passages of a record are shown with a warning if their index has another g
     `{"requestId":"a","index":"${index}","generation":"${generation}","trajectory":"${trajectory}","query":"q",` +
     `"rows":[2,3,0],"ids":[9007199254740993,null,"0"],"scores":[0.5,null,0.25]${more}}`;
   const members = ',"indexes":["news","wiki","news"]';
-  const page = await open(t, `${url}/?tab=trajectories`);
+  const page = await open(`${url}/?tab=trajectories`);
   const lines = [
     record('same', 'wiki', 'generation-1'),
     record('changed', 'news', 'generation-0'),

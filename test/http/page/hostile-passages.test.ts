@@ -22,7 +22,7 @@ const DOCUMENTS = [
 
 test('passages of any kind keep their place, their direction and the width of the screen', { skip }, async (t) => {
   const { url } = await serve(t, new FakeRetriever({ documents: DOCUMENTS }));
-  const page = await open(t, `${url}/?q=bridge&k=8`, PHONE);
+  const page = await open(`${url}/?q=bridge&k=8`, PHONE);
   await page.waitForSelector('.results > li >> nth=7');
   await assertFits(page);
   await shoot(page, 'hostile-phone');
@@ -46,7 +46,7 @@ test('passages of any kind keep their place, their direction and the width of th
 
 test('a reversing mark in a query or an id reverses nothing after it', { skip }, async (t) => {
   const { url } = await serve(t, new FakeRetriever({ documents: DOCUMENTS }));
-  const page = await open(t, `${url}/?q=${encodeURIComponent(`${OVERRIDE}bridge`)}`);
+  const page = await open(`${url}/?q=${encodeURIComponent(`${OVERRIDE}bridge`)}`);
   await page.waitForSelector('.results li');
   // The number of tokens stands to the right of the query, as it would without the mark.
   const places = await page.evaluate<{ quote: number; tokens: number }>(`(() => {

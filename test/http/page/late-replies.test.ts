@@ -49,7 +49,7 @@ async function choose(page: Page, name: string, ...rollouts: readonly object[]):
 
 test('a file of rollouts chosen while the passages of another are read stays shown', { skip }, async (t) => {
   const { url } = await serve(t);
-  const page = await open(t, `${url}/?tab=trajectories`);
+  const page = await open(`${url}/?tab=trajectories`);
   await page.waitForSelector('#rollout-file');
   const slow = await hold(page, '/v1/passages');
   await choose(page, 'a.jsonl', { ...RECORD, trajectory: 'first', query: 'q', rows: [0], ids: ['0'], scores: [1] });
@@ -64,7 +64,7 @@ test('a file of rollouts chosen while the passages of another are read stays sho
 
 test('a file of rollouts chosen while another is read stays shown', { skip }, async (t) => {
   const { url } = await serve(t);
-  const page = await open(t, `${url}/?tab=trajectories`);
+  const page = await open(`${url}/?tab=trajectories`);
   await page.waitForSelector('#rollout-file');
   await page.evaluate(`{
     const read = File.prototype.text;
@@ -85,7 +85,7 @@ test('a file of rollouts chosen while another is read stays shown', { skip }, as
 
 test('the live tab, left and opened again during a reading, has one reading at a time', { skip }, async (t) => {
   const { url } = await serve(t);
-  const page = await open(t, url);
+  const page = await open(url);
   await page.waitForSelector('#facts dd');
   await page.clock.install({ time: 0 });
   // Far from the start, so that it is not past already; from here on only runFor lets timers end.
@@ -113,7 +113,7 @@ test('a search that fails after the reader left its tab says nothing there, and 
     ['/?q=bridge', 'search'],
     ['/?tab=compare&q=bridge', 'compare'],
   ] as const) {
-    const page = await open(t, `${url}/livez`);
+    const page = await open(`${url}/livez`);
     const slow = await hold(page, '/v1/search');
     await page.goto(`${url}${address}`);
     await slow.arrived;
@@ -134,7 +134,7 @@ test('a tab that is left while it waits for the server asks nothing more', { ski
     ['/?q=bridge', '/readyz'],
     ['/?tab=compare&q=bridge', '/v1/indexes'],
   ] as const) {
-    const page = await open(t, `${url}/livez`);
+    const page = await open(`${url}/livez`);
     const slow = await hold(page, awaited);
     await page.goto(`${url}${address}`);
     await slow.arrived;
@@ -149,7 +149,7 @@ test('a tab that is left while it waits for the server asks nothing more', { ski
 
 test('Back to the empty compare tab stops the comparison', { skip }, async (t) => {
   const { url } = await serve(t);
-  const page = await open(t, `${url}/?tab=compare`);
+  const page = await open(`${url}/?tab=compare`);
   await page.fill('#compare-question', 'bridge');
   const slow = await hold(page, '/v1/search');
   await page.getByRole('button', { name: 'Compare' }).click();

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import type { Page } from 'playwright-core';
 import { AccessKeys } from '../../../src/http/access/access-keys.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import { packageRoot } from '../../../src/package-root.ts';
@@ -32,7 +33,7 @@ function sampleRetriever(): FakeRetriever {
 test('a typed question shows ranked passages, timings and the curl line', { skip }, async (t) => {
   const retriever = sampleRetriever();
   const { url } = await serve(t, retriever);
-  const page = await open(t, url);
+  const page = await open(url);
   await page.waitForSelector('#facts dd');
   assert.match(await textOf(page, '#facts'), /fake-sample[\s\S]*passages[\s\S]*fake-encoder/);
   await shoot(page, 'empty');
@@ -51,7 +52,7 @@ test('a typed question shows ranked passages, timings and the curl line', { skip
 test('a deep link fills the form, and question and sub-query are sent separately', { skip }, async (t) => {
   const retriever = sampleRetriever();
   const { url } = await serve(t, retriever);
-  const dark = await open(t, `${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect&k=3`, {
+  const dark = await open(`${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect&k=3`, {
     colorScheme: 'dark',
   });
   await dark.waitForSelector('#results li');
@@ -61,11 +62,11 @@ test('a deep link fills the form, and question and sub-query are sent separately
   ]);
   assert.equal(retriever.calls[0]?.k, 3);
   await shoot(dark, 'results-dark');
-  const phone = await open(t, `${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect`, PHONE);
+  const phone = await open(`${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect`, PHONE);
   await phone.waitForSelector('#results li');
   await assertFits(phone);
   await shoot(phone, 'results-narrow');
-  const phoneEmpty = await open(t, url, PHONE);
+  const phoneEmpty = await open(url, PHONE);
   await phoneEmpty.waitForSelector('#facts dd');
   await shoot(phoneEmpty, 'empty-narrow');
 });
@@ -74,7 +75,7 @@ test('the page asks for an API key and keeps it until the tab is closed', { skip
   const retriever = new FakeRetriever();
   const key = 'read-key-of-the-page-test';
   const { url } = await serve(t, retriever, { keys: AccessKeys.parse(`read:${key}`, 'test') });
-  const page = await open(t, `${url}/?q=bridge`);
+  const page = await open(`${url}/?q=bridge`);
   await page.waitForSelector('#error:not([hidden])');
   assert.match(await textOf(page, '#error'), /requires an API key.*UNAUTHORIZED · HTTP 401/);
   assert.equal(retriever.calls.length, 0);
@@ -95,13 +96,13 @@ test('the page asks for an API key and keeps it until the tab is closed', { skip
   assert.ok(line.includes("-H 'authorization: Bearer KEY'") && !line.includes(key));
   await page.reload();
   await page.waitForSelector('#results li');
-  const other = await open(t, `${url}/?q=bridge`);
+  const other = await open(`${url}/?q=bridge`);
   await other.waitForSelector('#error:not([hidden])');
 });
 
 test('without API keys the page asks for none', { skip }, async (t) => {
   const { url } = await serve(t);
-  const page = await open(t, `${url}/?q=bridge`);
+  const page = await open(`${url}/?q=bridge`);
   await page.waitForSelector('#results li');
   assert.equal(await page.isVisible('#key'), false);
 });
@@ -117,7 +118,7 @@ test('the page of an index searches that index', { skip }, async (t) => {
   );
   await holder.open();
   const { url } = await serve(t, holder);
-  const page = await open(t, `${url}/indexes/news/`);
+  const page = await open(`${url}/indexes/news/`);
   await page.waitForSelector('#facts dd');
   assert.match(await textOf(page, '#facts'), /news/);
   const asked = wiki!.calls.length;
@@ -134,7 +135,7 @@ test('the page of an index of words says how it ranks', { skip }, async (t) => {
   const retriever = new FakeRetriever();
   Object.assign(retriever, { info: { ...retriever.info, model: null, modes: ['bm25'] } });
   const { url } = await serve(t, retriever);
-  const page = await open(t, url);
+  const page = await open(url);
   await page.waitForSelector('#facts dd');
   assert.match(await textOf(page, '#facts'), /ranking\s*BM25/);
   assert.doesNotMatch(await textOf(page, '#facts'), /model/);
@@ -145,7 +146,7 @@ test('the curl line works in a shell for any question', { skip }, async (t) => {
   const retriever = new FakeRetriever();
   const { url } = await serve(t, retriever);
   const question = `it's "a" $HOME \`id\` \\ !! 💧 'x' ; ls`;
-  const page = await open(t, `${url}/?q=${encodeURIComponent(question)}`);
+  const page = await open(`${url}/?q=${encodeURIComponent(question)}`);
   await page.waitForSelector('#results li');
   const line = await textOf(page, '#code');
   const hasCurl = existsSync('/usr/bin/curl');
@@ -158,7 +159,7 @@ test('the curl line works in a shell for any question', { skip }, async (t) => {
 
 test('markup in passages and questions stays text', { skip }, async (t) => {
   const { url } = await serve(t, new FakeRetriever());
-  const page = await open(t, `${url}/?q=${encodeURIComponent('<img src=x onerror=alert(1)>')}`);
+  const page = await open(`${url}/?q=${encodeURIComponent('<img src=x onerror=alert(1)>')}`);
   page.on('dialog', () => assert.fail('a script of the corpus ran'));
   await page.waitForSelector('#results li');
   assert.equal(await page.locator('#results img, #results script, main img').count(), 0);
@@ -169,7 +170,7 @@ test('markup in passages and questions stays text', { skip }, async (t) => {
 test('an example is searched with one click, and errors are shown', { skip }, async (t) => {
   const retriever = sampleRetriever();
   const { url } = await serve(t, retriever, { maxK: 50 });
-  const page = await open(t, url);
+  const page = await open(url);
   await page.locator('#examples button').nth(2).click();
   await page.waitForSelector('#results li');
   assert.equal(typeof retriever.calls[0]?.queries[0], 'object');
@@ -183,7 +184,7 @@ test('an example is searched with one click, and errors are shown', { skip }, as
 
 test('the page works with the keyboard only, and every field has a label', { skip }, async (t) => {
   const { url } = await serve(t, sampleRetriever());
-  const page = await open(t, url);
+  const page = await open(url);
   const order: string[] = [];
   for (let i = 0; i < 8; i++) {
     order.push(
@@ -200,7 +201,7 @@ test('the page works with the keyboard only, and every field has a label', { ski
 test('a server with a reranker offers it, and the score tells the rank that the search gave', { skip }, async (t) => {
   const retriever = sampleRetriever();
   const { url } = await serve(t, retriever);
-  const page = await open(t, `${url}/?q=bridge`);
+  const page = await open(`${url}/?q=bridge`);
   await page.waitForSelector('#results li');
   assert.equal(retriever.calls.at(-1)!.rerank, undefined);
   await page.click('#more summary');
@@ -217,9 +218,16 @@ test('the page of a view leads to other indexes within the view', { skip }, asyn
   const holder = RetrieverHolder.over(indexes, async (name) => new FakeRetriever({ index: name }));
   await holder.open();
   const { url } = await serve(t, holder);
-  const page = await open(t, `${url}/views/train/`);
+  const page = await open(`${url}/views/train/`);
   await page.locator('#facts select').selectOption('news');
   await page.waitForURL(`${url}/views/train/indexes/news/`);
+});
+
+test('a page is closed before the server that it loads from', { skip }, async (t) => {
+  let page: Page | undefined;
+  t.after(() => assert.equal(page?.isClosed(), true));
+  const { url } = await serve(t);
+  page = await open(url);
 });
 
 test('a link that is opened while the server starts is answered once it is ready', { skip }, async (t) => {
@@ -230,7 +238,7 @@ test('a link that is opened while the server starts is answered once it is ready
   const holder = RetrieverHolder.over([{ name: 'wiki', folder: 'wiki' }], () => promise);
   const opening = holder.open();
   const { url } = await serve(t, holder);
-  const page = await open(t, `${url}/?q=bridge`);
+  const page = await open(`${url}/?q=bridge`);
   await page.waitForSelector('#error:not([hidden])');
   assert.match(await textOf(page, '#error'), /NOT_READY · HTTP 503/);
   assert.match(await textOf(page, '#facts'), /^serverstarting/);
@@ -242,7 +250,7 @@ test('a link that is opened while the server starts is answered once it is ready
 
 test('the page of a view searches within the view', { skip }, async (t) => {
   const { url } = await serve(t);
-  const page = await open(t, `${url}/indexes/fake-sample/?q=bridge`);
+  const page = await open(`${url}/indexes/fake-sample/?q=bridge`);
   await page.waitForSelector('#results li');
   const [request] = await Promise.all([
     page.waitForRequest('**/v1/search'),

@@ -11,8 +11,8 @@ const IS_CUT = `(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight
 const SWATCH = `document.querySelector('.chart .swatch').style.background`;
 const DARK = { colorScheme: 'dark', viewport: { width: 700, height: 900 } } as const;
 
-test('a printed answer has what was asked and whole texts in black on white, without controls', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?q=${encodeURIComponent('who designed the Brooklyn Bridge')}`, DARK);
+test('a printed answer has what was asked and whole texts in black on white, without controls', { skip }, async () => {
+  const page = await open(`${server.url}/?q=${encodeURIComponent('who designed the Brooklyn Bridge')}`, DARK);
   await page.waitForSelector('.column:nth-child(3) .results li');
   assert.equal(await page.evaluate(IS_CUT), true);
   await page.emulateMedia({ media: 'print' });
@@ -29,8 +29,8 @@ test('a printed answer has what was asked and whole texts in black on white, wit
   assert.ok(pdf.subarray(0, 5).toString() === '%PDF-' && pdf.length > 10_000);
 });
 
-test('a printed trajectory has the passages that the agent was shown', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?tab=trajectories`, DARK);
+test('a printed trajectory has the passages that the agent was shown', { skip }, async () => {
+  const page = await open(`${server.url}/?tab=trajectories`, DARK);
   const record = {
     requestId: 'a',
     dialect: 'search-r1',
@@ -54,8 +54,8 @@ test('a printed trajectory has the passages that the agent was shown', { skip },
   assert.equal(await page.isVisible('#rollout-file'), false);
 });
 
-test('printed charts have the colours of paper, and those of the screen again after it', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?tab=live`, DARK);
+test('printed charts have the colours of paper, and those of the screen again after it', { skip }, async () => {
+  const page = await open(`${server.url}/?tab=live`, DARK);
   await page.locator('.chart .swatch').first().waitFor();
   // The colours change with the media, before anything is printed.
   const colourOf = async (media: 'print' | 'screen'): Promise<unknown> => {

@@ -15,8 +15,8 @@ const server = pageServer();
 const QUESTION = 'Where was the designer of the Brooklyn Bridge born?';
 const LINK = `/?q=${encodeURIComponent(QUESTION)}&s=${encodeURIComponent('who designed the Brooklyn Bridge')}`;
 
-test('the first page has all it needs in less than 100 KB from the server itself', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/livez`);
+test('the first page has all it needs in less than 100 KB from the server itself', { skip }, async () => {
+  const page = await open(`${server.url}/livez`);
   const finished: Promise<number>[] = [];
   const paths: string[] = [];
   page.on('requestfinished', (request) => {
@@ -31,8 +31,8 @@ test('the first page has all it needs in less than 100 KB from the server itself
 
 test('an index with vectors and words shows dense, BM25 and hybrid side by side, with what each found', {
   skip,
-}, async (t) => {
-  const page = await open(t, `${server.url}${LINK}`);
+}, async () => {
+  const page = await open(`${server.url}${LINK}`);
   await page.waitForSelector('.results li');
   assert.deepEqual(await page.locator('.column-title').allTextContents(), ['Dense', 'BM25', 'Hybrid']);
   assert.deepEqual(
@@ -49,8 +49,8 @@ test('an index with vectors and words shows dense, BM25 and hybrid side by side,
   await shoot(page, 'search-light');
 });
 
-test('a mode, the results, the history and a filter are part of the link', { skip }, async (t) => {
-  const page = await open(t, server.url);
+test('a mode, the results, the history and a filter are part of the link', { skip }, async () => {
+  const page = await open(server.url);
   await page.waitForSelector('#mode-field:not([hidden])');
   await page.fill('#question', 'bridge');
   await page.selectOption('#mode', 'bm25');
@@ -73,7 +73,7 @@ test('a mode, the results, the history and a filter are part of the link', { ski
   ]);
   const titles = await page.locator('.results h3').allTextContents();
   assert.equal(titles.length, 3);
-  const other = await open(t, page.url());
+  const other = await open(page.url());
   await other.waitForSelector('.results li');
   assert.deepEqual(await other.locator('.results h3').allTextContents(), titles);
   assert.equal(await other.inputValue('#history'), 'first query\nsecond query');
@@ -81,8 +81,8 @@ test('a mode, the results, the history and a filter are part of the link', { ski
   assert.ok(await other.isVisible('#filter'));
 });
 
-test('the words that a passage shares with the query are marked, and scores are explained', { skip }, async (t) => {
-  const page = await open(t, `${server.url}${LINK}`, { colorScheme: 'dark' });
+test('the words that a passage shares with the query are marked, and scores are explained', { skip }, async () => {
+  const page = await open(`${server.url}${LINK}`, { colorScheme: 'dark' });
   await page.waitForSelector('.results li');
   const [dense, words, hybrid] = [1, 2, 3].map((n) => page.locator(`.column:nth-child(${n}) .results > li`).first());
   const marked = await words!.locator('.text mark').allTextContents();
@@ -106,9 +106,8 @@ test('the words that a passage shares with the query are marked, and scores are 
   await shoot(page, 'search-dark');
 });
 
-test('a hit leads to the passages before and after it, and to similar ones', { skip }, async (t) => {
+test('a hit leads to the passages before and after it, and to similar ones', { skip }, async () => {
   const page = await open(
-    t,
     `${server.url}/?q=${encodeURIComponent('a flood destroyed the old Judith Bridge')}&mode=bm25`,
   );
   const first = page.locator('.results > li').first();
@@ -118,7 +117,7 @@ test('a hit leads to the passages before and after it, and to similar ones', { s
   await first.getByRole('button', { name: 'Passages like this' }).click();
   await page.waitForSelector('.column:nth-child(3) .results li');
   assert.match(await page.inputValue('#question'), /^The bridge replaced/);
-  const alone = await open(t, `${server.url}/?q=Brooklyn+Bridge+granite+towers&mode=bm25`);
+  const alone = await open(`${server.url}/?q=Brooklyn+Bridge+granite+towers&mode=bm25`);
   await alone.locator('.results button', { hasText: 'Passages before' }).first().click();
   await alone.waitForSelector('.neighbours p');
   assert.match(await textOf(alone, '.neighbours'), /only passage of its document/);
@@ -126,7 +125,7 @@ test('a hit leads to the passages before and after it, and to similar ones', { s
 
 test('the request in curl, Python and TypeScript is the one that the page sent', { skip }, async (t) => {
   const question = `it's "a" $HOME \\ 💧 bridge`;
-  const page = await open(t, `${server.url}/?q=${encodeURIComponent(question)}&s=bridge&h=first&mode=hybrid&k=2`);
+  const page = await open(`${server.url}/?q=${encodeURIComponent(question)}&s=bridge&h=first&mode=hybrid&k=2`);
   await page.waitForSelector('.results li');
   const titles = await page.locator('.results h3').allTextContents();
   const code = async (language: string): Promise<string> => {
@@ -165,8 +164,8 @@ test('the request in curl, Python and TypeScript is the one that the page sent',
   );
 });
 
-test('hostile passages stay text, a wrong filter is explained, and other modes are refused', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?q=hostile+bridge+quotes`);
+test('hostile passages stay text, a wrong filter is explained, and other modes are refused', { skip }, async () => {
+  const page = await open(`${server.url}/?q=hostile+bridge+quotes`);
   await page.waitForSelector('.results li');
   assert.equal(await page.locator('#results img, #results script').count(), 0);
   const shown = await page.locator('.results > li', { hasText: 'onerror' }).first().textContent();
@@ -180,17 +179,17 @@ test('hostile passages stay text, a wrong filter is explained, and other modes a
   await page.click('#search');
   await page.waitForSelector('.results li');
   assert.equal(await page.isVisible('#error'), false);
-  const dense = await open(t, `${server.url}/indexes/dense/?q=bridge&mode=bm25`);
+  const dense = await open(`${server.url}/indexes/dense/?q=bridge&mode=bm25`);
   await dense.waitForSelector('#error:not([hidden])');
   assert.match(await textOf(dense, '#error'), /NOT_SUPPORTED · HTTP 501/);
-  const only = await open(t, `${server.url}/indexes/dense/?q=bridge`);
+  const only = await open(`${server.url}/indexes/dense/?q=bridge`);
   await only.waitForSelector('.results li');
   assert.equal(await only.locator('.column').count(), 1);
   assert.equal(await only.isVisible('#mode-field'), false);
 });
 
-test('nothing is wider than a phone, and `/` goes to the question', { skip }, async (t) => {
-  const phone = await open(t, `${server.url}${LINK}`, PHONE);
+test('nothing is wider than a phone, and `/` goes to the question', { skip }, async () => {
+  const phone = await open(`${server.url}${LINK}`, PHONE);
   await phone.waitForSelector('.results li');
   await assertFits(phone);
   await shoot(phone, 'search-phone');

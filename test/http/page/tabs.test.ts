@@ -14,8 +14,8 @@ async function post(path: string, body: object): Promise<Response> {
   return fetch(`${server.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-test('arrow keys move between the tabs, the address has the tab, and the browser goes back', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?q=bridge&mode=bm25`);
+test('arrow keys move between the tabs, the address has the tab, and the browser goes back', { skip }, async () => {
+  const page = await open(`${server.url}/?q=bridge&mode=bm25`);
   await page.waitForSelector('.results li');
   await page.focus('#tab-search');
   await page.keyboard.press('ArrowRight');
@@ -35,8 +35,8 @@ test('arrow keys move between the tabs, the address has the tab, and the browser
   await page.waitForSelector('#empty:not([hidden])');
 });
 
-test('the live tab draws the metrics, and loads the chart library only then', { skip }, async (t) => {
-  const page = await open(t, server.url);
+test('the live tab draws the metrics, and loads the chart library only then', { skip }, async () => {
+  const page = await open(server.url);
   const libraries: string[] = [];
   page.on('request', (request) => {
     if (request.url().includes('uplot')) libraries.push(new URL(request.url()).pathname);
@@ -72,8 +72,8 @@ test('the live tab draws the metrics, and loads the chart library only then', { 
   assert.ok(asked <= 1, 'a tab that is not shown asks for nothing');
 });
 
-test('screen readers find one heading, named controls and well-formed lists in every tab', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?q=bridge`);
+test('screen readers find one heading, named controls and well-formed lists in every tab', { skip }, async () => {
+  const page = await open(`${server.url}/?q=bridge`);
   for (const [name, ready] of [
     ['search', '.results li'],
     ['compare', '#compare-a'],
@@ -91,7 +91,7 @@ test('screen readers find one heading, named controls and well-formed lists in e
 test('a failing live tab says its error once, and leaves the focus where the reader puts it', { skip }, async (t) => {
   const keys = AccessKeys.parse('read:read-key-of-the-focus-test', 'test');
   const { url } = await serve(t, new FakeRetriever(), { keys });
-  const page = await open(t, `${url}/?tab=live`);
+  const page = await open(`${url}/?tab=live`);
   await page.waitForSelector('#error:not([hidden])');
   await page.evaluate(`{
     window.said = 0;
@@ -107,7 +107,7 @@ test('a failing live tab says its error once, and leaves the focus where the rea
 test('the live tab of a server with keys asks for the key first', { skip }, async (t) => {
   const key = 'read-key-of-the-live-test';
   const { url } = await serve(t, new FakeRetriever(), { keys: AccessKeys.parse(`read:${key}`, 'test') });
-  const page = await open(t, `${url}/?tab=live`);
+  const page = await open(`${url}/?tab=live`);
   await page.waitForSelector('#error:not([hidden])');
   assert.match(await textOf(page, '#error'), /UNAUTHORIZED/);
   await page.fill('#key', key);
@@ -116,8 +116,8 @@ test('the live tab of a server with keys asks for the key first', { skip }, asyn
   assert.equal(await page.isVisible('#error'), false);
 });
 
-test('the compare tab shows one question in two indexes or modes, and where they differ', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?tab=compare`);
+test('the compare tab shows one question in two indexes or modes, and where they differ', { skip }, async () => {
+  const page = await open(`${server.url}/?tab=compare`);
   await page.waitForSelector('#compare-a');
   assert.deepEqual(await unnamedControls(page), []);
   const sides = await page.locator('#compare-a option').allTextContents();
@@ -140,7 +140,7 @@ test('the compare tab shows one question in two indexes or modes, and where they
   assert.deepEqual(await page.locator('#panel-compare .column-title').allTextContents(), ['Dense', 'BM25']);
   assert.ok((await page.locator('.badge.only').count()) > 0);
   await shoot(page, 'compare-light');
-  const phone = await open(t, shared, PHONE);
+  const phone = await open(shared, PHONE);
   await phone.waitForSelector('.column >> nth=1');
   await assertFits(phone);
 });
@@ -194,8 +194,8 @@ const ROLLOUTS = [
   { nothing: true },
 ];
 
-test('the trajectories tab shows a rollout turn by turn with what it was shown', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?tab=trajectories`);
+test('the trajectories tab shows a rollout turn by turn with what it was shown', { skip }, async () => {
+  const page = await open(`${server.url}/?tab=trajectories`);
   const choose = async (text: string): Promise<void> =>
     page.setInputFiles('#rollout-file', {
       name: 'rollouts.jsonl',
@@ -251,8 +251,8 @@ test('the trajectories tab shows a rollout turn by turn with what it was shown',
 
 test('the index tab describes the index, and maps a sample whose points can be read and searched for', {
   skip,
-}, async (t) => {
-  const page = await open(t, `${server.url}/?tab=index`);
+}, async () => {
+  const page = await open(`${server.url}/?tab=index`);
   await page.waitForSelector('.histogram');
   assert.match(
     await textOf(page, '.about'),
@@ -284,7 +284,7 @@ test('the index tab describes the index, and maps a sample whose points can be r
   await page.waitForSelector('#panel-search:not([hidden]) .results li');
   assert.match(await page.inputValue('#question'), /^Brooklyn Bridge The Brooklyn Bridge is a hybrid/);
   assert.equal(await textOf(page, '#panel-search .results h3'), 'Brooklyn Bridge');
-  const phone = await open(t, `${server.url}/indexes/dense/?tab=index`, PHONE);
+  const phone = await open(`${server.url}/indexes/dense/?tab=index`, PHONE);
   await phone.waitForSelector('.histogram');
   assert.doesNotMatch(await textOf(phone, '.about'), /BM25/);
   assert.deepEqual(await phone.locator('.shards th[scope="row"]').allTextContents(), ['1', '2', '3', 'All 3']);
