@@ -12,6 +12,7 @@ import {
   nativeIsCurrent,
 } from './build-native.mjs';
 import { bundle } from './bundle.mjs';
+import { joinPackages } from './join-packages.mjs';
 import { oneAtATime } from './one-at-a-time.mjs';
 import { announce, done, fail, filesBelow, isRunning, root, runNpm } from './steps.mjs';
 import { isSupported, NEEDED } from './supported-node.mjs';
@@ -104,7 +105,7 @@ async function build(sources, compiled, translated) {
 function digestOfSources() {
   const { include } = JSON.parse(readFileSync(TSCONFIG, 'utf8'));
   const sources = include.flatMap((folder) => filesBelow(join(root, folder), '.ts')).sort();
-  const compilers = ['bundle.mjs', 'typescript.mjs', 'steps.mjs', 'build-tools/package-lock.json'];
+  const compilers = ['bundle.mjs', 'join-packages.mjs', 'typescript.mjs', 'steps.mjs', 'build-tools/package-lock.json'];
   const scripts = compilers.map((name) => join(root, 'scripts', name));
   const inputs = [TSCONFIG, join(root, 'package-lock.json'), ...scripts, ...sources];
   return digest(inputs.flatMap((file) => [relative(root, file), readFileSync(file)]));
@@ -124,6 +125,7 @@ async function compile(sources, translated) {
   const made = await translated;
   if (made === undefined) return;
   await bundle(made);
+  await joinPackages(made);
   // npx and `npm install -g` set this bit only once, and each build replaces the file.
   chmodSync(join(made, 'cli', 'trawl.js'), 0o755);
   // In the same folder, so that `dist` never has the stamp of other sources.
