@@ -20,6 +20,8 @@ const LIBRARY_FILES = {
   'uplot.css': 'uplot/dist/uPlot.min.css',
 } as const;
 
+const LIBRARY = createRequire(import.meta.url);
+
 /** Some browsers request /favicon.ico even if the page links another icon. */
 const ICON_ROUTES = ['/favicon.svg', '/favicon.ico'];
 
@@ -37,9 +39,8 @@ export function registerPage(app: FastifyInstance, { root }: { readonly root: bo
   for (const name of readdirSync(FOLDER)) {
     if (/\.(?:js|css)$/.test(name)) app.get(`/page/${name}`, { config }, fileHandler(join(FOLDER, name)));
   }
-  const { resolve } = createRequire(import.meta.url);
   for (const [name, file] of Object.entries(LIBRARY_FILES)) {
-    app.get(`/page/${name}`, { config }, fileHandler(resolve(file)));
+    app.get(`/page/${name}`, { config }, fileHandler(LIBRARY.resolve(file)));
   }
   if (root) app.get('/', { config }, searchPage());
 }
@@ -51,10 +52,26 @@ export function searchPage(): FileHandler {
 
 type FileHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
-function fileHandler(path: string): FileHandler {
+interface PageFile {
+  readonly content: Buffer;
+  readonly etag: string;
+}
+
+/** The files that were read, by path: every listener of a server has the same. */
+const FILES = new Map<string, PageFile>();
+
+function pageFile(path: string): PageFile {
+  const known = FILES.get(path);
+  if (known !== undefined) return known;
   const content = readFileSync(path);
-  const type = TYPES[extname(path)]!;
   const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+  FILES.set(path, { content, etag });
+  return { content, etag };
+}
+
+function fileHandler(path: string): FileHandler {
+  const { content, etag } = pageFile(path);
+  const type = TYPES[extname(path)]!;
   return async (request, reply) => {
     reply
       .header('etag', etag)

@@ -4,7 +4,7 @@
 export const CLASS_COUNT = 29;
 
 function bytes(lines: readonly string[]): Uint8Array {
-  return Uint8Array.from(atob(lines.join('')), (character) => character.charCodeAt(0));
+  return new Uint8Array(Buffer.from(lines.join(''), 'base64'));
 }
 
 /** Class of a code point c: CLASS_BLOCKS[CLASS_BLOCK_OF[c >> 8] * 256 + (c & 255)]. */

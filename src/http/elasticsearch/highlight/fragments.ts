@@ -11,9 +11,10 @@ export interface Fragment {
   readonly marks: readonly Mark[];
 }
 
-/** Where sentences and words of a text begin and end. */
-const SENTENCES = new Intl.Segmenter('und', { granularity: 'sentence' });
-const WORDS = new Intl.Segmenter('und', { granularity: 'word' });
+type Granularity = 'sentence' | 'word';
+
+/** Where sentences and words of a text begin and end. Made when needed: the first one loads its data, which takes 20 ms. */
+const SEGMENTERS = new Map<Granularity, Intl.Segmenter>();
 
 /**
  * Cuts the parts of a text that have marks, in order. A fragment begins with a sentence and takes further ones while it has at most
@@ -23,8 +24,8 @@ const WORDS = new Intl.Segmenter('und', { granularity: 'word' });
  * @param marks in the order of their places.
  */
 export function fragmentsOf(text: string, marks: readonly Mark[], size: number): readonly Fragment[] {
-  const sentences = boundaries(SENTENCES, text);
-  const words = WORDS.segment(text);
+  const sentences = boundaries(text);
+  const words = segmenter('word').segment(text);
   // The first boundary of a sentence behind a mark; boundaries and marks ascend.
   let next = 0;
   const fragments: { start: number; end: number; marks: Mark[] }[] = [];
@@ -69,8 +70,15 @@ function placeAround(at: number, { sentences, next, words, size, after }: Place)
   return { start, end };
 }
 
-function boundaries(segmenter: Intl.Segmenter, text: string): number[] {
-  return [...Array.from(segmenter.segment(text), ({ index }) => index), text.length];
+function segmenter(granularity: Granularity): Intl.Segmenter {
+  const made = SEGMENTERS.get(granularity) ?? new Intl.Segmenter('und', { granularity });
+  SEGMENTERS.set(granularity, made);
+  return made;
+}
+
+/** The boundaries of sentences, ascending. */
+function boundaries(text: string): number[] {
+  return [...Array.from(segmenter('sentence').segment(text), ({ index }) => index), text.length];
 }
 
 /** Parameters of BM25 for fragments: a fragment takes the part of a document, its usual length is `PIVOT` characters. */
