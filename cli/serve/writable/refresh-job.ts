@@ -30,6 +30,9 @@ export interface RefreshResult {
   readonly seqNo: number;
 }
 
+/** Does a job, in a child process or in this one. @throws TrawlError as `runRefresh`; CANCELLED when the signal is aborted. */
+export type DoRefreshJob = (job: RefreshJob, signal: AbortSignal) => Promise<RefreshResult>;
+
 /** What the child process answers. */
 export type RefreshReply =
   | { readonly ok: true; readonly result: RefreshResult }

@@ -17,6 +17,7 @@ import { FileLock } from '../../../src/system/file-lock.ts';
 import { writeFailure } from '../../../src/system/write-failure.ts';
 import type { ServedIndex } from '../served-indexes.ts';
 import { refreshInChild } from './refresh-child.ts';
+import type { DoRefreshJob } from './refresh-job.ts';
 import { WritableIndex, type WritableParts } from './writable-index.ts';
 
 /** Names of folders that are no index: half made or half removed. */
@@ -40,10 +41,10 @@ export class WritableFolder implements WritableIndexes {
   readonly #removing = new Set<Promise<void>>();
   #server: { readonly holder: RetrieverHolder; readonly open: OpenIndex } | undefined;
 
-  private constructor(folder: string, lock: FileLock, events: RefreshEvents) {
+  private constructor(folder: string, lock: FileLock, events: RefreshEvents, doJob: DoRefreshJob) {
     this.#folder = folder;
     this.#lock = lock;
-    this.#parts = { thread: new StoreThread(), jobs: new OneAtATime(), ...events };
+    this.#parts = { thread: new StoreThread(), jobs: new OneAtATime(), doJob, ...events };
     const entries = readdirSync(folder, { withFileTypes: true });
     for (const { name } of entries) {
       if (name.startsWith(CREATING) || name.startsWith(DELETED)) {
@@ -61,13 +62,13 @@ export class WritableFolder implements WritableIndexes {
    *
    * @throws TrawlError BUILD_LOCKED if another server has the folder, OUTPUT_NOT_WRITABLE, DISK_FULL.
    */
-  static prepare(path: string, events: RefreshEvents): WritableFolder {
+  static prepare(path: string, events: RefreshEvents, doJob: DoRefreshJob = refreshInChild): WritableFolder {
     const folder = resolve(path);
     let lock: FileLock | undefined;
     try {
       mkdirSync(folder, { recursive: true });
       lock = FileLock.acquire(join(folder, '.lock'), 'exclusive');
-      if (lock !== undefined) return new WritableFolder(folder, lock, events);
+      if (lock !== undefined) return new WritableFolder(folder, lock, events, doJob);
     } catch (error) {
       lock?.release();
       throw writeFailure(error, folder);
@@ -193,7 +194,7 @@ export class WritableFolder implements WritableIndexes {
       await this.#parts.thread.ask('make', { path: work.store });
       const { folder, ...places } = work.next(NONE);
       const job = { definition, store: work.store, ...places };
-      await this.#parts.jobs.run(() => refreshInChild(job, this.#closing.signal), this.#closing.signal);
+      await this.#parts.jobs.run(() => this.#parts.doJob(job, this.#closing.signal), this.#closing.signal);
       await work.saveCurrent({ folder, seqNo: -1 });
       await rename(work.folder, files.folder);
       await syncFolder(this.#folder);

@@ -6,7 +6,7 @@ import { TrawlError } from '../../../src/errors.ts';
 import type { IndexSlot } from '../../../src/http/indexes/index-slot.ts';
 import { readIndexManifest } from '../../../src/manifest/read-manifest.ts';
 import type { OneAtATime } from '../../../src/retrieval/one-at-a-time.ts';
-import { refreshInChild } from './refresh-child.ts';
+import type { DoRefreshJob } from './refresh-job.ts';
 import { Refresher } from './refresher.ts';
 
 /** What the writable indexes of a server share. */
@@ -14,6 +14,7 @@ export interface WritableParts {
   readonly thread: StoreThread;
   /** Refreshes of several indexes run one after another. */
   readonly jobs: OneAtATime;
+  readonly doJob: DoRefreshJob;
   readonly onRefreshed: (index: string, seconds: number) => void;
   /** A refresh failed that nobody waited for, or that is done in another way. */
   readonly onFailure: (index: string, error: unknown) => void;
@@ -100,11 +101,12 @@ export class WritableIndex {
     const job = { definition: this.#definition, store: this.files.store, ...places };
     const base = { folder: join(this.files.folder, this.#current.folder), seqNo: this.#current.seqNo };
     const { signal } = this.#closing;
+    const { doJob } = this.#parts;
     const adds = this.#addsTo(base.folder);
-    const { seqNo } = await refreshInChild(adds ? { ...job, base } : job, signal).catch((error: unknown) => {
+    const { seqNo } = await doJob(adds ? { ...job, base } : job, signal).catch((error: unknown) => {
       if (!adds || !isFaultOfIndex(error)) throw error;
       this.#parts.onFailure(this.#definition.name, error);
-      return refreshInChild(job, signal);
+      return doJob(job, signal);
     });
     await this.slot.load({ folder: job.out });
     const current = { folder, seqNo };

@@ -227,7 +227,7 @@ test('settings can change, and a mapping can be sent again', { skip }, async (t)
 });
 
 test('a server that starts again has its indexes, and finds what was stored but not refreshed', { skip }, async (t) => {
-  const first = await writableServer(t);
+  const first = await writableServer(t, { inChild: true });
   succeeded(await ask(first.app, 'PUT', '/kept', MANUAL));
   succeeded(await ask(first.app, 'PUT', '/gone', MANUAL));
   succeeded(await ask(first.app, 'PUT', '/kept/_doc/1?refresh=true', { text: 'one' }));
@@ -235,7 +235,7 @@ test('a server that starts again has its indexes, and finds what was stored but 
   succeeded(await ask(first.app, 'DELETE', '/gone'));
   const before = (await ask(first.app, 'GET', '/kept')).text;
   await first.stop();
-  const { app, failures } = await writableServer(t, { folder: first.folder });
+  const { app, failures } = await writableServer(t, { folder: first.folder, inChild: true });
   assert.equal((await ask(app, 'GET', '/kept')).text, before);
   assert.equal((await ask(app, 'HEAD', '/gone')).status, 404);
   assert.equal((await ask(app, 'GET', '/kept/_doc/2')).json._seq_no, 1);

@@ -12,7 +12,7 @@ const skip = withoutWords;
 const ALL = { match_all: {} };
 
 test("an index is made, filled, refreshed and searched, as ArtSearch's build script does it", { skip }, async (t) => {
-  const { app } = await writableServer(t);
+  const { app } = await writableServer(t, { inChild: true });
   assert.equal((await ask(app, 'HEAD', '/wiki_en')).status, 404);
   assert.equal((await ask(app, 'DELETE', '/wiki_en?ignore_unavailable=true')).status, 200);
   assert.deepEqual((await ask(app, 'PUT', '/wiki_en')).json, {
