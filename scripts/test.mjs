@@ -1,8 +1,9 @@
 // `npm test`: set-up, lint, types, and every test except the long ones and the comparisons with Python peers.
-// `npm run test:long` (this script with --long): the long ones, in files named *.long.test.ts.
+// `npm run test:long` (this script with --long): the long ones, in files named *.long.test.ts, and the tests with random inputs
+// (test/helpers/runs.ts) with many runs.
 // `npm test -- corpus http/page` runs the test files whose path contains a word, long ones too.
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from 'node:test';
@@ -13,8 +14,23 @@ import { typeErrors } from './typescript.mjs';
 
 /** Files that a whole run names with their durations. */
 const SLOWEST = 15;
+/** Files that take long by the clock. They start first, so that no core waits for them at the end. */
+const FIRST = [
+  'scripts/set-up',
+  'http/elasticsearch/write',
+  'http/elasticsearch/write-indexes',
+  'cli/serve-command',
+  'cli/interrupt',
+  'cli/serve-operations',
+  'replicas/replicas',
+  'indexer/faults',
+  'indexer/update-faults',
+  'indexer/lexical-faults',
+  'embedding/process-life',
+].map((name) => join(root, 'dist', 'test', `${name}.test.js`));
 
 const long = process.argv.includes('--long');
+if (long) process.env.TRAWL_TEST_RUNS = 'many';
 const words = process.argv.slice(2).filter((word) => word !== '--long');
 await setup();
 
@@ -23,10 +39,14 @@ const files = filesBelow(join(root, 'dist', 'test'), '.test.js')
     // Clusters of several processes: npm run test:cluster.
     if (file.endsWith('.cluster.test.js')) return false;
     const isLong = file.endsWith('.long.test.js');
-    if (words.length === 0) return isLong === long && !file.endsWith('.peer.test.js');
-    return (isLong || !long) && words.some((word) => relative(root, file).includes(word));
+    if (long && !isLong && !/helpers\/runs\.js['"]/.test(readFileSync(file, 'utf8'))) return false;
+    if (words.length === 0) return (long || !isLong) && !file.endsWith('.peer.test.js');
+    return words.some((word) => relative(root, file).includes(word));
   })
-  .sort();
+  .sort((a, b) => FIRST.includes(b) - FIRST.includes(a) || (a < b ? -1 : 1));
+const gone = FIRST.filter((file) => !files.includes(file));
+if (words.length === 0 && !long && gone.length > 0)
+  throw new Error(`FIRST in scripts/test.mjs names ${gone.join(', ')}, which is not there.`);
 if (files.length === 0) {
   process.stderr.write(`No test file has ${words.join(' or ')} in its path.\n`);
   process.exit(1);
@@ -40,7 +60,12 @@ const checks = Promise.all([
 // one. Coverage needs modules that were compiled with it.
 const compiled = mkdtempSync(join(tmpdir(), 'trawl-compiled-'));
 if (process.env.NODE_V8_COVERAGE === undefined) process.env.NODE_COMPILE_CACHE ??= compiled;
-process.on('exit', () => rmSync(compiled, { recursive: true, force: true }));
+// What several test files need is made once (test/helpers/shared-folder.ts).
+const shared = mkdtempSync(join(tmpdir(), 'trawl-shared-'));
+process.env.TRAWL_TEST_SHARED = shared;
+process.on('exit', () => {
+  for (const folder of [compiled, shared]) rmSync(folder, { recursive: true, force: true });
+});
 
 let failed = false;
 /** Milliseconds of the tests of a file. */

@@ -29,7 +29,7 @@ let retriever: Retriever;
 before(async () => {
   // All scores are equal, so that the order stays that of the search.
   const reranker = new FakeReranker({ score: () => 1 });
-  retriever = await openRetriever(await buildSampleIndex(folder), { reranker });
+  retriever = await openRetriever(await buildSampleIndex(folder), { encoderThreads: 1, reranker });
 });
 
 after(async () => {
@@ -362,7 +362,7 @@ test('/queries returns lines of R1-Searcher’s corpora unchanged', async (t) =>
   const out = join(folder, 'abstracts');
   const { code, stderr } = await runTrawl(['index', file, '--tsv-layout', 'r1-searcher', '--out', out, '--quiet']);
   assert.equal(code, 0, stderr);
-  const lined = await openRetriever(out);
+  const lined = await openRetriever(out, { encoderThreads: 1 });
   const app = buildApp(lined);
   t.after(async () => {
     await app.close();

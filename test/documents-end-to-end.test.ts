@@ -44,7 +44,7 @@ before(async () => {
   const split = ['--rule', 'words', '--size', '30', '--overlap', '10'];
   await run('prepare', 'documents.jsonl', ...split, '--out', 'passages.jsonl', '--quiet');
   await run('index', 'passages.jsonl', '--out', 'index', '--quiet');
-  retriever = await openRetriever(join(folder, 'index'));
+  retriever = await openRetriever(join(folder, 'index'), { encoderThreads: 1 });
 });
 
 after(() => retriever.close());
@@ -101,7 +101,7 @@ test('an index without the look-up by document finds documents by their URL', as
   const database = new Database(join(folder, 'older', 'shard-00000', 'passages.sqlite'));
   database.exec('DROP INDEX passages_by_document; VACUUM');
   database.close();
-  const older = await openRetriever(join(folder, 'older'));
+  const older = await openRetriever(join(folder, 'older'), { encoderThreads: 1 });
   t.after(() => older.close());
   const app = build(t, older);
   const { id, url, text } = DOCUMENTS[4]!;

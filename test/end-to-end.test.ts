@@ -49,7 +49,7 @@ let retriever: Retriever;
 let app: ReturnType<typeof buildApp>;
 
 before(async () => {
-  retriever = await openRetriever(await buildSampleIndex(folder));
+  retriever = await openRetriever(await buildSampleIndex(folder), { encoderThreads: 1 });
   app = buildApp(retriever);
   url = await listen(app, { host: '127.0.0.1', port: 0 });
   port = (app.server.address() as AddressInfo).port;

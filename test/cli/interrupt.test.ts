@@ -10,9 +10,9 @@ const cwd = await fileFolder();
 /** A corpus and questions that take several seconds: the sample's texts many times. */
 before(async () => {
   const sample = readFileSync(SAMPLE_PASSAGES, 'utf8');
-  writeFileSync(join(cwd, 'big.jsonl'), sample.repeat(120));
+  writeFileSync(join(cwd, 'big.jsonl'), sample.repeat(60));
   const questions = Array.from(
-    { length: 60_000 },
+    { length: 30_000 },
     (_, i) => `{"id": "q${i}", "question": "question number ${i}", "gold_ids": ["s-0001"]}\n`,
   );
   writeFileSync(join(cwd, 'questions.jsonl'), questions.join(''));

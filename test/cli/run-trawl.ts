@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { packageRoot } from '../../src/package-root.ts';
+import { sharedFolder } from '../helpers/shared-folder.ts';
 import type { DriverReply } from './trawl-driver.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
@@ -102,8 +103,10 @@ export async function fileFolder(): Promise<string> {
 /** Builds an index of the sample corpus with the default model. Returns its path. */
 export async function sampleIndex(folder: string): Promise<string> {
   const out = join(folder, 'sample');
-  const ended = await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--quiet']);
-  if (ended.code !== 0) throw new Error(ended.stderr);
+  await sharedFolder('sample', out, async (place) => {
+    const ended = await runTrawl(['index', SAMPLE_PASSAGES, '--out', place, '--quiet']);
+    if (ended.code !== 0) throw new Error(ended.stderr);
+  });
   return out;
 }
 

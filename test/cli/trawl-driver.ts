@@ -1,3 +1,16 @@
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+
+// The commands run as on one core: a second encoder thread would load the model again, which takes longer than most commands.
+const { readFileSync } = fs;
+Object.assign(fs, {
+  readFileSync(path: string, options: BufferEncoding) {
+    const content = readFileSync(path, options);
+    return path === '/proc/self/status' ? content.replace(/^(Cpus_allowed_list:\s*\d+).*$/m, '$1') : content;
+  },
+});
+syncBuiltinESMExports();
+
 // From the bundle, as users run it.
 const { main } = (await import(
   new URL('../../bundle/main.js', import.meta.url).href

@@ -64,7 +64,7 @@ before(async () => {
   ]);
   assert.equal(built.code, 0, built.stderr);
   // All scores are equal, so that the order stays that of the search.
-  retriever = await openRetriever(index, { reranker: new FakeReranker({ score: () => 1 }) });
+  retriever = await openRetriever(index, { encoderThreads: 1, reranker: new FakeReranker({ score: () => 1 }) });
 });
 
 after(async () => {

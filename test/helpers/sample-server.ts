@@ -35,7 +35,7 @@ export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<
     },
   };
   before(async () => {
-    server.retriever = await openRetriever(await buildSampleIndex(folder));
+    server.retriever = await openRetriever(await buildSampleIndex(folder), { encoderThreads: 1 });
     server.url = await server.serve(config);
     onStarted();
   });

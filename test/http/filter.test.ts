@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { before, type TestContext, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { buildIndex } from '../../indexer/building/build-index.ts';
@@ -13,7 +13,8 @@ import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 
 import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { tempFolder } from '../helpers/temp-folder.ts';
+import { fileFolder } from '../cli/run-trawl.ts';
+import { keptEncoders } from '../helpers/kept-encoders.ts';
 import { writeCorpus } from '../indexer/build.ts';
 import { postTo, serve } from './build.ts';
 
@@ -24,9 +25,10 @@ const ROWS = Array.from({ length: 12 }, (_, i) => ({
   date: `20${String(10 + i)}-06-01`,
 }));
 
-async function newsRetriever(t: TestContext): Promise<Retriever> {
-  const folder = await tempFolder(t);
-  const encoder = await openEncoder('token-average-256');
+const encoderPools = keptEncoders();
+const folder = await fileFolder();
+before(async () => {
+  const encoder = await openEncoder('token-average-256', { pools: encoderPools });
   await buildIndex({
     corpus: writeCorpus(folder, { 'news.jsonl': ROWS }),
     corpusOptions: {},
@@ -42,7 +44,10 @@ async function newsRetriever(t: TestContext): Promise<Retriever> {
     onProgress: () => undefined,
   });
   await encoder.close();
-  const retriever = await openRetriever(join(folder, 'news'));
+});
+
+async function newsRetriever(t: TestContext): Promise<Retriever> {
+  const retriever = await openRetriever(join(folder, 'news'), { encoderPools });
   t.after(() => retriever.close());
   return retriever;
 }

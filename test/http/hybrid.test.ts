@@ -11,7 +11,7 @@ import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { postTo } from './build.ts';
-import { type Answer, type ServedHit, served } from './served-index.ts';
+import { type Answer, encoderPools, type ServedHit, served } from './served-index.ts';
 
 const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
@@ -202,7 +202,7 @@ test('an index with both lists names its modes, and is opened for all of them wi
     [{ modes: ['bm25', 'dense'] }, ['bm25', 'dense', 'hybrid']],
     [{ modes: ['dense'] }, ['dense']],
   ] as const) {
-    const retriever = await openRetriever(both, options);
+    const retriever = await openRetriever(both, { encoderPools, ...options });
     const app = buildApp(retriever);
     const { indexes } = (await app.inject({ url: '/v1/indexes' })).json();
     assert.deepEqual(indexes[0].modes, modes);
@@ -260,7 +260,7 @@ test('explain shows the part of each list, whose sum is the score, with the term
 test('the record has fusion, weights and depth of a hybrid search, whether they come from the server or the request', {
   skip,
 }, async (t) => {
-  const retriever = await openRetriever(both);
+  const retriever = await openRetriever(both, { encoderPools });
   const recorded: RecordedSearch[] = [];
   const record = { record: (_request: object, each: RecordedSearch) => void recorded.push(each) };
   const app = buildApp(retriever, { mode: 'hybrid', hybrid: { denseWeight: 0.5 }, record });

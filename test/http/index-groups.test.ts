@@ -22,7 +22,9 @@ const NAMES = ['both', 'words'];
 const holder = new RetrieverHolder(
   NAMES.map(
     (name) =>
-      new IndexSlot(name, { folder: join(folder, name) }, (_, target) => openRetriever(target.folder, { name })),
+      new IndexSlot(name, { folder: join(folder, name) }, (_, target) =>
+        openRetriever(target.folder, { name, encoderThreads: 1 }),
+      ),
   ),
   new Map([['all', NAMES]]),
 );

@@ -37,7 +37,7 @@ test('the manifest of an index has its corpus, its last change, and the rows and
   const { sizes, ...record } = jsonOf<{ sizes: Record<string, number>; generation: string; writer: string }>(
     await runTrawl(['inspect', index, '--json']),
   );
-  const retriever = await openRetriever(index);
+  const retriever = await openRetriever(index, { encoderThreads: 1 });
   t.after(() => retriever.close());
   const app = build(t, retriever);
   const reply = await app.inject('/v1/manifest');

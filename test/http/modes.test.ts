@@ -8,7 +8,7 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
-import { type Answer, served } from './served-index.ts';
+import { type Answer, encoderPools, served } from './served-index.ts';
 
 const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
@@ -233,7 +233,7 @@ test('a reload onto an index without the mode of the server is a 409, and the ol
 
 test('the facts about an index name the fields of its inverted indexes', { skip }, async () => {
   const facts = async (index: string): Promise<unknown[]> => {
-    const retriever = await openRetriever(index, { modes: index === dense ? ['dense'] : ['bm25'] });
+    const retriever = await openRetriever(index, { encoderPools, modes: index === dense ? ['dense'] : ['bm25'] });
     try {
       const app = buildApp(retriever);
       const { indexes } = (await app.inject({ url: '/v1/indexes' })).json();

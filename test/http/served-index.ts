@@ -1,6 +1,10 @@
 import { buildApp } from '../../src/http/app.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
+import { keptEncoders } from '../helpers/kept-encoders.ts';
+
+/** For other openings in the test file. */
+export const encoderPools = keptEncoders();
 
 interface Place {
   readonly rank: number;
@@ -32,7 +36,7 @@ export async function served<T>(
   use: (post: (path: string, body: object, config?: Partial<ServerConfig>) => Promise<Answer>) => Promise<T>,
   options: OpenRetrieverOptions = {},
 ): Promise<T> {
-  const retriever = await openRetriever(index, options);
+  const retriever = await openRetriever(index, { encoderPools, ...options });
   try {
     return await use(async (url, payload, config = {}) => {
       const app = buildApp(retriever, config);

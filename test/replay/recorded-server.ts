@@ -74,7 +74,7 @@ export async function recordedServer(): Promise<RecordedServer> {
     '--quiet',
   ]);
   if (built.code !== 0) throw new Error(built.stderr);
-  const retriever = await openRetriever(index, { reranker: new FakeReranker() });
+  const retriever = await openRetriever(index, { encoderThreads: 1, reranker: new FakeReranker() });
   const recorder = await QueryRecorder.open({ path: records, maxFileBytes: 2 ** 30, keep: 0 });
   const app = buildApp(retriever, { record: recorder });
   const url = await listen(app, { host: '127.0.0.1', port: 0 });

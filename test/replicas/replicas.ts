@@ -182,7 +182,7 @@ async function expectedOf(
   index: string,
   queries: readonly string[],
 ): Promise<{ generation: string; answers: string[] }> {
-  const retriever = await openRetriever(index);
+  const retriever = await openRetriever(index, { encoderThreads: 1 });
   try {
     const { outcomes } = await retriever.retrieve({ queries, k: K });
     const answers = outcomes.map((outcome) => {

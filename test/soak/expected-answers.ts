@@ -27,7 +27,7 @@ export async function soakQueries(count: number): Promise<string[]> {
 
 /** Computes the expected answer of each query in this process, without server, queue or cache. */
 export async function expectedAnswers(index: string, queries: readonly string[]): Promise<Map<string, Expected>> {
-  const retriever = await openRetriever(index);
+  const retriever = await openRetriever(index, { encoderThreads: 1 });
   const expected = new Map<string, Expected>();
   try {
     for (let at = 0; at < queries.length; at += BATCH_SIZE) {
@@ -49,7 +49,7 @@ export async function expectedAnswers(index: string, queries: readonly string[])
 
 /** The generation of an index. */
 export async function generationOf(index: string): Promise<string> {
-  const retriever = await openRetriever(index);
+  const retriever = await openRetriever(index, { encoderThreads: 1 });
   await retriever.close();
   return retriever.info.generation;
 }

@@ -13,6 +13,8 @@ export interface SoakOptions {
   readonly goodClients: number;
   readonly hostileClients: number;
   readonly seed: number;
+  /** Number of different queries. Default: 2,000. */
+  readonly queries?: number;
   /** Options of `trawl serve`. */
   readonly args?: readonly string[];
   onProgress?(line: string): void;
@@ -64,7 +66,7 @@ const REST_LIMIT_MS = 30_000;
 /** Runs a server under full load, with hostile clients beside good ones, and checks every answer to the good ones. */
 export async function soak(options: SoakOptions): Promise<SoakResult> {
   const { index, seconds, seed, onProgress = () => undefined } = options;
-  const queries = await soakQueries(QUERIES);
+  const queries = await soakQueries(options.queries ?? QUERIES);
   const expected = await expectedAnswers(index, queries);
   const server = await startSoakServer(index, options.args === undefined ? {} : { args: options.args });
   const good = new GoodTally();

@@ -14,7 +14,7 @@ const index = await buildSampleIndex(join(await fileFolder()));
 
 /** The sample index here, and at a server with these limits, behind a proxy that counts requests. */
 async function limited(t: TestContext, config: Partial<ServerConfig>, maxRerankTokens?: number) {
-  const here = await openRetriever(index, { reranker: new FakeReranker(), maxRerankTokens });
+  const here = await openRetriever(index, { encoderThreads: 1, reranker: new FakeReranker(), maxRerankTokens });
   t.after(() => here.close());
   const proxy = await proxyTo(t, await serveRetriever(t, here, config));
   const server = await ServerRetriever.open(proxy.url, { attempts: 2, firstWaitMs: 1, maxWaitMs: 1 });

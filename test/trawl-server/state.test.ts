@@ -17,7 +17,7 @@ const index = await buildSampleIndex(folder);
 async function replaced(t: TestContext, options: readonly OpenRetrieverOptions[], view?: string) {
   const urls: string[] = [];
   for (const each of options) {
-    const retriever = await openRetriever(index, each);
+    const retriever = await openRetriever(index, { encoderThreads: 1, ...each });
     t.after(() => retriever.close());
     urls.push(await serveRetriever(t, retriever));
   }

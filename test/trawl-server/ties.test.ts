@@ -17,7 +17,7 @@ test("more ties than Pyserini's order compares are an error of that query alone,
   writeFileSync(corpus, rows.join('\n'));
   const built = await runTrawl(['index', corpus, '--out', index, '--bm25', '--quiet']);
   assert.equal(built.code, 0, built.stderr);
-  const here = await openRetriever(index, {});
+  const here = await openRetriever(index, { encoderThreads: 1 });
   t.after(() => here.close());
   const server = await ServerRetriever.open(await serveRetriever(t, here));
   const call = { queries: ['common', 'rare'], k: 2, mode: 'bm25', bm25Order: 'pyserini' } as const;

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { before, type TestContext, test } from 'node:test';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
-import { runTrawl } from '../cli/run-trawl.ts';
+import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
+import { keptEncoders } from '../helpers/kept-encoders.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -17,12 +18,13 @@ const ROWS = [
   { id: 7, title: 'Danube', text: 'Its length.', date: '2023-10-01', size: 4 },
 ];
 
-async function index(t: TestContext): Promise<string> {
-  const folder = await tempFolder(t);
+const encoderPools = keptEncoders();
+const folder = await fileFolder();
+const out = join(folder, 'ix');
+before(async () => {
   const corpus = join(folder, 'c.jsonl');
   writeFileSync(corpus, ROWS.map((row) => `${JSON.stringify(row)}\n`).join(''));
   const columns = ['--column', 'date:date', '--column', 'size:number'];
-  const out = join(folder, 'ix');
   const { code, stderr } = await runTrawl([
     'index',
     corpus,
@@ -34,8 +36,7 @@ async function index(t: TestContext): Promise<string> {
     '--quiet',
   ]);
   assert.equal(code, 0, stderr);
-  return out;
-}
+});
 
 async function idsIn(t: TestContext, retriever: Retriever, view: string): Promise<string[]> {
   t.after(() => retriever.close());
@@ -52,9 +53,9 @@ async function list(t: TestContext, text: string): Promise<string> {
 }
 
 test('a date bound leaves out every passage with a later date, and follows its rule for passages without one', async (t) => {
-  const out = await index(t);
   const bound = { column: 'date', before: '2023-10-01' };
   const retriever = await openRetriever(out, {
+    encoderPools,
     views: [
       { name: 'keep', date: { ...bound, undated: 'keep' } },
       { name: 'drop', date: { ...bound, undated: 'drop' } },
@@ -65,11 +66,11 @@ test('a date bound leaves out every passage with a later date, and follows its r
 });
 
 test('block lists match ids of both types and titles with and without quotes, and report what matches nothing', async (t) => {
-  const out = await index(t);
   const warnings: string[] = [];
   const ids = await list(t, '\uFEFFa\r\n\r\nnone\r\n7\n');
   const titles = await list(t, 'Vienna\nDanube\nMoldau\nMain');
   const retriever = await openRetriever(out, {
+    encoderPools,
     name: 'ix',
     views: [
       { name: 'ids', blockIds: [ids] },
@@ -86,7 +87,6 @@ test('block lists match ids of both types and titles with and without quotes, an
 });
 
 test('an index that cannot have a view is not opened', async (t) => {
-  const out = await index(t);
   const { generation } = readIndexManifest(out);
   const rows = await list(t, '0\n2\n');
   const views: readonly (readonly [Omit<ViewDefinition, 'name'>, Parameters<typeof trawlError>])[] = [
@@ -113,9 +113,12 @@ test('an index that cannot have a view is not opened', async (t) => {
     [{ blockIds: ['/no/such/list'] }, ['CORPUS_NOT_FOUND', /\/no\/such\/list/]],
   ];
   for (const [view, error] of views) {
-    await assert.rejects(openRetriever(out, { name: 'ix', views: [{ name: 'train', ...view }] }), trawlError(...error));
+    await assert.rejects(
+      openRetriever(out, { encoderPools, name: 'ix', views: [{ name: 'train', ...view }] }),
+      trawlError(...error),
+    );
   }
-  const retriever = await openRetriever(out, { views: [{ name: 'train', rows, generation }] });
+  const retriever = await openRetriever(out, { encoderPools, views: [{ name: 'train', rows, generation }] });
   assert.deepEqual(await idsIn(t, retriever, 'train'), ['a', 'c']);
   const [{ sha256, ...info } = {}, ...others] = retriever.info.views;
   assert.deepEqual([info, others], [{ name: 'train', passages: 2 }, []]);

@@ -48,7 +48,7 @@ export function pageServer(): { readonly url: string } {
       runTrawl(['index', corpus, '--out', join(folder, name), '--model', 'token-average-256', '--quiet', ...options]);
     await Promise.all([build('sample', '--bm25', '--column', 'source:string'), build('dense', '--shard-rows', '100')]);
     const indexes = ['sample', 'dense'].map((name) => ({ name, folder: join(folder, name) }));
-    holder = RetrieverHolder.over(indexes, (name) => openRetriever(join(folder, name)));
+    holder = RetrieverHolder.over(indexes, (name) => openRetriever(join(folder, name), { encoderThreads: 1 }));
     await holder.open();
     app = buildApp(holder, { metrics: new ServerMetrics({ process: true }) });
     server.url = await listen(app, { host: '127.0.0.1', port: 0 });

@@ -6,6 +6,7 @@ import type { RowScore } from '../../../src/retrieval/calls/score-call.ts';
 import { openRetriever } from '../../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../../cli/run-trawl.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const folder = await fileFolder();
 const TEXTS = ['who designed the Brooklyn Bridge', 'capital of Finland', 'the river', 'zzz qqq', ''];
@@ -20,7 +21,7 @@ before(async () => {
   await run('index', SAMPLE_PASSAGES, '--model', 'token-average-256', '--bm25', '--out', 'index', '--quiet');
   // Deleted rows are neither ranked nor counted.
   await run('remove', 'index', 's-0002', 's-0100');
-  retriever = await openRetriever(join(folder, 'index'));
+  retriever = await openRetriever(join(folder, 'index'), { encoderThreads: 1 });
 });
 
 after(() => retriever.close());
@@ -60,13 +61,13 @@ test('scores and ranks of any rows for any queries are those of a search through
         assert.deepEqual(outcomes, expected);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(20, 60) },
   );
 });
 
 test('a mode that the index lacks is refused, and an aborted call is cancelled', async (t) => {
   await run('index', SAMPLE_PASSAGES, '--out', 'dense', '--quiet');
-  const dense = await openRetriever(join(folder, 'dense'));
+  const dense = await openRetriever(join(folder, 'dense'), { encoderThreads: 1 });
   t.after(() => dense.close());
   const queries = [{ query: 'a', rows: [0] }];
   await assert.rejects(dense.score({ queries, mode: 'bm25', maxRank: 0 }), { code: 'NOT_SUPPORTED' });
