@@ -12,6 +12,7 @@ import {
 import type { FoundQuery, OutputShape } from '../../bulk-search/outputs/result-encoder.ts';
 import { readParquetRows } from '../../corpus/read-parquet.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -148,7 +149,7 @@ test('an encoder that continues from the state of another one writes the same by
     const whole = write(-1);
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 11 }), (stopAfter) => whole.equals(write(stopAfter))),
-      { numRuns: format === 'parquet' ? 8 : 3 },
+      { numRuns: format === 'parquet' ? runs(4, 8) : runs(2, 3) },
     );
   }
 });

@@ -5,6 +5,7 @@ import { columnExtremes } from '../../src/columns/column-extremes.ts';
 import { columnValues } from '../../src/columns/column-values.ts';
 import type { StoredValue } from '../../src/filter/bind-filter.ts';
 import { arbitraryRow, COLUMNS } from '../filter/arbitrary-filters.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { writeColumns } from './column-files.ts';
@@ -32,7 +33,7 @@ test('the least and the most value of rows in any order are those of the corpus,
         }
       }
     }),
-    { numRuns: 60 },
+    { numRuns: runs(20, 60) },
   );
 });
 

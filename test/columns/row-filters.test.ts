@@ -12,6 +12,7 @@ import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { arbitraryFilter, arbitraryRow, COLUMNS } from '../filter/arbitrary-filters.ts';
 import { passes } from '../filter/naive-filter.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { writeColumns } from './column-files.ts';
@@ -55,7 +56,7 @@ test('the rows that pass are those of the naive evaluation, in any shards, with 
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(20, 60) },
   );
 });
 
@@ -117,7 +118,7 @@ test('a damaged file gives wrong rows or an error, but neither a crash nor a han
         }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(50, 150) },
   );
 });
 

@@ -10,6 +10,7 @@ import fc from 'fast-check';
 import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { runs } from '../helpers/runs.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
 const row = (text: string): string => `${JSON.stringify({ text })}\n`;
@@ -222,6 +223,6 @@ test('random bytes give passages or a TrawlError in every format', async (t) => 
         assert.ok(error instanceof TrawlError && error.code !== 'INTERNAL', String(error));
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(120, 500) },
   );
 });

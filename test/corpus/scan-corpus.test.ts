@@ -10,6 +10,7 @@ import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { type CorpusPart, openCorpus } from '../../corpus/open-corpus.ts';
 import type { Passage } from '../../corpus/passage.ts';
 import { LINES_PER_OFFSET, scanCorpus } from '../../corpus/scan-corpus.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -79,7 +80,7 @@ test('the parts of a corpus add up to the whole, in every format, wherever it is
       }
       assert.deepEqual(cut.sort(), whole);
     }),
-    { numRuns: 30 },
+    { numRuns: runs(8, 30) },
   );
 });
 

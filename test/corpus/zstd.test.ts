@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { DamagedDataError } from '../../corpus/compression.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { unzstd } from '../../corpus/zstd.ts';
+import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 import { xxh64 } from './xxh64.ts';
@@ -80,7 +81,7 @@ test('chunks of any size give the same bytes', async () => {
       const chunks = places.slice(1).map((end, i) => packed.subarray(places[i], end));
       assert.ok((await unpack(...chunks)).equals(Buffer.concat([content, content])));
     }),
-    { numRuns: 50 },
+    { numRuns: runs(20, 50) },
   );
 });
 

@@ -6,6 +6,7 @@ import { columnValues } from '../../src/columns/column-values.ts';
 import { checkDocument } from '../../src/document-store/check-document.ts';
 import type { IndexDefinition } from '../../src/document-store/index-definition.ts';
 import { sourceOfRow, writtenRow } from '../../src/document-store/written-row.ts';
+import { runs } from '../helpers/runs.ts';
 
 function definition(fields: IndexDefinition['fields'], strict = false): IndexDefinition {
   return {
@@ -68,7 +69,7 @@ test('every document that is accepted can be indexed, and comes back as it was s
       assert.ok(checkRow(1, parsed, row).ok, row);
       for (const column of made.columns) assert.ok(!('wrong' in columnValues(parsed, column)), row);
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(800, 3_000) },
   );
   assert.ok(accepted > 300, `${accepted} documents`);
 });

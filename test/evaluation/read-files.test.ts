@@ -8,6 +8,7 @@ import { judgementsOf, readQuestions } from '../../evaluation/read-questions.ts'
 import type { Run } from '../../evaluation/run.ts';
 import { formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { runs } from '../helpers/runs.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { failsWith, fileWith } from './evaluation-dir.ts';
 
@@ -149,7 +150,7 @@ test('a written run has every result of every query, in order, with its exact sc
         expected,
       );
     }),
-    { numRuns: 50 },
+    { numRuns: runs(20, 50) },
   );
 });
 

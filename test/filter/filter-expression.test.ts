@@ -11,6 +11,7 @@ import {
 } from '../../src/filter/filter.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { filterOf } from '../../src/filter/filter-json.ts';
+import { runs } from '../helpers/runs.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { arbitraryFilter } from './arbitrary-filters.ts';
 
@@ -177,7 +178,7 @@ test('any text is a filter or an error with a position in it', () => {
         assert.ok(position >= 0 && position <= expression.length);
       }
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(500, 2_000) },
   );
 });
 
@@ -200,7 +201,7 @@ test('any JSON is a filter or an error with its place', () => {
         assert.equal(asTrawlError(error).code, 'INVALID_REQUEST');
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(300, 1_000) },
   );
 });
 

@@ -5,6 +5,7 @@ import { excerpt, wordsOf } from '../../src/http/excerpt.ts';
 import { fuse, type Selection, select } from '../../src/http/native-search/fusion.ts';
 import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import { TimeSlice } from '../../src/time-slice.ts';
+import { runs } from '../helpers/runs.ts';
 
 const ALL: Selection = { k: 100, minScore: null, excluded: new Set(), deduplicate: 'none' };
 const APART = { length: 100, acrossLists: false };
@@ -190,6 +191,6 @@ test('an excerpt is never longer than requested, is part of the text, and splits
         assert.ok(text.includes(result.whole ? result.text : result.text.replace(/^…/, '').replace(/…$/, '')));
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: runs(500, 2_000) },
   );
 });

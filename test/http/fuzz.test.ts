@@ -5,6 +5,7 @@ import Value from 'typebox/value';
 import { buildApp } from '../../src/http/app.ts';
 import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { runs } from '../helpers/runs.ts';
 import { getFrom, post, postTo } from './build.ts';
 
 const SEED = 20_260_301;
@@ -45,7 +46,7 @@ test('no body makes the server fail: every response is a 200, or a 4xx with a co
         assert.ok(detail !== undefined && error.code.length > 0 && error.message.length > 0);
       }
     }),
-    { numRuns: 2_000, seed: SEED },
+    { numRuns: runs(400, 2_000), seed: SEED },
   );
   await app.close();
 });
@@ -66,7 +67,7 @@ test('the retriever is called with the queries and k of the request', async () =
         assert.equal((json as { result: unknown[] }).result.length, queries.length);
       },
     ),
-    { numRuns: 300, seed: SEED },
+    { numRuns: runs(100, 300), seed: SEED },
   );
   await app.close();
 });
@@ -106,7 +107,7 @@ for (const { name, method, path, example, onlyIfNamed, request: schema } of DIAL
           else assert.ok(error.code.length > 0 && error.message.length > 0);
         }
       }),
-      { numRuns: 150, seed: SEED },
+      { numRuns: runs(40, 150), seed: SEED },
     );
     await app.close();
   });

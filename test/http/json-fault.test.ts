@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { jsonFaultAt } from '../../src/http/json-fault.ts';
+import { runs } from '../helpers/runs.ts';
 
 const SEED = 20_261_202;
 
@@ -46,7 +47,7 @@ test('valid JSON has no fault, and the fault of its beginning is the end', () =>
       // A number that ends after its minus sign, point or exponent is reported at that character.
       if (!/[-.eE+]$/.test(part)) assert.equal(jsonFaultAt(part), part.length, part);
     }),
-    { numRuns: 2_000, seed: SEED },
+    { numRuns: runs(400, 2_000), seed: SEED },
   );
 });
 
@@ -59,7 +60,7 @@ test('a control character is the fault, unless it is within a number or literal'
       const broken = `${json.slice(0, position)}\u0001${json.slice(position)}`;
       assert.equal(jsonFaultAt(broken), position, JSON.stringify(broken));
     }),
-    { numRuns: 2_000, seed: SEED },
+    { numRuns: runs(400, 2_000), seed: SEED },
   );
 });
 

@@ -11,6 +11,7 @@ import { assembleRetriever } from '../../src/retrieval/opening/assemble-retrieve
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { TimeSlice } from '../../src/time-slice.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { runs } from '../helpers/runs.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from '../retrieval/fakes.ts';
 import { build, errorOf, postTo } from './build.ts';
 
@@ -212,7 +213,7 @@ test('hits equal those selected and fused from the complete ranking of each quer
         }
       },
     ),
-    { numRuns: 100 },
+    { numRuns: runs(30, 100) },
   );
 });
 

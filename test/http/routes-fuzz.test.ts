@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify';
+import { runRefresh } from '../../cli/serve/writable/refresh-job.ts';
 import { WritableFolder } from '../../cli/serve/writable/writable-folder.ts';
 import type { WritableIndexes } from '../../src/document-store/writable-indexes.ts';
 import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
@@ -13,11 +14,12 @@ import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { runTrawl } from '../cli/run-trawl.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { build } from './build.ts';
 
 const SEED = 20_261_123;
-const RUNS = 25;
+const RUNS = runs(8, 25);
 
 interface Route {
   readonly method: HTTPMethods;
@@ -150,7 +152,7 @@ async function servedIndexes(t: TestContext): Promise<{ holder: RetrieverHolder;
   ];
   const holder = new RetrieverHolder(slots, new Map([['all', ['fake-sample', 'words']]]));
   const events = { onRefreshed: () => undefined, onFailure: () => undefined };
-  const writable = WritableFolder.prepare(join(folder, 'writable'), events);
+  const writable = WritableFolder.prepare(join(folder, 'writable'), events, runRefresh);
   close.push(
     () => writable.close(),
     () => holder.close(),

@@ -10,6 +10,7 @@ import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
+import { runs } from '../helpers/runs.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 import { FAKE_MODEL, FakeTextEncoder } from './fake-text-encoder.ts';
@@ -227,7 +228,7 @@ test('after any sequence of updates, appends and removals, searches are as in a 
         );
       }
     }),
-    { numRuns: 6, seed: 20_261_121 },
+    { numRuns: runs(3, 6), seed: 20_261_121 },
   );
 });
 

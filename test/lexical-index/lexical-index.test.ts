@@ -17,6 +17,7 @@ import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.t
 import { ReferenceLexicalIndex } from '../../src/lexical-index/reference/reference-lexical-index.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
+import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -253,7 +254,7 @@ test('both engines have the same hits for random corpora, queries, shards and de
         await Promise.all([native.close(), reference.close()]);
       },
     ),
-    { numRuns: 60, seed: 20 },
+    { numRuns: runs(20, 60), seed: 20 },
   );
 });
 
@@ -305,7 +306,7 @@ test('the native analysers make the same terms as those in TypeScript', { skip }
         assert.deepEqual(kernel.lexical.analyse(name, text), analyser(name)(text));
       }
     }),
-    { numRuns: 500, seed: 3 },
+    { numRuns: runs(150, 500), seed: 3 },
   );
 });
 

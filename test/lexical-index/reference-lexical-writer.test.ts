@@ -8,6 +8,7 @@ import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.t
 import { ReferenceLexicalIndex } from '../../src/lexical-index/reference/reference-lexical-index.ts';
 import { ReferenceLexicalWriter } from '../../src/lexical-index/reference/reference-lexical-writer.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
+import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -66,7 +67,7 @@ test('the writer in TypeScript writes the bytes of the native engine, for random
   );
   await fc.assert(
     fc.asyncProperty(texts, fc.constantFrom(...ANALYSERS), (rows, analyser) => assertSameFile(folder, rows, analyser)),
-    { numRuns: 60, seed: 5 },
+    { numRuns: runs(20, 60), seed: 5 },
   );
 });
 

@@ -10,6 +10,7 @@ import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { fixture, writeJson } from '../embedding/model-fixtures.ts';
+import { runs } from '../helpers/runs.ts';
 import { encodeSafetensors, float32Bytes } from '../helpers/safetensors.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { IDS, imported, MASK, runGraph, TYPES } from './imported-model.ts';
@@ -107,7 +108,9 @@ function worstDifference(expected: readonly (readonly number[][])[], hidden: Flo
 for (const family of new Set(FAMILIES.map(([, each]) => each))) {
   test(`a text has the same bits in any batch: ${family.config.model_type}`, async (t) => {
     const { folder } = await imported(await tinyCheckpoint(t, { family }), { precisions: ['float32', 'int8'] });
-    const texts = Array.from({ length: 60 }, (_, i) => [...'abcdefghijklmnop'.slice(i % 13, 2 + (i % 15))].join(' '));
+    const texts = Array.from({ length: runs(20, 60) }, (_, i) =>
+      [...'abcdefghijklmnop'.slice(i % 13, 2 + (i % 15))].join(' '),
+    );
     for (const precision of ['float32', 'int8'] as const) {
       const model = await readModelFolder(folder, {}, { precision });
       const encoder = await ModelEncoder.open({ model, workers: 2 });

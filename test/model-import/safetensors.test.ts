@@ -7,6 +7,7 @@ import { CheckpointWeights } from '../../model-import/checkpoint-weights.ts';
 import { parseHeader } from '../../model-import/safetensors-header.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { writeJson } from '../embedding/model-fixtures.ts';
+import { runs } from '../helpers/runs.ts';
 import { encodeSafetensors, float32Bytes, withHeader } from '../helpers/safetensors.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -131,7 +132,7 @@ test('a damaged file is refused with MODEL_INVALID, or its tensors have the size
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(100, 300) },
   );
 });
 
@@ -144,7 +145,7 @@ test('any JSON is either a valid header or refused with MODEL_INVALID', () => {
         assert.ok(error instanceof TrawlError && error.code === 'MODEL_INVALID', String(error));
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(150, 500) },
   );
 });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { contentsOf, withContents } from '../../src/passages/contents.ts';
+import { runs } from '../helpers/runs.ts';
 
 test('contents are the column, else title and text, else the text', () => {
   assert.equal(contentsOf({ contents: 'own', title: 'T', text: 't' }), 'own');
@@ -66,6 +67,6 @@ test('any row keeps its columns and gets the contents of contentsOf', () => {
       const original = JSON.parse(document) as Record<string, unknown>;
       assert.deepEqual(read, contents === undefined ? original : { ...original, contents });
     }),
-    { numRuns: 500 },
+    { numRuns: runs(150, 500) },
   );
 });

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import type { PassageToStore } from '../../src/passages/sqlite-passage-writer.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { writePassages } from './passage-files.ts';
@@ -96,7 +97,7 @@ test('any ids in any number of files are counted as a set counts them', async (t
       const known = ids.filter((one) => one !== null).map((one) => `${typeof one} ${one}`);
       assert.equal(duplicateIds(await files(t, ids, count)).count, known.length - new Set(known).size);
     }),
-    { numRuns: 40 },
+    { numRuns: runs(12, 40) },
   );
 });
 

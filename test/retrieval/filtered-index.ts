@@ -20,10 +20,10 @@ import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
 import { openViews } from '../../src/views/open-views.ts';
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
+import { fileFolder } from '../cli/run-trawl.ts';
 import { arbitraryRow, COLUMNS } from '../filter/arbitrary-filters.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
-import { tempFolder } from '../helpers/temp-folder.ts';
 import { build, writeCorpus } from '../indexer/build.ts';
 import { FakeTextEncoder } from '../indexer/fake-text-encoder.ts';
 
@@ -39,9 +39,21 @@ export interface FilteredRow {
   readonly title: string;
 }
 
-/** An index in shards with deleted rows (every seventh of the first 2,800), and its rows. */
-export async function filteredIndex(t: TestContext): Promise<{ out: string; rows: readonly FilteredRow[] }> {
-  const folder = await tempFolder(t);
+interface FilteredIndex {
+  readonly out: string;
+  readonly rows: readonly FilteredRow[];
+}
+
+const folder = await fileFolder();
+let made: Promise<FilteredIndex> | undefined;
+
+/** An index in shards with deleted rows (every seventh of the first 2,800), and its rows: one for all tests of a file. */
+export function filteredIndex(): Promise<FilteredIndex> {
+  made ??= makeIndex();
+  return made;
+}
+
+async function makeIndex(): Promise<FilteredIndex> {
   const columns = fc.sample(arbitraryRow(true), { numRuns: ROWS, seed: 7 });
   const rows = columns.map((row, i) => {
     const random = seededRandom(i);

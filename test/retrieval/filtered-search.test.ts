@@ -12,13 +12,14 @@ import { narrowedRetriever } from '../../src/retrieval/layers/narrowed-retriever
 import type { SearchMode } from '../../src/retrieval/search-mode.ts';
 import { arbitraryFilter, COLUMNS } from '../filter/arbitrary-filters.ts';
 import { passes } from '../filter/naive-filter.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from '../indexer/build.ts';
 import { BM25, engines, filteredIndex, hitsOf, kernel, opened, QUERIES, ROWS } from './filtered-index.ts';
 
 test('a filtered search finds the first k of the whole ranking that pass, with the same scores', async (t) => {
-  const { out, rows } = await filteredIndex(t);
+  const { out, rows } = await filteredIndex();
   const call = fc.record({
     filter: arbitraryFilter,
     k: fc.oneof(fc.integer({ min: 1, max: 20 }), fc.constant(ROWS)),
@@ -40,7 +41,7 @@ test('a filtered search finds the first k of the whole ranking that pass, with t
           assert.deepEqual(found[i], expected(each), `${engine} ${JSON.stringify(each)}`);
         }
       }),
-      { numRuns: engine === 'native' ? 60 : 8 },
+      { numRuns: engine === 'native' ? runs(20, 60) : runs(3, 8) },
     );
   }
 });
@@ -70,7 +71,7 @@ test('every share of rows gives the exact hits, from no row to all', async (t) =
 });
 
 test('an unknown column rejects the call, with the columns; nothing is embedded', async (t) => {
-  const { out } = await filteredIndex(t);
+  const { out } = await filteredIndex();
   const retriever = await opened(t, out, engines[0]);
   await assert.rejects(
     hitsOf(retriever, { k: 1, filter: parseFilterExpression('sauce') }),
@@ -79,7 +80,7 @@ test('an unknown column rejects the call, with the columns; nothing is embedded'
 });
 
 test('the answer cache tells filters apart, and a server filter from that of a call', async (t) => {
-  const { out } = await filteredIndex(t);
+  const { out } = await filteredIndex();
   const retriever = await opened(t, out, engines[0], { cache: true });
   const date = parseFilterExpression('meta.date >= 2020-01-01');
   const source = parseFilterExpression("source = 'a'");
@@ -96,7 +97,7 @@ test('the answer cache tells filters apart, and a server filter from that of a c
 });
 
 test('a query tree matches and counts only rows that pass, also behind the filter of a server', async (t) => {
-  const { out, rows } = await filteredIndex(t);
+  const { out, rows } = await filteredIndex();
   const filter = parseFilterExpression("source in ('a', 'b') or size exists");
   for (const engine of engines) {
     const retriever = await opened(t, out, engine);
@@ -122,7 +123,7 @@ test('a query tree matches and counts only rows that pass, also behind the filte
 });
 
 test('a hybrid search fuses lists of rows that pass', async (t) => {
-  const { out, rows } = await filteredIndex(t);
+  const { out, rows } = await filteredIndex();
   const filter = parseFilterExpression("source = 'a' or size > 0");
   const passing = (hits: readonly Hit[]): number[] =>
     hits.filter(({ row }) => passes(filter, rows[row]!, COLUMNS)).map(({ row }) => row);

@@ -14,6 +14,7 @@ import type { SearchMode } from '../../src/retrieval/search-mode.ts';
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { arbitraryFilter, COLUMNS } from '../filter/arbitrary-filters.ts';
 import { passes } from '../filter/naive-filter.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeTextEncoder } from '../indexer/fake-text-encoder.ts';
@@ -114,7 +115,7 @@ async function rankings(retriever: Retriever): Promise<ReadonlyMap<SearchMode, r
 }
 
 test('a search in a view finds the first k of the whole ranking that are in it, also with other calls in flight', async (t) => {
-  const { out, rows } = await filteredIndex(t);
+  const { out, rows } = await filteredIndex();
   const { manifest } = openIndexDirectory(out);
   const views = Object.fromEntries(
     fc.sample(arbitraryParts, { numRuns: 8, seed: 11 }).map((parts, i) => [`v${i}`, parts]),
@@ -157,13 +158,13 @@ test('a search in a view finds the first k of the whole ranking that are in it, 
           assert.deepEqual(found[i], expected, `${engine} ${JSON.stringify(asked[i])}`);
         }
       }),
-      { numRuns: engine === 'native' ? 60 : 6 },
+      { numRuns: engine === 'native' ? runs(20, 60) : runs(3, 6) },
     );
   }
 });
 
 test('look-ups, scores, explanations and query trees in a view are those of an index with its rows alone', async (t) => {
-  const { out, rows } = await filteredIndex(t);
+  const { out, rows } = await filteredIndex();
   const parts: Parts = {
     filter: parseFilterExpression("source in ('a', 'b') or size exists"),
     blockedTitles: [1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12],
@@ -230,7 +231,7 @@ test('look-ups, scores, explanations and query trees in a view are those of an i
           );
         },
       ),
-      { numRuns: engine === 'native' ? 20 : 2 },
+      { numRuns: engine === 'native' ? runs(8, 20) : 2 },
     );
     const tree = {
       query: { type: 'match', field: 'contents', text: 'w0 w3' },
@@ -266,7 +267,7 @@ test('look-ups, scores, explanations and query trees in a view are those of an i
 });
 
 test('a hybrid search in a view is that of the same rows by a filter', async (t) => {
-  const { out } = await filteredIndex(t);
+  const { out } = await filteredIndex();
   const filter = parseFilterExpression("source = 'a' or size > 0");
   for (const engine of engines) {
     const retriever = await opened(t, out, engine, { views: [{ name: 'some', filter }] });
@@ -280,7 +281,7 @@ test('a hybrid search in a view is that of the same rows by a filter', async (t)
 });
 
 test('the answer cache and equal queries in flight tell views apart', async (t) => {
-  const { out, rows } = await filteredIndex(t);
+  const { out, rows } = await filteredIndex();
   const views = [
     { name: 'a', filter: parseFilterExpression("source = 'a'") },
     { name: 'b', filter: parseFilterExpression('size exists') },
@@ -309,7 +310,7 @@ test('the answer cache and equal queries in flight tell views apart', async (t) 
 });
 
 test('a view that the index does not have rejects every call that returns passages, and lists the views', async (t) => {
-  const { out } = await filteredIndex(t);
+  const { out } = await filteredIndex();
   const views = [{ name: 'train', filter: parseFilterExpression("source = 'a'") }];
   const retriever = await opened(t, out, engines[0], { views });
   const dev = narrowedRetriever(retriever, { views: ['dev'] });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { fileFolder } from '../cli/run-trawl.ts';
 import { arbitraryFilter } from '../filter/arbitrary-filters.ts';
+import { runs } from '../helpers/runs.ts';
 import { isInView, VIEW_NAMES } from './combined-views.ts';
 import { ask, type CombinedWorld, combinedWorld, GROUP, INDEX_NAMES, QUERIES, type Reply } from './combined-world.ts';
 import { type NaiveHit, type NaiveReply, type SearchBody, searchNaively } from './naive-search.ts';
@@ -105,7 +106,7 @@ test('every combination of mode, filter, view, exclusion, fusion, indexes and re
       }
       found += (expected.hits ?? expected.results!.flat()).length;
     }),
-    { numRuns: 150 },
+    { numRuns: runs(50, 150) },
   );
   assert.ok(found > 0);
 });
@@ -115,6 +116,9 @@ function lasting({ status, body }: Reply): unknown {
   const text = JSON.stringify(body, (name, value) => (name === 'timings' || name === 'rescored' ? undefined : value));
   return [status, JSON.parse(text)];
 }
+
+/** Searches that are asked at once. */
+const COUNT = runs(24, 60);
 
 /** Requests to other routes, among them some that are refused. */
 const OTHERS: readonly [string, object][] = [
@@ -132,8 +136,8 @@ const OTHERS: readonly [string, object][] = [
 ];
 
 test('dozens of requests of all modes at once get the replies that each gets alone', { skip }, async () => {
-  const bodies = fc.sample(searchBody, { numRuns: 60, seed: 16 });
-  const views = fc.sample(view, { numRuns: 60, seed: 17 });
+  const bodies = fc.sample(searchBody, { numRuns: COUNT, seed: 16 });
+  const views = fc.sample(view, { numRuns: COUNT, seed: 17 });
   const searches = bodies.map((body, i): [string, object] => [pathOf(views[i]), body]);
   const requests = [...OTHERS, ...OTHERS, ...searches];
   const alone: unknown[] = [];

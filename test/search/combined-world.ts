@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { importModel } from '../../model-import/import-model.ts';
+import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/connections/listen.ts';
 import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
@@ -132,12 +133,13 @@ async function serverOf(
   reranker: ModelReranker,
   caches: boolean,
 ): Promise<{ readonly url: string; close(): Promise<void> }> {
+  const encoderPools = new EncoderPools();
   const views = combinedViews(folder);
   const slots = INDEX_NAMES.map(
     (name) =>
       new IndexSlot(name, { folder: join(folder, name) }, (_, target) => {
         const cache = caches ? { answerCache: new AnswerCache(50_000_000) } : {};
-        return openRetriever(target.folder, { name, reranker, views, ...cache });
+        return openRetriever(target.folder, { name, reranker, views, encoderPools, ...cache });
       }),
   );
   const holder = new RetrieverHolder(slots, new Map([[GROUP, INDEX_NAMES]]));

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { TrawlError } from '../../src/errors.ts';
 import { readTrajectories } from '../../trajectories/read-trajectories.ts';
 import type { Trajectory } from '../../trajectories/trajectory.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { step1Item } from './step1-item.ts';
@@ -127,6 +128,6 @@ test('any JSON is either read or refused with CORPUS_BAD_LINE', async (t) => {
         assert.ok(error instanceof TrawlError && error.code === 'CORPUS_BAD_LINE', String(error));
       }
     }),
-    { numRuns: 200 },
+    { numRuns: runs(60, 200) },
   );
 });

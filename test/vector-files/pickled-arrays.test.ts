@@ -7,6 +7,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { type PickledArrays, readPickledArrays } from '../../vector-files/pickled-arrays.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -251,7 +252,7 @@ test('a mutated pickle is refused with a TrawlError, or its arrays lie within th
         }
       },
     ),
-    { numRuns: 1500 },
+    { numRuns: runs(300, 1_500) },
   );
   t.diagnostic(`${accepted} of 1500 mutated pickles hold an array`);
   assert.ok(accepted > 0);

@@ -14,6 +14,7 @@ import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
 import { FlatIndex } from '../../src/vector-index/flat-index.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
 import { runModule } from '../helpers/run-module.ts';
+import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -98,9 +99,13 @@ for (const metric of METRICS) {
   });
 }
 
+/** Rows for which a prefilter is worthwhile, the same in every test. */
+let manyRows: Rows | undefined;
+
 for (const metric of METRICS) {
   test(`${metric}: through a prefilter, the same rows and bits, with and without a filter`, { skip }, async (t) => {
-    const rows = fewComponents(40_000, 192, 21);
+    manyRows ??= fewComponents(20_000, 192, 21);
+    const rows = manyRows;
     const queries = { values: fewComponents(70, 192, 22).values.slice(0, 70 * 192), dimension: 192 };
     const { index, source } = await openNative(t, rows, { metric, components: 64 });
     const without = FlatIndex.open(
@@ -110,7 +115,7 @@ for (const metric of METRICS) {
     t.after(() => without.close());
     assert.ok(index.residentBytes < without.residentBytes / 2);
     assert.equal(index.touchedBytes, without.residentBytes);
-    for (const filter of [undefined, bitmapOf(40_000, 23, 0.3)]) {
+    for (const filter of [undefined, bitmapOf(20_000, 23, 0.3)]) {
       for (const [count, k] of [
         [1, 10],
         [70, 10],
@@ -208,7 +213,7 @@ test('any shape, metric, shard count, live rows and filter give the reference an
         await index.close();
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(25, 60) },
   );
 });
 
@@ -431,7 +436,7 @@ test('the process ends cleanly whatever the engine is doing', { skip }, () => {
     const { mkdtempSync, rmSync } = await import('node:fs');
     const folder = mkdtempSync('/tmp/trawl-test-');
     process.on('exit', () => rmSync(folder, { recursive: true }));
-    const rows = normalRows(40000, 64, 1);
+    const rows = normalRows(20000, 64, 1);
     const index = FlatIndex.open(await writeSource(folder, rows), loadKernel().kernel);
     const search = () => index.search({ queries: rows.values.slice(0, 64 * 500), count: 500, k: 10 });
   `;

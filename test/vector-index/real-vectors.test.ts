@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { decodeFlatHeader, FAISS_HEADER_BYTES } from '../../src/vector-index/faiss-format.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
 import { readNpy } from '../helpers/npy.ts';
+import { runs } from '../helpers/runs.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { expectedHits, hitsOf, openForTest, type Rows, writeSource } from './index-files.ts';
@@ -23,11 +24,12 @@ test('an index of real E5 vectors that FAISS wrote is searched in place', {
   const rows: Rows = { values: new Float32Array(bytes.buffer.slice(bytes.byteOffset + 45)), dimension: 768 };
 
   const index = await openForTest(t, source);
-  const result = await index.search({ queries: rows.values, count: 1000, k: 10 });
+  const count = runs(200, 1_000);
+  const result = await index.search({ queries: rows.values.subarray(0, count * 768), count, k: 10 });
   const first = { values: rows.values.subarray(0, 100 * 768), dimension: 768 };
   assert.deepEqual(hitsOf(result, 10).slice(0, 100), expectedHits(rows, first, 10));
   // Of normalised vectors the row itself is the nearest.
-  for (let row = 0; row < 1000; row++) assert.equal(result.rows[row * 10], row);
+  for (let row = 0; row < count; row++) assert.equal(result.rows[row * 10], row);
 });
 
 test('the top 100 of SciFact equal those that FAISS published, except for near-ties', {
@@ -50,11 +52,12 @@ test('the top 100 of SciFact equal those that FAISS published, except for near-t
   const matrix = { values: rows.values, dimension: rows.columns };
   const index = await openForTest(t, await writeSource(await tempFolder(t), matrix));
   const k = 100;
-  const result = await index.search({ queries: queries.values, count: queries.rows, k });
+  const count = runs(200, queries.rows);
+  const result = await index.search({ queries: queries.values.subarray(0, count * queries.columns), count, k });
   let places = 0;
   let differing = 0;
   let widest = 0;
-  for (const [q, queryId] of queryIds.entries()) {
+  for (const [q, queryId] of queryIds.slice(0, count).entries()) {
     const published = golden.get(queryId)!;
     assert.equal(published.length, k);
     for (const [rank, { row, score }] of published.entries()) {
@@ -67,7 +70,7 @@ test('the top 100 of SciFact equal those that FAISS published, except for near-t
     }
   }
   t.diagnostic(`${differing} of ${places} places differ; there the exact scores are within ${widest.toExponential(1)}`);
-  assert.equal(places, 110_900);
+  assert.equal(places, 100 * count);
   assert.ok(differing <= 25, `${differing} places differ`);
   assert.ok(widest < 1e-5);
 });

@@ -7,6 +7,7 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import fc from 'fast-check';
 import { type WordPieceModel, wordPieceEncoder } from '../../../src/embedding/tokenizer/word-pieces.ts';
 import { packageRoot } from '../../../src/package-root.ts';
+import { runs } from '../../helpers/runs.ts';
 import { fixture } from '../model-fixtures.ts';
 
 type LibraryModel = WordPieceModel & { encode(words: string[]): string[] };
@@ -31,7 +32,7 @@ test('words are split into the same pieces as by the library', async () => {
       fc.property(fc.array(word, { maxLength: 8 }), (words) => {
         assert.deepEqual(encode(words), model.encode(words));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(150, 500) },
     );
   }
 });

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import { arbitraryRow, COLUMNS } from '../../filter/arbitrary-filters.ts';
+import { runs } from '../../helpers/runs.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
 const skip = withoutWords;
@@ -78,7 +79,7 @@ test('hits are sorted by any columns, ties by row, as a naive sort does', { skip
         assert.deepEqual([json.hits!.max_score, json.hits!.total!.value], [null, rows.length]);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(40, 150) },
   );
 });
 

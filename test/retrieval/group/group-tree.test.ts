@@ -12,6 +12,7 @@ import type { Retriever } from '../../../src/retrieval/retriever.ts';
 import { RowBitmap } from '../../../src/row-bitmap.ts';
 import { fileFolder, runTrawl } from '../../cli/run-trawl.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
+import { runs } from '../../helpers/runs.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
@@ -122,7 +123,7 @@ test('a query tree over several indexes gives the hits of each, merged by score,
           assert.equal(firstRows[Number(source!.index.slice(1))]! + source!.row, row);
       },
     ),
-    { numRuns: 60, seed: 5 },
+    { numRuns: runs(20, 60), seed: 5 },
   );
 });
 

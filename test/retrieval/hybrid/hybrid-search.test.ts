@@ -8,6 +8,7 @@ import { retrieveDeepening } from '../../../src/retrieval/deepening.ts';
 import { type HybridOptions, hybridSettings } from '../../../src/retrieval/hybrid/hybrid-settings.ts';
 import { AnswerCache } from '../../../src/retrieval/layers/answer-cache.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
+import { runs } from '../../helpers/runs.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeTextEncoder } from '../../indexer/fake-text-encoder.ts';
 import { skip } from '../../indexer/updated-index.ts';
@@ -100,7 +101,7 @@ test('hits are those of a naive fusion of the two exact lists, with all engines,
           const expected = await naiveHits(retriever, k, options, call.bm25);
           assert.deepEqual(await hybridHits(retriever, k, options, call), expected);
         }),
-        { numRuns: 30 },
+        { numRuns: runs(10, 30) },
       );
     }
   }

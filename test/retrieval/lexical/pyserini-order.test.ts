@@ -11,6 +11,7 @@ import type { Retriever } from '../../../src/retrieval/retriever.ts';
 import type { Bm25Order } from '../../../src/retrieval/search-mode.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { oneField } from '../../helpers/one-field.ts';
+import { runs } from '../../helpers/runs.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeStore } from '../fakes.ts';
 
@@ -146,7 +147,7 @@ test('rows, order and scores are those of sorting all rows by score and the byte
         ),
       );
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100, 300) },
   );
 });
 
