@@ -236,7 +236,8 @@ export async function startInfinity(t: TestContext, model: string, name: string)
   });
   const ended = once(child, 'close');
   t.after(async () => {
-    child.kill();
+    // SIGTERM waits for requests that a failed test has left.
+    child.kill('SIGKILL');
     await ended;
   });
   const url = `http://127.0.0.1:${port}`;

@@ -9,6 +9,8 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 
 const miniLm = importedMiniLm();
 const NAME = 'all-MiniLM-L6-v2';
+/** A slow machine embeds 256 passages in more than the default time limit. */
+const SLOW = ['--endpoint-batch', '16', '--endpoint-requests', '2', '--endpoint-timeout-ms', '300000'];
 
 interface Hit {
   readonly row: number;
@@ -23,9 +25,9 @@ test('Infinity is the encoder: an index is built, verified and searched through 
   const local = await miniLm();
   const [there, here] = [join(folder, 'there'), join(folder, 'here')];
   for (const args of [
-    ['index', SAMPLE_PASSAGES, '--model', url, '--out', there],
+    ['index', SAMPLE_PASSAGES, '--model', url, '--out', there, ...SLOW],
     ['index', SAMPLE_PASSAGES, '--model', local, '--out', here],
-    ['verify', there, '--model', url, '--require-model'],
+    ['verify', there, '--model', url, '--require-model', ...SLOW],
   ]) {
     const { code, stderr } = await runTrawl(args);
     assert.equal(code, 0, stderr);
