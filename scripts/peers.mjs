@@ -35,6 +35,9 @@ const [torchMissing] = await Promise.all([
   environment(peers.trainingFolder(), "the trainers' readers", (python) =>
     pip(python, ['--no-deps', '--target', peers.trainingLibraryFolder(), '-r', peers.TRAINING_REQUIREMENTS]),
   ),
+  environment(peers.infinityFolder(), 'an embedding server of another project', (python) =>
+    pip(python, ['--no-deps', '--target', peers.infinityLibraryFolder(), '-r', peers.INFINITY_REQUIREMENTS]),
+  ),
   environment(peers.mtebFolder(), 'MTEB', (python) => pip(python, ['-r', peers.MTEB_REQUIREMENTS])),
   environment(peers.storageFolder(), 'a server with the interface of S3', (python) =>
     pip(python, ['-r', peers.STORAGE_REQUIREMENTS]),

@@ -58,12 +58,14 @@ export function systemsExpectations({ rows }: SystemsResult): Expectation[] {
 }
 
 export function precisionExpectations({ rows }: PrecisionResult): Expectation[] {
-  return rows.flatMap(({ set, precision, metrics }) =>
-    Object.entries(metrics).map(([metric, value]) => ({
-      name: `${set}, ${precision}: ${metric}`,
-      value,
-      tolerance: QUALITY,
-    })),
+  return rows.flatMap(({ set, passages, queries, overlap10, metrics }) =>
+    Object.entries({ ...(overlap10 === null ? {} : { 'overlap@10': overlap10 }), ...metrics }).map(
+      ([metric, value]) => ({
+        name: `${set}, passages in ${passages}, queries in ${queries}: ${metric}`,
+        value,
+        tolerance: QUALITY,
+      }),
+    ),
   );
 }
 

@@ -65,12 +65,25 @@ const families: TableMaker<FamiliesResult> = ({ passages, rows }) => {
 const precision: TableMaker<PrecisionResult> = ({ rows }) => {
   const points = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(100 * value).toFixed(2)}`;
   return [
-    ['set', 'precision', 'questions', 'recall@10', 'points to float32 (95 %)', 'better, worse', 'nDCG@10', 'MRR@10'],
-    rule(8, 2),
-    ...rows.map(({ set, precision, questions, metrics, difference }) => [
+    [
+      'set',
+      'passages',
+      'queries',
+      'questions',
+      'overlap@10',
+      'recall@10',
+      'points (95 %)',
+      'better, worse',
+      'nDCG@10',
+      'MRR@10',
+    ],
+    rule(10, 3),
+    ...rows.map(({ set, passages, queries, questions, overlap10, metrics, difference }) => [
       set,
-      precision,
+      passages,
+      queries,
       figure.count(questions),
+      overlap10 === null ? '' : overlap10.toFixed(4),
       metrics['recall@10']!.toFixed(4),
       difference === null ? '' : `${points(difference.mean)} (${points(difference.low)} to ${points(difference.high)})`,
       difference === null ? '' : `${difference.better}, ${difference.worse}`,

@@ -8,6 +8,7 @@ import type { TestContext } from 'node:test';
 import { baselineFolder } from '../../bench/baselines.ts';
 import { isInstalled } from '../../bench/install-once.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { freePort } from '../cli/free-port.ts';
 
 /** The packages that `npm run test:peers` installs. */
 export const PEER_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements.txt');
@@ -71,6 +72,24 @@ export const MTEB_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirement
 export function mtebFolder(): string {
   const version = createHash('sha256').update(readFileSync(MTEB_REQUIREMENTS)).digest('hex').slice(0, 12);
   return join(peerCache(), `mteb-${version}`);
+}
+
+/** An embedding server of another project, installed without dependencies: tests run it with torch's environment. */
+export const INFINITY_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-infinity.txt');
+
+export function infinityFolder(): string {
+  const version = createHash('sha256').update(readFileSync(INFINITY_REQUIREMENTS)).digest('hex').slice(0, 12);
+  return join(peerCache(), `infinity-${version}`);
+}
+
+/** The folder of the packages, which is not in the environment's path. */
+export function infinityLibraryFolder(): string {
+  return join(infinityFolder(), 'site-packages');
+}
+
+/** For the `skip` option of a test: false if Infinity and torch are installed, else the reason. */
+export function withoutInfinity(): string | false {
+  return isInstalled(infinityFolder()) ? withoutTorch() : 'Infinity is not installed: run npm run test:peers';
 }
 
 /** For the `skip` option of a test: false if MTEB is installed, else the reason. */
@@ -188,6 +207,51 @@ export async function runClientPeer(
   env: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
   return runScript(clientPython(), script, input, env);
+}
+
+/** Starts Infinity with a folder of sentence-transformers, in float32 on the CPU. Returns its address; ended after the test. */
+export async function startInfinity(t: TestContext, model: string, name: string): Promise<string> {
+  const port = await freePort();
+  const child = spawn(
+    torchPython(),
+    [
+      ...['-c', 'from infinity_emb.cli import cli; cli()', 'v2', '--model-id', model, '--served-model-name', name],
+      ...['--host', '127.0.0.1', '--port', String(port), '--engine', 'torch', '--device', 'cpu', '--dtype', 'float32'],
+      ...['--no-bettertransformer', '--no-model-warmup'],
+    ],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: {
+        ...process.env,
+        PYTHONPATH: infinityLibraryFolder(),
+        HF_HUB_OFFLINE: '1',
+        DO_NOT_TRACK: '1',
+        INFINITY_ANONYMOUS_USAGE_STATS: '0',
+      },
+    },
+  );
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (part: string) => {
+    stderr = `${stderr}${part}`.slice(-2_000);
+  });
+  const ended = once(child, 'close');
+  t.after(async () => {
+    // SIGTERM waits for requests that a failed test has left.
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const url = `http://127.0.0.1:${port}`;
+  while (child.exitCode === null) {
+    if (
+      await fetch(`${url}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    )
+      return url;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`Infinity ended with exit code ${child.exitCode}: ${stderr}`);
 }
 
 /**

@@ -73,7 +73,7 @@ function parseEndpoint(text: string): EndpointAddress {
 }
 
 /**
- * Asks the server for its model: TEI's `/info`, `/v1/models`, Ollama's `/api/tags`, SGLang's `/model_info`, Trawl's `/v1/indexes`.
+ * Asks the server for its model: TEI's `/info`, `/v1/models` (Infinity: `/models`), Ollama's `/api/tags`, SGLang's `/model_info`, Trawl's `/v1/indexes`.
  *
  * @param wanted the model of `--endpoint-model`.
  * @throws TrawlError CONFIG_INVALID if the server has several models and none is named; ENDPOINT_FAILED for a server of rerankers.
@@ -85,8 +85,8 @@ export async function readFacts(
 ): Promise<EndpointFacts> {
   const info = fields(await read(at('/info')));
   if (typeof info.model_id === 'string') return teiFacts(info, shown, wanted);
-  const page = fields(await read(at('/v1/models')));
-  const models = (Array.isArray(page.data) ? page.data : []).map(fields).filter(({ id }) => typeof id === 'string');
+  const own = listedModels(await read(at('/v1/models')));
+  const models = own.length > 0 ? own : listedModels(await read(at('/models')));
   const owner = text(models[0]?.owned_by);
   const named = namedModel(models, { wanted, owner, shown });
   const { max_model_len: length } = named ?? {};
@@ -103,6 +103,11 @@ export async function readFacts(
   if (owner === 'library') return { ...facts, revision: await ollamaDigest(at, read, model) };
   if (owner === 'sglang') return { ...facts, revision: text(fields(await read(at('/model_info'))).weight_version) };
   return facts;
+}
+
+function listedModels(page: unknown): readonly Fields[] {
+  const { data } = fields(page);
+  return (Array.isArray(data) ? data : []).map(fields).filter(({ id }) => typeof id === 'string');
 }
 
 function teiFacts(info: Fields, shown: string, wanted: string | undefined): EndpointFacts {

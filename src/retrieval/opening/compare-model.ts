@@ -19,7 +19,7 @@ export function checkSameModel(
   const onlyPrecision = differences.every(({ field }) => field === 'sha256' || field === 'precision');
   const replaceable = [index.precision, encoder.precision].every((one) => one === 'float32' || one === 'float16');
   if (isSameSource && onlyPrecision && index.precision !== encoder.precision && (replaceable || precisionAsked)) {
-    return `The index was embedded in ${index.precision}, but queries are embedded in ${encoder.precision}: scores differ slightly.`;
+    return `The index was embedded in ${index.precision}, but queries are embedded in ${encoder.precision}: scores differ slightly. docs/models.md (recall by precision) has the measured agreement.`;
   }
   const wayOut =
     isSameSource && onlyPrecision

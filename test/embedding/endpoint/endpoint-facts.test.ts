@@ -30,6 +30,11 @@ test('what a server says about its model is read from its own pages', async () =
       'b',
       { ...none, software: null, model: 'b', maxTokens: 8192 },
     ],
+    [
+      { '/models': { object: 'list', data: [{ id: 'all-MiniLM-L6-v2', owned_by: 'infinity', backend: 'torch' }] } },
+      undefined,
+      { ...none, software: 'infinity', model: 'all-MiniLM-L6-v2' },
+    ],
     [{}, undefined, { ...none, software: null, model: null }],
     [{}, 'text-embedding-3-small', { ...none, software: null, model: 'text-embedding-3-small' }],
     [{ '/v1/models': 'odd', '/info': [] }, undefined, { ...none, software: null, model: null }],
