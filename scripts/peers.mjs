@@ -36,6 +36,7 @@ const [torchMissing] = await Promise.all([
     pip(python, ['--no-deps', '--target', peers.trainingLibraryFolder(), '-r', peers.TRAINING_REQUIREMENTS]),
   ),
   environment(peers.mtebFolder(), 'MTEB', (python) => pip(python, ['-r', peers.MTEB_REQUIREMENTS])),
+  environment(peers.measureFolder(), 'ir_measures', (python) => pip(python, ['-r', peers.MEASURE_REQUIREMENTS])),
   environment(peers.storageFolder(), 'a server with the interface of S3', (python) =>
     pip(python, ['-r', peers.STORAGE_REQUIREMENTS]),
   ),
