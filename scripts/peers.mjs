@@ -39,6 +39,7 @@ const [torchMissing] = await Promise.all([
     pip(python, ['--no-deps', '--target', peers.infinityLibraryFolder(), '-r', peers.INFINITY_REQUIREMENTS]),
   ),
   environment(peers.mtebFolder(), 'MTEB', (python) => pip(python, ['-r', peers.MTEB_REQUIREMENTS])),
+  environment(peers.measureFolder(), 'ir_measures', (python) => pip(python, ['-r', peers.MEASURE_REQUIREMENTS])),
   environment(peers.storageFolder(), 'a server with the interface of S3', (python) =>
     pip(python, ['-r', peers.STORAGE_REQUIREMENTS]),
   ),

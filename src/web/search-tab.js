@@ -16,6 +16,7 @@ import {
 } from './search-form.js';
 import { hideError, postJson, showError } from './server.js';
 import { goTo, remember } from './tabs.js';
+import { counted } from './units.js';
 
 /** Questions of the sample corpus; the third has a sub-query. */
 const EXAMPLES = [
@@ -123,14 +124,14 @@ function showAnswer(lists) {
   showLists(byId('results'), lists, { words: queryWords(), similar });
   showEmbedded(answered);
   showRequestCode(answered.at(-1).body);
-  say(answered.map(({ label, result }) => `${result.hits.length} passages by ${label}`).join(', '));
+  say(answered.map(({ label, result }) => `${counted(result.hits.length, 'passage')} by ${label}`).join(', '));
 }
 
 /** What the encoder read, and what truncation removed from it. */
 function showEmbedded(lists) {
   const { embedded } = (lists.find(({ mode }) => mode !== 'bm25') ?? lists[0]).result;
   const isWords = lists.every(({ mode }) => mode === 'bm25');
-  const tokens = embedded.tokens === null ? '' : ` (${embedded.tokens} ${isWords ? 'terms' : 'tokens'})`;
+  const tokens = embedded.tokens === null ? '' : ` (${counted(embedded.tokens, isWords ? 'term' : 'token')})`;
   const what = isWords ? 'The words of ' : 'The encoder read ';
   byId('embedded').replaceChildren(what, make('bdi', {}, make('q', {}, embedded.text)), tokens);
   byId('embedded').hidden = false;

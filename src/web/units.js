@@ -4,3 +4,8 @@ export function bytes(value) {
   const power = value >= 1 ? Math.min(units.length - 1, Math.floor(Math.log2(value) / 10)) : 0;
   return `${Number((value / 1024 ** power).toPrecision(3))} ${units[power]}`;
 }
+
+/** `1 term`, `2 terms`. */
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

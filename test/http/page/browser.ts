@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, afterEach, before } from 'node:test';
+import { after, afterEach, before, type TestContext } from 'node:test';
+import { AxeBuilder } from '@axe-core/playwright';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { packageRoot } from '../../../src/package-root.ts';
 
@@ -98,6 +99,22 @@ export function structureFaults(page: Page): Promise<string[]> {
     }
     return faults;
   })()`);
+}
+
+/** What axe-core finds: contrast, names, roles, landmarks, sizes of targets. It checks with scripts, which do not run in the page. */
+export async function accessibilityFaults(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`),
+  );
+}
+
+/** Parts that move although the reader asks for reduced motion. */
+export function movingParts(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`[...document.querySelectorAll('*')].filter((node) => {
+    const { transitionDuration, animationName, scrollBehavior } = getComputedStyle(node);
+    return !/^(0s(, )?)+$/.test(transitionDuration) || animationName !== 'none' || scrollBehavior === 'smooth';
+  }).map((node) => node.outerHTML.slice(0, 200)).concat(document.getAnimations().map(() => 'an animation'))`);
 }
 
 /** Controls without a name for screen readers. */
