@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
 import type { Hit } from '../../retrieval/calls/query-outcome.ts';
-import { Contents, Queries, Score, Topk, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { resultLists } from './result-lists.ts';
-import { searchPlan } from './search-plan.ts';
-import { searchR1Rerank } from './search-r1-rerank.ts';
+import { Contents, Queries, Score, Topk, Truncated } from './parts/common-fields.ts';
+import { resultLists } from './parts/result-lists.ts';
+import { searchPlan } from './parts/search-plan.ts';
+import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
 import { skyrl } from './skyrl.ts';
 
 /** agent-lightning: Search-R1's batch with scores by default; without scores documents stay wrapped. */

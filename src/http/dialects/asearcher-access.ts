@@ -7,9 +7,9 @@ import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
 import { openingOf } from '../documents/openings.ts';
 import { titleKeys, urlKeys } from '../documents/url-keys.ts';
-import { Contents } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { separated } from './search-plan.ts';
+import { Contents } from './parts/common-fields.ts';
+import { separated } from './parts/search-plan.ts';
 
 /**
  * ASearcher and RLinf: whole pages by URL. A page consists of the passages with that URL, or with the title in a wiki's URL, in the

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import { frontMatter } from '../documents/front-matter.ts';
 import type { WholeDocument } from '../documents/whole-document.ts';
-import { Query } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { documentPlan } from './document-plan.ts';
-import { field, isJsonObject } from './read-request.ts';
-import { separated } from './search-plan.ts';
+import { Query } from './parts/common-fields.ts';
+import { documentPlan } from './parts/document-plan.ts';
+import { field, isJsonObject } from './parts/read-request.ts';
+import { separated } from './parts/search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 /**

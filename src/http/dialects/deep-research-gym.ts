@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
-import { Query } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { documentPlan } from './document-plan.ts';
-import { separated } from './search-plan.ts';
+import { Query } from './parts/common-fields.ts';
+import { documentPlan } from './parts/document-plan.ts';
+import { separated } from './parts/search-plan.ts';
 
 /**
  * DeepResearchGym's search over ClueWeb22, as its agents send it: a GET request, answered with pages as JSON in base64. A page is the

@@ -5,7 +5,7 @@ import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { type JsonObject, readRequest } from './read-request.ts';
+import { type JsonObject, readRequest } from './parts/read-request.ts';
 
 /** The part of the server's configuration that a dialect needs to parse a request. */
 export type RequestLimits = Pick<

@@ -5,12 +5,12 @@ import { cutWords } from '../documents/cut-text.ts';
 import { openingOfDocument } from '../documents/openings.ts';
 import type { WholeDocument } from '../documents/whole-document.ts';
 import { documentsByName } from '../documents/whole-document.ts';
-import { nullable, Query, Score } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { documentPlan } from './document-plan.ts';
-import { refuse } from './questions.ts';
-import { claimsKeysOf } from './search-keys.ts';
-import { separated } from './search-plan.ts';
+import { nullable, Query, Score } from './parts/common-fields.ts';
+import { documentPlan } from './parts/document-plan.ts';
+import { refuse } from './parts/questions.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { separated } from './parts/search-plan.ts';
 
 /** Words of a document in a list of hits, and of one that is opened. */
 const HIT_WORDS = 1_000;

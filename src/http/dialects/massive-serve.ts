@@ -4,11 +4,11 @@ import { documentFields } from '../../passages/document-fields.ts';
 import type { Hit } from '../../retrieval/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
 import { STAGES } from '../../retrieval/timings.ts';
-import { Contents, nullable, Queries, Score } from './common-fields.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';
-import { refuse } from './questions.ts';
-import { claimsKeysOf } from './search-keys.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { Contents, nullable, Queries, Score } from './parts/common-fields.ts';
+import { refuse } from './parts/questions.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 const Query = Type.Union([Type.String(), Queries], { description: 'One query or a list.' });
 const Nprobe = nullable(Type.Integer(), 'Ignored: every search is exact. The reply repeats it.');

@@ -13,10 +13,10 @@ import {
   refuseTooManyPassages,
 } from '../native-search/named-passages.ts';
 import { View, viewMember } from '../native-search/reply.ts';
-import { Document, nullable } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { refuse } from './questions.ts';
-import { separated } from './search-plan.ts';
+import { Document, nullable } from './parts/common-fields.ts';
+import { refuse } from './parts/questions.ts';
+import { separated } from './parts/search-plan.ts';
 
 const Passage = Type.Object({
   row: Type.Integer({ description: "The passage's row in the index." }),

@@ -15,7 +15,7 @@ import { passagesNamed } from '../native-search/named-passages.ts';
 import { failed, timingsJson, viewMember } from '../native-search/reply.ts';
 import { SCORE_MODES, type ScoreMode, ScoreReply, ScoreRequest } from '../native-search/score-request.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';
-import { separated } from './search-plan.ts';
+import { separated } from './parts/search-plan.ts';
 
 /**
  * Scores of given passages for given queries, in every mode of the index, with their exact ranks and whether they have an answer: for

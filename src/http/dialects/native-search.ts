@@ -14,7 +14,7 @@ import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
 import { searchCall } from '../native-search/search-call.ts';
 import { maxDepth, recordedSelection, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
 import { defineDialect } from './dialect.ts';
-import { refuseTooLargeK } from './search-plan.ts';
+import { refuseTooLargeK } from './parts/search-plan.ts';
 
 /**
  * Trawl's own search, for agents: queries with their question, exclusion of passages already seen, fusion of several queries, and

@@ -4,10 +4,10 @@ import { TrawlError } from '../../errors.ts';
 import type { EmbedResult } from '../../retrieval/calls/embed-call.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { RequestError } from '../errors/request-error.ts';
-import { nullable, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { field, isJsonObject } from './read-request.ts';
-import { separated } from './search-plan.ts';
+import { nullable, Truncated } from './parts/common-fields.ts';
+import { field, isJsonObject } from './parts/read-request.ts';
+import { separated } from './parts/search-plan.ts';
 
 /** OpenAI's limit of texts per request. */
 const MAX_INPUTS = 2_048;

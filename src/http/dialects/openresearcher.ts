@@ -5,11 +5,11 @@ import { TimeSlice } from '../../time-slice.ts';
 import { openingOfDocument } from '../documents/openings.ts';
 import { documentsByName } from '../documents/whole-document.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
-import { Query } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { documentPlan } from './document-plan.ts';
-import { claimsKeysOf } from './search-keys.ts';
-import { separated } from './search-plan.ts';
+import { Query } from './parts/common-fields.ts';
+import { documentPlan } from './parts/document-plan.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { separated } from './parts/search-plan.ts';
 
 /** Length of a summary, as in the original. */
 const SUMMARY_CHARACTERS = 180;

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
 import type { Hit } from '../../retrieval/calls/query-outcome.ts';
-import { Queries } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { Queries } from './parts/common-fields.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 /**
  * R1-Searcher: a batch of queries, each answered with lines of a TSV corpus. Every line starts with an id, because the client

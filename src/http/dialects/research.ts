@@ -2,10 +2,10 @@ import { type TSchema, Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { documentFields } from '../../passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
-import { Contents, Queries, Query, Score } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { claimsKeysOf } from './search-keys.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { Contents, Queries, Query, Score } from './parts/common-fields.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' });
 const ReturnScore = Type.Boolean({ default: false, description: 'Whether the reply is [documents, scores].' });

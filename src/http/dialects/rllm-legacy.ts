@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
-import { nullable, ScoredDocument, Topk, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { refuse } from './questions.ts';
-import { resultLists, scoredHit, truncatedMember } from './result-lists.ts';
+import { nullable, ScoredDocument, Topk, Truncated } from './parts/common-fields.ts';
+import { refuse } from './parts/questions.ts';
+import { resultLists, scoredHit, truncatedMember } from './parts/result-lists.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
 import { methodOf } from './rllm.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
-import { searchR1Rerank } from './search-r1-rerank.ts';
 
 /**
  * rLLM's server before May 2026: one query or a batch, always with scores. Unlike that server, Trawl does not answer errors with

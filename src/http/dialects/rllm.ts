@@ -3,11 +3,11 @@ import { withContents } from '../../passages/contents.ts';
 import { hasOtherHits } from '../../retrieval/calls/perturbed.ts';
 import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
-import { Document, nullable, Query, Score, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { field, isJsonObject } from './read-request.ts';
-import { truncatedMember } from './result-lists.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { Document, nullable, Query, Score, Truncated } from './parts/common-fields.ts';
+import { field, isJsonObject } from './parts/read-request.ts';
+import { truncatedMember } from './parts/result-lists.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 const METHOD = 'dense_exact';

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
-import { Contents } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { Contents } from './parts/common-fields.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 const Seconds = Type.Number({ description: 'Seconds.' });
 

@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
-import { Queries, Recorded, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { HistoryQueries, Questions, Template, Truncate, withContext } from './questions.ts';
-import { bareHit, resultLists, scoredHit } from './result-lists.ts';
-import { searchPlan } from './search-plan.ts';
-import { searchR1Rerank } from './search-r1-rerank.ts';
+import { Queries, Recorded, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
+import { HistoryQueries, Questions, Template, Truncate, withContext } from './parts/questions.ts';
+import { bareHit, resultLists, scoredHit } from './parts/result-lists.ts';
+import { searchPlan } from './parts/search-plan.ts';
+import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
 import { skyrl } from './skyrl.ts';
 
 /**

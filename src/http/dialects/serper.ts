@@ -2,10 +2,10 @@ import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { passageName } from '../passage-name.ts';
-import { Query } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { claimsKeysOf } from './search-keys.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { Query } from './parts/common-fields.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 /** Length of a snippet. Serper's own are shorter, but a passage of a hundred words should come back whole. */
 const SNIPPET_CHARACTERS = 1_000;

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
-import { nullable, Query, Recorded, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { HistoryQueries, Questions, refuse, Template, Truncate, withContext } from './questions.ts';
-import { field, isJsonObject } from './read-request.ts';
-import { bareHit, resultLists, scoredHit } from './result-lists.ts';
-import { searchPlan } from './search-plan.ts';
+import { nullable, Query, Recorded, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
+import { HistoryQueries, Questions, refuse, Template, Truncate, withContext } from './parts/questions.ts';
+import { field, isJsonObject } from './parts/read-request.ts';
+import { bareHit, resultLists, scoredHit } from './parts/result-lists.ts';
+import { searchPlan } from './parts/search-plan.ts';
 
 /**
  * SkyRL (skyrl-gym): one query, answered with an outer list of length 1, on Search-R1's path. A body with a string `query` is

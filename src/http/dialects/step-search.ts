@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { nullable, Queries, ResultLists } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { resultLists, scoredHit } from './result-lists.ts';
-import { searchPlan } from './search-plan.ts';
+import { nullable, Queries, ResultLists } from './parts/common-fields.ts';
+import { resultLists, scoredHit } from './parts/result-lists.ts';
+import { searchPlan } from './parts/search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 const TOPK = 5;

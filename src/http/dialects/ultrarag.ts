@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
-import { Contents, nullable, Queries } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { claimsKeysOf } from './search-keys.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { Contents, nullable, Queries } from './parts/common-fields.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 /** UltraRAG's deployed retriever: lists of texts. Its `collection_name` is a collection of Milvus, here an index. */
 export const ultraRag = defineDialect({

@@ -4,9 +4,9 @@ import { type QueryOrigin, readOriginValue } from '../../recording/query-origin.
 import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import { totalMs } from '../../retrieval/timings.ts';
 import { defineDialect, type Plan, type RequestLimits } from './dialect.ts';
-import { inputWith, refuse } from './questions.ts';
-import { field, isJsonObject, type JsonObject } from './read-request.ts';
-import { searchPlan, separated } from './search-plan.ts';
+import { inputWith, refuse } from './parts/questions.ts';
+import { field, isJsonObject, type JsonObject } from './parts/read-request.ts';
+import { searchPlan, separated } from './parts/search-plan.ts';
 
 const NO_TOOL = { obs: '', invalid_reason: 'no valid tool found for action' };
 const UNAVAILABLE = 'Search temporarily unavailable';

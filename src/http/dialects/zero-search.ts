@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
 import type { Hit } from '../../retrieval/calls/query-outcome.ts';
-import { Contents, nullable, Query, Score } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
+import { Contents, nullable, Query, Score } from './parts/common-fields.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 import { isSingleByTopK } from './rllm.ts';
-import { hitsOf, searchPlan, separated } from './search-plan.ts';
 
 /** ZeroSearch's wiki mode: rLLM's request, answered with a list; the client uses each item's `text`. */
 export const zeroSearch = defineDialect({

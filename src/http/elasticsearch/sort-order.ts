@@ -30,7 +30,9 @@ export function sortOf(body: JsonBody, node: JsonNode): readonly SortCriterion[]
     if (item.type !== 'object')
       throw body.fault(item, `malformed sort format, expected a field, but found ${tokenOf(item)}`);
     return [...item.members].map(([field, value]) =>
-      value.type === 'object' ? criterionOf(body, field, value) : criterion(field, textOf(body, value, `[${field.slice(0, 100)}]`)),
+      value.type === 'object'
+        ? criterionOf(body, field, value)
+        : criterion(field, textOf(body, value, `[${field.slice(0, 100)}]`)),
     );
   });
   return isDefault(criteria) ? undefined : criteria;
@@ -104,7 +106,8 @@ export function treeOrder(criteria: readonly SortCriterion[], info: RetrieverInf
     if (field === '_score' || field === '_doc') return { by: field === '_score' ? 'score' : 'row', descending };
     const column = sortColumn(field, info);
     if (column === undefined) {
-      if (unmappedType === undefined) throw queryFailureOf(info, `No mapping found for [${field.slice(0, 100)}] in order to sort on`);
+      if (unmappedType === undefined)
+        throw queryFailureOf(info, `No mapping found for [${field.slice(0, 100)}] in order to sort on`);
       return { by: 'nothing', descending };
     }
     const which = mode === undefined ? {} : { which: mode === 'min' ? ('least' as const) : ('most' as const) };

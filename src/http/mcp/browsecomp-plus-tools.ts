@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import { TimeSlice } from '../../time-slice.ts';
-import { documentPlan, type FoundDocument } from '../dialects/document-plan.ts';
+import { documentPlan, type FoundDocument } from '../dialects/parts/document-plan.ts';
 import { openingOfDocument } from '../documents/openings.ts';
 import { documentsByName } from '../documents/whole-document.ts';
 import { defineTool, type Tool, type ToolCallOptions } from './tool.ts';

@@ -3,7 +3,7 @@ import type { RecordedOpening } from '../../recording/recorded-opening.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
-import { readRequest } from '../dialects/read-request.ts';
+import { readRequest } from '../dialects/parts/read-request.ts';
 
 /** A tool for assistants. */
 export interface Tool {

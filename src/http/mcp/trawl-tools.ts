@@ -5,7 +5,7 @@ import { type DocumentFields, documentFields } from '../../passages/document-fie
 import type { FoundPassage } from '../../retrieval/calls/find-call.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import { SEARCH_MODES } from '../../retrieval/search-mode.ts';
-import { inputWith } from '../dialects/questions.ts';
+import { inputWith } from '../dialects/parts/questions.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { ExplainedTerm } from '../../retrieval/calls/explain-call.ts';
 import type { HybridPlaces } from '../../retrieval/hybrid/hybrid-fusion.ts';
-import { Contents, Document, Score } from '../dialects/common-fields.ts';
+import { Contents, Document, Score } from '../dialects/parts/common-fields.ts';
 import { excerpt } from '../excerpt.ts';
 import { HitTerm } from './explain.ts';
 import type { Candidate } from './fusion.ts';

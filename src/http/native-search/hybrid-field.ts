@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../../retrieval/hybrid/hybrid-settings.ts';
-import { Score } from '../dialects/common-fields.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
+import { Score } from '../dialects/parts/common-fields.ts';
 import { RequestError } from '../errors/request-error.ts';
 
 const Weight = Type.Number({ minimum: 0, maximum: MAX_HYBRID_NUMBER });

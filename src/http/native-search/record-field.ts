@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { readBody } from '../../recording/read-origins.ts';
-import { nullable } from '../dialects/common-fields.ts';
+import { nullable } from '../dialects/parts/common-fields.ts';
 import { Issues } from '../errors/request-error.ts';
 
 const Id = Type.Union([Type.String(), Type.Integer()]);

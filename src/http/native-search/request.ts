@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { SEARCH_MODES } from '../../retrieval/search-mode.ts';
-import { nullable } from '../dialects/common-fields.ts';
-import { Template, Truncate } from '../dialects/questions.ts';
+import { nullable } from '../dialects/parts/common-fields.ts';
+import { Template, Truncate } from '../dialects/parts/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { FilterField } from './filter-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';

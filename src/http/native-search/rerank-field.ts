@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { DEFAULT_RERANK_DEPTH } from '../../retrieval/calls/rerank-call.ts';
 import type { RetrieveCall } from '../../retrieval/calls/retrieve-call.ts';
-import { nullable } from '../dialects/common-fields.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
-import { refuseTooLargeK } from '../dialects/search-plan.ts';
+import { nullable } from '../dialects/parts/common-fields.ts';
+import { refuseTooLargeK } from '../dialects/parts/search-plan.ts';
 
 /** The field `rerank` of a request. */
 export const RerankField = nullable(

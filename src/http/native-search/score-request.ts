@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { nullable, Score } from '../dialects/common-fields.ts';
-import { Truncate } from '../dialects/questions.ts';
+import { nullable, Score } from '../dialects/parts/common-fields.ts';
+import { Truncate } from '../dialects/parts/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { PassageIds, PassageRows } from './named-passages.ts';
 import { Failed, Timings, View } from './reply.ts';

@@ -3,7 +3,7 @@ import type { RetrieveCall } from '../../retrieval/calls/retrieve-call.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import type { SearchMode } from '../../retrieval/search-mode.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
-import { inputWith } from '../dialects/questions.ts';
+import { inputWith } from '../dialects/parts/questions.ts';
 import { rankingFor } from '../ranking.ts';
 import { bm25Ranking } from './bm25-field.ts';
 import { requestFilter } from './filter-field.ts';

@@ -5,7 +5,7 @@ import type { TrajectoryGuesser } from '../../recording/guess-trajectories.ts';
 import { CLIENT_CLOSED_REQUEST, clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
-import { field, isJsonObject } from '../dialects/read-request.ts';
+import { field, isJsonObject } from '../dialects/parts/read-request.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';

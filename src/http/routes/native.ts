@@ -9,7 +9,7 @@ import type { FindResult } from '../../retrieval/calls/find-call.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import type { Operation } from '../api-docs/openapi.ts';
 import { clientSignal } from '../connections/client-signal.ts';
-import { Document } from '../dialects/common-fields.ts';
+import { Document } from '../dialects/parts/common-fields.ts';
 import { openingOf } from '../documents/openings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';

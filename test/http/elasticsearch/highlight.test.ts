@@ -196,6 +196,11 @@ test('options that are not known or not supported are refused by name', { skip }
     [{ fields: { text: {} }, no_match_size: 100 }, 'illegal_argument_exception', /\[no_match_size\]/],
     [{ fields: { text: {} }, fragment_size: -1 }, 'illegal_argument_exception', /\[fragment_size\].*-1/],
     [{ fields: { text: {} }, boost: 1 }, 'parsing_exception', /\[boost\]/],
+    [
+      { fields: { text: {} }, post_tags: ['x'.repeat(1_001)] },
+      'illegal_argument_exception',
+      /\[post_tags\] of \[highlight\] has 1001 characters; .* 1000/,
+    ],
     [{ fields: 'text' }, 'parsing_exception', /\[fields\] of \[highlight\]/],
     [[], 'parsing_exception', /\[highlight\]/],
   ] as const) {

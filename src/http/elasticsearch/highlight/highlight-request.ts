@@ -35,6 +35,9 @@ const DEFAULTS: HighlightOptions = {
   onlyOwnWords: true,
 };
 
+/** A reply repeats a tag for each word, so a long one would make it larger than the longest string. */
+const MAX_TAG_CHARACTERS = 1_000;
+
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 type Reader = (options: Mutable<HighlightOptions>, body: JsonBody, node: JsonNode) => void;
 
@@ -102,7 +105,11 @@ function optionsOf(
 /** Several tags stand for the importance of words in another highlighter; here the first one is used for all. */
 function firstOf(body: JsonBody, node: JsonNode, name: string): string {
   const [first] = itemsOf(node);
-  return first === undefined ? '' : textOf(body, first, name);
+  const tag = first === undefined ? '' : textOf(body, first, name);
+  if (tag.length <= MAX_TAG_CHARACTERS) return tag;
+  throw illegalArgument(
+    `${name} of [highlight] has ${tag.length} characters; the limit of this server is ${MAX_TAG_CHARACTERS}`,
+  );
 }
 
 function atLeast0(body: JsonBody, node: JsonNode, name: string): number {

@@ -79,7 +79,9 @@ class MappingDraft {
     const given = members.get('type');
     const type = given?.type === 'string' ? given.value : undefined;
     if (isTextField(path) && type !== 'text') {
-      throw refused(`The field [${path.slice(0, 100)}] must have the type [text], but has [${type?.slice(0, 100) ?? 'none'}]`);
+      throw refused(
+        `The field [${path.slice(0, 100)}] must have the type [text], but has [${type?.slice(0, 100) ?? 'none'}]`,
+      );
     }
     if ((given === undefined || type === 'object') && members.has('properties')) {
       refuseOthers(path, 'object', members, ['type', 'properties']);
@@ -103,7 +105,8 @@ class MappingDraft {
     refuseOthers(path, 'text', members, ['type', 'analyzer', 'search_analyzer']);
     const analyser = analyserOf(path, members.get('analyzer')) ?? DEFAULT_ANALYSER;
     const ofSearches = analyserOf(path, members.get('search_analyzer')) ?? analyser;
-    if (ofSearches !== analyser) throw refused(`[search_analyzer] of the field [${path.slice(0, 100)}] must be its [analyzer]`);
+    if (ofSearches !== analyser)
+      throw refused(`[search_analyzer] of the field [${path.slice(0, 100)}] must be its [analyzer]`);
     this.#texts.set(path, analyser);
   }
 

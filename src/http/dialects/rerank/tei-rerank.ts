@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
-import type { TrawlError } from '../../errors.ts';
-import { nullable, Query } from './common-fields.ts';
-import { defineDialect } from './dialect.ts';
-import { field, isJsonObject } from './read-request.ts';
+import type { TrawlError } from '../../../errors.ts';
+import { defineDialect } from '../dialect.ts';
+import { nullable, Query } from '../parts/common-fields.ts';
+import { field, isJsonObject } from '../parts/read-request.ts';
+import { separated } from '../parts/search-plan.ts';
 import { rerankPlan } from './rerank-plan.ts';
-import { separated } from './search-plan.ts';
 
 /** `error_type` by status. */
 const ERROR_TYPES: Readonly<Record<number, string>> = { 413: 'Validation', 422: 'Validation', 429: 'Overloaded' };

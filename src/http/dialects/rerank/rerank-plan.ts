@@ -1,7 +1,7 @@
-import { type RankedPassage, rankByScore } from '../../rerank/rank-by-score.ts';
-import type { RerankList } from '../../rerank/reranker.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
-import type { Plan } from './dialect.ts';
+import { type RankedPassage, rankByScore } from '../../../rerank/rank-by-score.ts';
+import type { RerankList } from '../../../rerank/reranker.ts';
+import type { RetrieverInfo } from '../../../retrieval/retriever-info.ts';
+import type { Plan } from '../dialect.ts';
 
 /** The lists of a rerank request, ranked. */
 export interface Reranked {

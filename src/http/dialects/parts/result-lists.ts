@@ -1,5 +1,5 @@
-import { withContents } from '../../passages/contents.ts';
-import type { Hit, QueryAnswer, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
+import { withContents } from '../../../passages/contents.ts';
+import type { Hit, QueryAnswer, QueryOutcome } from '../../../retrieval/calls/query-outcome.ts';
 import { hitsOf, separated } from './search-plan.ts';
 
 /**

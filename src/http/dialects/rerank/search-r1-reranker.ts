@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox';
-import { nullable, Queries, ReturnScores, Score } from './common-fields.ts';
-import { defineDialect } from './dialect.ts';
-import { refuse } from './questions.ts';
-import { field, isJsonObject } from './read-request.ts';
+import { defineDialect } from '../dialect.ts';
+import { nullable, Queries, ReturnScores, Score } from '../parts/common-fields.ts';
+import { refuse } from '../parts/questions.ts';
+import { field, isJsonObject } from '../parts/read-request.ts';
+import { separated } from '../parts/search-plan.ts';
 import { rerankPlan } from './rerank-plan.ts';
-import { separated } from './search-plan.ts';
 
 const Contents = Type.Optional(Type.String({ description: 'Title, newline, text.' }));
 

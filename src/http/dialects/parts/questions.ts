@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { type EncoderInput, TRUNCATE_SIDES } from '../../embedding/text-encoder.ts';
-import { QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
-import { Issues } from '../errors/request-error.ts';
+import { type EncoderInput, TRUNCATE_SIDES } from '../../../embedding/text-encoder.ts';
+import { QUERY_TEMPLATES } from '../../../manifest/model-identity.ts';
+import { Issues } from '../../errors/request-error.ts';
 import { nullable } from './common-fields.ts';
 
 /** An addition of Trawl: the question of each query, for encoders trained on question and sub-query. */

@@ -1,5 +1,5 @@
 import type { Static, TSchema } from 'typebox';
-import { Issues, RequestError } from '../errors/request-error.ts';
+import { Issues, RequestError } from '../../errors/request-error.ts';
 import { type LaxResult, laxBoolean, laxInteger, laxNumber } from './lax-values.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;

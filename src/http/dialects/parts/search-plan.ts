@@ -1,15 +1,15 @@
-import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
-import { TrawlError } from '../../errors.ts';
-import type { QueryTemplate } from '../../manifest/model-identity.ts';
-import type { QueryOrigin } from '../../recording/query-origin.ts';
-import type { RecordedSearch } from '../../recording/recorded-search.ts';
-import type { Hit, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
-import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
-import { NO_TIMINGS } from '../../retrieval/timings.ts';
-import { RequestError } from '../errors/request-error.ts';
-import { rankingFor } from '../ranking.ts';
-import type { Plan, RequestLimits } from './dialect.ts';
+import type { EncoderInput, TruncateSide } from '../../../embedding/text-encoder.ts';
+import { TrawlError } from '../../../errors.ts';
+import type { QueryTemplate } from '../../../manifest/model-identity.ts';
+import type { QueryOrigin } from '../../../recording/query-origin.ts';
+import type { RecordedSearch } from '../../../recording/recorded-search.ts';
+import type { Hit, QueryOutcome } from '../../../retrieval/calls/query-outcome.ts';
+import type { RetrieveResult } from '../../../retrieval/calls/retrieve-call.ts';
+import type { RetrieverInfo } from '../../../retrieval/retriever-info.ts';
+import { NO_TIMINGS } from '../../../retrieval/timings.ts';
+import { RequestError } from '../../errors/request-error.ts';
+import { rankingFor } from '../../ranking.ts';
+import type { Plan, RequestLimits } from '../dialect.ts';
 
 export interface SearchPart {
   readonly queries: readonly EncoderInput[];

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { nullable, Query } from './common-fields.ts';
-import { defineDialect } from './dialect.ts';
+import { defineDialect } from '../dialect.ts';
+import { nullable, Query } from '../parts/common-fields.ts';
+import { separated } from '../parts/search-plan.ts';
 import { firstOf } from './rerank-documents.ts';
 import { rerankPlan } from './rerank-plan.ts';
-import { separated } from './search-plan.ts';
 
 /** SGLang: requests as of Cohere, answered with a bare list. */
 export const sglangRerank = defineDialect({

@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox';
-import { documentFields } from '../../passages/document-fields.ts';
-import type { Hit } from '../../retrieval/calls/query-outcome.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../retrieval/calls/rerank-call.ts';
-import { nullable, Queries, ResultLists, ReturnScores, Score } from './common-fields.ts';
-import { defineDialect, type Plan, type RequestLimits } from './dialect.ts';
-import { field, isJsonObject } from './read-request.ts';
-import { bareHit, resultLists, scoredHit } from './result-lists.ts';
-import { refuseTooLargeK, searchPlan } from './search-plan.ts';
+import { documentFields } from '../../../passages/document-fields.ts';
+import type { Hit } from '../../../retrieval/calls/query-outcome.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../../retrieval/calls/rerank-call.ts';
+import { defineDialect, type Plan, type RequestLimits } from '../dialect.ts';
+import { nullable, Queries, ResultLists, ReturnScores, Score } from '../parts/common-fields.ts';
+import { field, isJsonObject } from '../parts/read-request.ts';
+import { bareHit, resultLists, scoredHit } from '../parts/result-lists.ts';
+import { refuseTooLargeK, searchPlan } from '../parts/search-plan.ts';
 
 const TOPK_RETRIEVAL = 10;
 const TOPK_RERANK = 3;

@@ -1,13 +1,13 @@
-import type { Hit } from '../../retrieval/calls/query-outcome.ts';
-import { retrieveDeepening } from '../../retrieval/deepening.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
-import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
-import { TimeSlice } from '../../time-slice.ts';
-import { documentsOfPassages, type WholeDocument } from '../documents/whole-document.ts';
-import { type Selected, select } from '../native-search/fusion.ts';
-import { maxDepth, selectedOutcomes } from '../native-search/selection.ts';
-import { rankingFor } from '../ranking.ts';
-import type { Plan } from './dialect.ts';
+import type { Hit } from '../../../retrieval/calls/query-outcome.ts';
+import { retrieveDeepening } from '../../../retrieval/deepening.ts';
+import type { RetrieverInfo } from '../../../retrieval/retriever-info.ts';
+import { addTimings, NO_TIMINGS, type StageTimings } from '../../../retrieval/timings.ts';
+import { TimeSlice } from '../../../time-slice.ts';
+import { documentsOfPassages, type WholeDocument } from '../../documents/whole-document.ts';
+import { type Selected, select } from '../../native-search/fusion.ts';
+import { maxDepth, selectedOutcomes } from '../../native-search/selection.ts';
+import { rankingFor } from '../../ranking.ts';
+import type { Plan } from '../dialect.ts';
 import { hitsOf, refuseTooLargeK, type SearchPart } from './search-plan.ts';
 
 /** Most passages of a document in a list of hits. They are read for their beginning only. */

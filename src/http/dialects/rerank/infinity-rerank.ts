@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
-import { nullable, Query } from './common-fields.ts';
-import { defineDialect } from './dialect.ts';
+import { defineDialect } from '../dialect.ts';
+import { nullable, Query } from '../parts/common-fields.ts';
+import { separated } from '../parts/search-plan.ts';
 import { firstOf } from './rerank-documents.ts';
 import { rerankPlan } from './rerank-plan.ts';
-import { separated } from './search-plan.ts';
 import { sigmoid } from './tei-rerank.ts';
 
 /** Infinity: requests as of Cohere, but documents of the reply are texts, and scores the sigmoid of the model's output. */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { nullable, Queries, Score } from './common-fields.ts';
-import { defineDialect } from './dialect.ts';
+import { defineDialect } from '../dialect.ts';
+import { nullable, Queries, Score } from '../parts/common-fields.ts';
 import { rerankedSearch, scoredText } from './search-r1-rerank.ts';
 
 const TOPK = 5;

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { type Static, Type } from 'typebox';
-import type { RankedPassage } from '../../rerank/rank-by-score.ts';
-import { nullable, Query } from './common-fields.ts';
-import { defineDialect } from './dialect.ts';
-import { refuse } from './questions.ts';
-import { field, isJsonObject } from './read-request.ts';
+import type { RankedPassage } from '../../../rerank/rank-by-score.ts';
+import { defineDialect } from '../dialect.ts';
+import { nullable, Query } from '../parts/common-fields.ts';
+import { refuse } from '../parts/questions.ts';
+import { field, isJsonObject } from '../parts/read-request.ts';
+import { separated } from '../parts/search-plan.ts';
 import { rerankPlan } from './rerank-plan.ts';
-import { separated } from './search-plan.ts';
 
 const Documents = Type.Union(
   [Type.String(), Type.Array(Type.Unknown({ description: 'A text, or an object with a text.' }))],
