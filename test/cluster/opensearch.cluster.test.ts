@@ -77,7 +77,7 @@ inTurn('an index is published with three shards and a further copy of each, and 
   const doctor = await index.trawl('doctor', address);
   assert.match(doctor, /data nodes: 3\n.*6 of 6 shards with copies/);
   assert.match(doctor, /complete and ready/);
-  t.diagnostic(doctor.trim().split('\n').slice(1, 5).join('; '));
+  t.diagnostic(doctor.slice(doctor.search(/^OpenSearch/m)).trim());
 });
 
 inTurn('every dialect gets the reply of the folder’s server', async (t) => {
