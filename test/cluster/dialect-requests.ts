@@ -42,25 +42,48 @@ export function dialectRequests(batches: readonly (readonly string[])[], replace
   return [...examples, ...searches];
 }
 
+/** A request that needs no dialect of an address. */
+export function post(path: string, body: Readonly<Record<string, unknown>>): DialectRequest {
+  return { dialect: '', named: undefined, method: 'POST', path, body };
+}
+
 /** The interface of Elasticsearch has an address of its own, on which no other dialect is. */
 function named(name: string): string | undefined {
   return NAMEABLE_DIALECTS.includes(name) ? name : undefined;
 }
 
+/** The addresses of a server. */
+export interface Addresses {
+  /** The one that prefers a dialect. */
+  urlOf(dialect: string | undefined): string;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly text: string;
+  /** Seconds; 0 if the reply has none. */
+  readonly retryAfter: number;
+}
+
+/** @param limitMs after this it rejects. */
 export async function ask(
-  url: string,
-  { method, path, body }: DialectRequest,
-): Promise<{ status: number; text: string }> {
+  server: Addresses,
+  { named: dialect, method, path, body }: DialectRequest,
+  limitMs = 120_000,
+): Promise<Reply> {
+  const url = server.urlOf(dialect) + path;
+  const signal = AbortSignal.timeout(limitMs);
   const parameters = new URLSearchParams(
     Object.entries(body).map(([name, value]): [string, string] => [name, String(value)]),
   );
   const reply =
     method === 'GET'
-      ? await fetch(`${url}${path}?${parameters}`)
-      : await fetch(url + path, {
+      ? await fetch(`${url}?${parameters}`, { signal })
+      : await fetch(url, {
           method,
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify(body),
+          signal,
         });
-  return { status: reply.status, text: await reply.text() };
+  return { status: reply.status, text: await reply.text(), retryAfter: Number(reply.headers.get('retry-after') ?? 0) };
 }

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { filesCollection } from '../../src/milvus/collection-files.ts';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
 import { packageRoot } from '../../src/package-root.ts';
@@ -98,19 +99,53 @@ export class MilvusCluster {
     }
   }
 
-  /** Waits until a query node is up and holds a copy of the same segments as the others. */
-  async untilLoaded({ program, metricsPort }: QueryNode): Promise<void> {
-    const isLoaded = async (): Promise<boolean> => {
-      const held = await Promise.all(this.queryNodes.map((each) => heldSegments(each.metricsPort)));
-      const own = await heldSegments(metricsPort);
-      return own > 0 && held.every((segments) => segments === own);
-    };
-    await program.until(isLoaded, { ms: START_MS, pollMs: 500 });
+  /**
+   * Waits until every query node holds a copy of the same segments. One that ends meanwhile is started again: Milvus ends a process that
+   * lost its lease.
+   */
+  async untilLoaded(): Promise<void> {
+    await this.#untilHeld((held) => held[0]! > 0 && held.every((segments) => segments === held[0]));
+  }
+
+  /** Waits until every query node holds segments, not all the same. */
+  async untilDivided(): Promise<void> {
+    await this.#untilHeld((held) => held.every((segments) => segments > 0));
+  }
+
+  /** Waits until the query nodes are up, and hold nothing. */
+  async untilEmpty(): Promise<void> {
+    await this.#untilHeld((held) => held.every((segments) => segments === 0));
+    await this.untilUp();
+  }
+
+  /** Waits until the query nodes are up, whatever they hold: Milvus gives nothing back to one that was away. */
+  async untilUp(): Promise<void> {
+    for (const { program, metricsPort } of this.queryNodes) {
+      await program.until(() => isHealthy(metricsPort), { ms: START_MS, restarts: true });
+    }
+  }
+
+  async #untilHeld(isReached: (segments: readonly number[]) => boolean): Promise<void> {
+    for (const { program } of this.queryNodes) {
+      const check = async (): Promise<boolean> =>
+        isReached(await Promise.all(this.queryNodes.map(({ metricsPort }) => heldSegments(metricsPort))));
+      await program.until(check, { ms: START_MS, pollMs: 500, restarts: true });
+    }
+  }
+
+  /** Drops a published index. */
+  async drop(collection: string): Promise<void> {
+    const client = await this.client();
+    try {
+      for (const name of [collection, filesCollection(collection)]) await client.drop(name);
+    } finally {
+      await client.close();
+    }
   }
 
   /** Resident bytes of each process. */
   memory(): Record<string, number> {
-    const programs = { etcd: this.etcd, Kafka: this.kafka, 'Milvus without query nodes': this.mixture };
+    const programs = { etcd: this.etcd, Kafka: this.kafka, 'all other processes of Milvus': this.mixture };
     const nodes = this.queryNodes.map(({ program }, i) => [`query node ${i + 1}`, program] as const);
     return Object.fromEntries(
       [...Object.entries(programs), ...nodes].map(([name, program]) => [name, program.residentBytes()]),

@@ -1,86 +1,53 @@
 import assert from 'node:assert/strict';
-import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { after, before, test } from 'node:test';
+import { after, before, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { importModel } from '../../model-import/import-model.ts';
-import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
-import { runTrawl } from '../cli/run-trawl.ts';
-import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { withoutSharedData } from '../helpers/shared-data.ts';
 import { MILVUS_VERSION } from '../peers/install-milvus.ts';
-import { writeCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
-import { ask, dialectRequests } from './dialect-requests.ts';
+import type { ClusterFigures, ClusterMemory } from './cluster-figures.ts';
+import { compareDialects, expectedReplies, UNANSWERED } from './expected-replies.ts';
+import { testsInTurn } from './in-turn.ts';
+import { LoadTrials } from './load-trials.ts';
 import { MilvusCluster } from './milvus-cluster.ts';
-import type { MilvusClusterFigures } from './milvus-figures.ts';
-import { type ServedIndex, serve } from './served.ts';
-import { comparable, type LoadFigures, WatchedLoad, type WatchedRequest } from './watched-load.ts';
+import { batchSearches, singleSearches } from './searches.ts';
+import type { ServedIndex } from './served.ts';
+import { TrialIndex } from './trial-index.ts';
+import type { WatchedRequest } from './watched-load.ts';
+import { agentQueries, WIKI_CORPUS } from './wiki-rows.ts';
+import { writeFigures } from './write-figures.ts';
 
-const CORPUS = 'pool_wiki_dev/corpus.jsonl';
-const CALLS = 'search_calls/all_search_calls.jsonl';
-const skip = withoutSharedData(CORPUS);
-const ROWS = Number(process.env.TRAWL_CLUSTER_ROWS ?? 50_000);
+const skip = withoutSharedData(WIKI_CORPUS);
+const inTurn = testsInTurn(skip);
 const QUERY_NODES = 2;
-const QUERIES = 200;
 const BATCH = 50;
-const CLIENTS = 8;
-/** How long a rate is measured, and how long a harm lasts: longer than Milvus's leases (30 s). */
-const RATE_MS = 20_000;
+const CLIENTS = 6;
+/** How long a harm lasts: longer than Milvus's leases (30 s) and the time limit of a read (15 s). */
 const HARM_MS = 45_000;
-/** After this the cluster has to answer again. */
-const RECOVERY_MS = 240_000;
 
 let folder: string;
 let cluster: MilvusCluster;
+let index: TrialIndex;
 let here: ServedIndex;
 let there: ServedIndex;
-let load: WatchedLoad;
-let queries: string[];
-const figures: Partial<Record<keyof MilvusClusterFigures, unknown>> = {};
-const rates: MilvusClusterFigures['rates'][number][] = [];
-const events: MilvusClusterFigures['events'][number][] = [];
-
-async function trawl(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runTrawl(args, { env: cluster.environment });
-  assert.equal(code, 0, `trawl ${args.join(' ')}: ${stderr}`);
-  return stdout;
-}
-
-/** The first rows of the corpus with a column for filters. */
-async function corpus(): Promise<string> {
-  const path = join(folder, 'corpus.jsonl');
-  const lines: string[] = [];
-  for await (const line of createInterface({ input: createReadStream(sharedData(CORPUS)) })) {
-    if (lines.length === ROWS) break;
-    lines.push(JSON.stringify({ ...JSON.parse(line), part: lines.length % 10 }));
-  }
-  assert.equal(lines.length, ROWS);
-  writeFileSync(path, `${lines.join('\n')}\n`);
-  return path;
-}
-
-/** Distinct queries of search agents. */
-function recordedQueries(): string[] {
-  const found = new Set<string>();
-  for (const line of readFileSync(sharedData(CALLS), 'utf8').split('\n')) {
-    if (line === '' || found.size === QUERIES) break;
-    for (const query of (JSON.parse(line) as { queries: string[] }).queries) if (found.size < QUERIES) found.add(query);
-  }
-  return [...found];
-}
-
-async function watched(path: string, body: object): Promise<WatchedRequest> {
-  const reply = await ask(here.url, { dialect: '', named: undefined, method: 'POST', path, body: body as never });
-  assert.equal(reply.status, 200, reply.text);
-  return { path, body, expected: comparable(reply.text) };
-}
+let searches: WatchedRequest[];
+let batches: WatchedRequest[];
+let dialects: readonly WatchedRequest[];
+const queries = skip === false ? agentQueries(200) : [];
+const trials = new LoadTrials();
+const memory: ClusterMemory[] = [];
+const figures: { publishMs?: number; dialects?: ClusterFigures['dialects'] } = {};
 
 before(async () => {
   if (skip !== false) return;
   folder = await mkdtemp(join(tmpdir(), 'trawl-cluster-'));
   cluster = await MilvusCluster.start(folder, { queryNodes: QUERY_NODES });
+  index = await TrialIndex.build(folder, { env: cluster.environment });
+  here = await index.serve(index.local);
+  searches = await expectedReplies(here, singleSearches(queries));
+  batches = await expectedReplies(here, batchSearches(queries, BATCH));
+  memory.push({ name: 'nothing', bytes: cluster.memory() });
 });
 after(async () => {
   await here?.stop();
@@ -89,168 +56,140 @@ after(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
-test('an index is published with a copy on each query node, and found complete', { skip }, async (t) => {
-  const local = join(folder, 'wiki');
-  await trawl('index', await corpus(), '--out', local, '--model', 'token-average-256', '--column', 'part:number');
-  const start = performance.now();
+async function measureRates(t: TestContext, of: string): Promise<void> {
+  const rate = (name: string, requests: readonly WatchedRequest[], clients: number, queriesOf = 1) =>
+    trials.rate(t, `${of}: ${name}`, { server: there, requests, clients, queries: queriesOf });
+  await rate('one client, one query a request', searches, 1);
+  await rate(`one client, ${BATCH} queries a request`, batches, 1, BATCH);
+  await rate(`${CLIENTS} clients, one query a request`, searches, CLIENTS);
+}
+
+inTurn('one copy is divided over the query nodes, and answers as the folder', async (t) => {
+  const address = cluster.address('single');
+  await index.publish(address, '--replicas', '1', '--channels', String(QUERY_NODES));
+  await cluster.untilDivided();
+  there = await index.serve(address);
+  await measureRates(t, 'one copy');
+  memory.push({ name: 'one copy', bytes: cluster.memory() });
+});
+
+inTurn(
+  'without a further copy, requests after a kill fail with 503 until the other node has loaded the rows, and none is wrong',
+  async (t) => {
+    const { program } = cluster.queryNodes[0]!;
+    const event = await trials.harm(
+      t,
+      {
+        name: 'one copy: a query node killed, started again after 45 s',
+        begin: () => program.end('SIGKILL'),
+        lasts: () => pause(HARM_MS),
+        end: async () => program.start(),
+        untilWhole: () => cluster.untilUp(),
+      },
+      { server: there, searches, clients: CLIENTS },
+    );
+    assert.ok(event.refused > 0);
+    await there.stop();
+    await cluster.drop('single');
+    await cluster.untilEmpty();
+  },
+);
+
+inTurn('an index is published with a copy on each query node, and found complete', async (t) => {
   const address = cluster.address('wiki');
-  const report = JSON.parse(await trawl('publish', local, address, '--replicas', String(QUERY_NODES), '--json'));
-  figures.publishMs = performance.now() - start;
-  assert.equal(report.rows, ROWS);
-  assert.equal(report.verified.same, report.verified.questions);
-  for (const node of cluster.queryNodes) await cluster.untilLoaded(node);
-  assert.match(await trawl('verify', address), /intact/);
-  const doctor = await trawl('doctor', address);
+  figures.publishMs = await index.publish(address, '--replicas', String(QUERY_NODES));
+  await cluster.untilLoaded();
+  const doctor = await index.trawl('doctor', address);
   assert.match(doctor, /complete and ready/);
-  t.diagnostic(doctor.trim().split('\n').slice(0, 3).join('; '));
-  figures.memory = cluster.memory();
+  t.diagnostic(doctor.slice(doctor.search(/^Milvus/m)).trim());
 });
 
-test('every dialect gets the reply of the folder’s server', { skip }, async (t) => {
-  const checkpoint = join(folder, 'checkpoint');
-  writeCrossEncoder(checkpoint);
-  const reranker = join(folder, 'tiny-reranker');
-  await importModel(checkpoint, { out: reranker, name: 'tiny-reranker', precisions: ['float32'] });
-  const settings = {
-    dialects: NAMEABLE_DIALECTS,
-    // Reranks only where a request asks for it.
-    args: ['--rerank', reranker, '--rerank-depth', '0', '--rerank-threads', '1', '--encoder-threads', '1', '--quiet'],
-    env: cluster.environment,
-  };
-  [here, there] = [await serve(join(folder, 'wiki'), settings), await serve(cluster.address('wiki'), settings)];
-  queries = recordedQueries();
-  const requests = dialectRequests([queries.slice(0, 3), queries.slice(3, 11)], {
-    's-0001': '0',
-    's-0003': '2',
-    'Brooklyn Bridge': 'Evan Morris',
-  });
-  let answered = 0;
-  for (const request of requests) {
-    const [a, b] = await Promise.all([here, there].map((server) => ask(server.urlOf(request.named), request)));
-    const shown = `${request.dialect} ${request.path} ${JSON.stringify(request.body)}: ${b!.text.slice(0, 500)}`;
-    assert.equal(b!.status, a!.status, shown);
-    assert.equal(comparable(b!.text), comparable(a!.text), shown);
-    if (a!.status === 200) answered++;
-  }
-  figures.dialects = { requests: requests.length, answered };
-  t.diagnostic(`${requests.length} pairs, ${answered} of them answers`);
-  assert.ok(answered > requests.length / 2);
+inTurn('every dialect gets the reply of the folder’s server', async (t) => {
+  there = await index.serve(cluster.address('wiki'));
+  const compared = await compareDialects(here, there, [queries.slice(0, 3), queries.slice(3, 11)]);
+  assert.deepEqual(compared.refused, UNANSWERED.dense);
+  dialects = compared.answered;
+  figures.dialects = { requests: compared.requests, answered: dialects.length };
+  t.diagnostic(`${compared.requests} requests, ${dialects.length} of them answered`);
 });
 
-test('under the load of several clients every reply is that of the folder’s server', { skip }, async (t) => {
-  const one = await Promise.all(
-    queries.map((query, i) =>
-      i % 5 === 4
-        ? watched('/v1/search', { queries: [query], k: 10, filter: 'part < 3' })
-        : watched('/retrieve', { queries: [query], topk: 10, return_scores: true }),
-    ),
-  );
-  const many: WatchedRequest[] = [];
-  for (let at = 0; at < queries.length; at += BATCH) {
-    many.push(await watched('/retrieve', { queries: queries.slice(at, at + BATCH), topk: 10, return_scores: true }));
-  }
-  load = new WatchedLoad(there.url, one);
-  const batches = new WatchedLoad(there.url, many, () => BATCH);
-  const measure = async (name: string, of: WatchedLoad, clients: number): Promise<void> => {
-    const measured = await of.during(clients, () => pause(RATE_MS));
-    assert.deepEqual(of.wrong, []);
-    assert.equal(measured.refused, 0);
-    rates.push({ name, load: loadavg()[0]!, ...measured });
-    t.diagnostic(`${name}: ${measured.queriesPerS.toFixed(1)} queries/s, slowest ${measured.slowestMs.toFixed(0)} ms`);
-  };
-  await measure('one client, one query a request', load, 1);
-  await measure(`one client, ${BATCH} queries a request`, batches, 1);
-  await measure(`${CLIENTS} clients, one query a request`, load, CLIENTS);
+inTurn('under the load of several clients every reply is that of the folder’s server', async (t) => {
+  await measureRates(t, 'two copies');
+  memory.push({ name: 'two copies', bytes: cluster.memory() });
 });
 
-/** Harms the cluster under load, and waits until it is whole again and answers. */
-async function underLoad(
-  t: { diagnostic(text: string): void },
-  name: string,
-  harm: () => Promise<void>,
-): Promise<LoadFigures> {
-  const measured = await load.during(CLIENTS, async () => {
-    await harm();
-    for (const node of cluster.queryNodes) await cluster.untilLoaded(node);
-    await untilAnswered();
-    await pause(5_000);
-  });
-  events.push({ name, load: loadavg()[0]!, ...measured });
-  t.diagnostic(JSON.stringify(measured));
-  assert.deepEqual(load.wrong, []);
-  assert.ok(measured.answers > 0);
-  return measured;
-}
-
-/** Waits until as many requests in turn as there are clients are answered. */
-async function untilAnswered(): Promise<void> {
-  const end = performance.now() + RECOVERY_MS;
-  for (let answered = 0; answered < CLIENTS; ) {
-    const body = { queries: [queries[answered]!], topk: 1 };
-    const request = { dialect: '', named: undefined, method: 'POST', path: '/retrieve', body } as const;
-    const { status, text } = await ask(there.url, request);
-    answered = status === 200 ? answered + 1 : 0;
-    assert.ok(performance.now() < end, `no answers ${RECOVERY_MS} ms after: ${text}`);
-    await pause(100);
-  }
-}
-
-test('a query node that is killed costs no wrong answer; requests fail with 503 and Retry-After at most', {
-  skip,
-}, async (t) => {
+inTurn('a query node that is killed costs no wrong answer; the other answers', async (t) => {
   const { program } = cluster.queryNodes[0]!;
-  await underLoad(t, 'a query node killed, started again after 45 s', async () => {
-    await program.end('SIGKILL');
-    await pause(HARM_MS);
-    program.start();
-  });
+  const event = await trials.harm(
+    t,
+    {
+      name: 'two copies: a query node killed, started again after 45 s',
+      begin: () => program.end('SIGKILL'),
+      lasts: () => pause(HARM_MS),
+      end: async () => program.start(),
+      untilWhole: () => cluster.untilLoaded(),
+    },
+    { server: there, searches, dialects, clients: CLIENTS },
+  );
+  assert.ok(event.answersMeanwhile > 0);
 });
 
-test('a query node that is frozen costs no wrong answer; requests fail with 503 and Retry-After at most', {
-  skip,
-}, async (t) => {
-  const { program } = cluster.queryNodes[1]!;
-  await underLoad(t, 'a query node frozen for 45 s', async () => {
-    program.signal('SIGSTOP');
-    await pause(HARM_MS);
-    program.signal('SIGCONT');
-    // Milvus ends a process that lost its lease; whoever runs it starts it again.
-    await pause(5_000);
-    if (!program.isRunning) program.start();
-  });
+inTurn(
+  'a query node that is frozen for longer than the time limit of a read costs no wrong answer; the other answers',
+  async (t) => {
+    const { program } = cluster.queryNodes[1]!;
+    const event = await trials.harm(
+      t,
+      {
+        name: 'two copies: a query node frozen for 45 s',
+        begin: async () => program.signal('SIGSTOP'),
+        lasts: () => pause(HARM_MS),
+        end: async () => program.signal('SIGCONT'),
+        untilWhole: () => cluster.untilLoaded(),
+      },
+      { server: there, searches, dialects, clients: CLIENTS },
+    );
+    assert.ok(event.answersMeanwhile > 0);
+  },
+);
+
+inTurn('a rolling restart of the query nodes costs no wrong answer', async (t) => {
+  const event = await trials.harm(
+    t,
+    {
+      name: 'two copies: both query nodes restarted in turn',
+      begin: async () => undefined,
+      lasts: async () => {
+        for (const { program } of cluster.queryNodes) {
+          await program.end('SIGTERM');
+          program.start();
+          await cluster.untilLoaded();
+        }
+      },
+      end: async () => undefined,
+      untilWhole: () => cluster.untilLoaded(),
+    },
+    { server: there, searches, dialects, clients: CLIENTS },
+  );
+  assert.ok(event.answersMeanwhile > 0);
 });
 
-test('a rolling restart of the query nodes costs no wrong answer', { skip }, async (t) => {
-  await underLoad(t, 'both query nodes restarted in turn', async () => {
-    for (const node of cluster.queryNodes) {
-      await node.program.end('SIGTERM');
-      node.program.start();
-      await cluster.untilLoaded(node);
-    }
+inTurn('afterwards every row is there, and every query is answered as before', async (t) => {
+  await trials.rate(t, 'two copies, after the harms: one client, one query a request', {
+    server: there,
+    requests: searches,
+    clients: 1,
   });
-});
-
-test('afterwards every row is there, and every query is answered as before', { skip }, async () => {
-  const once = await load.during(2, () => pause(RATE_MS));
-  assert.equal(once.refused, 0);
-  assert.deepEqual(load.wrong, []);
-  assert.match(await trawl('verify', cluster.address('wiki')), /intact/);
-  const file = process.env.TRAWL_CLUSTER_FIGURES;
-  if (file === undefined) return;
-  const { publishMs, dialects, memory } = figures as Pick<MilvusClusterFigures, 'publishMs' | 'dialects' | 'memory'>;
-  const result: MilvusClusterFigures = {
-    milvus: MILVUS_VERSION,
-    cores: availableParallelism(),
-    rows: ROWS,
-    dimension: 256,
-    k: 10,
-    queryNodes: QUERY_NODES,
-    replicas: QUERY_NODES,
-    publishMs,
-    dialects,
+  assert.match(await index.trawl('verify', cluster.address('wiki')), /intact/);
+  writeFigures({
+    engine: `Milvus ${MILVUS_VERSION}`,
+    nodes: QUERY_NODES,
+    shards: 1,
+    copies: QUERY_NODES,
+    publishMs: figures.publishMs!,
+    dialects: figures.dialects!,
     memory,
-    rates,
-    events,
-  };
-  writeFileSync(file, `${JSON.stringify(result, undefined, 2)}\n`);
+    rates: trials.rates,
+    events: trials.events,
+  });
 });

@@ -42,11 +42,20 @@ export class Program {
     closeSync(output);
   }
 
-  /** Waits for a condition. @throws Error with the end of the log if the program ends or the time is over. */
-  async until(condition: () => Promise<boolean>, { ms, pollMs = 200 }: { ms: number; pollMs?: number }): Promise<void> {
+  /**
+   * Waits for a condition.
+   *
+   * @param restarts whether it is started again if it ends meanwhile, as by whoever runs it.
+   * @throws Error with the end of the log if the program ends or the time is over.
+   */
+  async until(
+    condition: () => Promise<boolean>,
+    { ms, pollMs = 200, restarts = false }: { ms: number; pollMs?: number; restarts?: boolean },
+  ): Promise<void> {
     const end = performance.now() + ms;
     while (!(await condition())) {
-      if (!this.isRunning) throw new Error(`${this.#spec.name} ended: ${this.logTail()}`);
+      if (!this.isRunning && !restarts) throw new Error(`${this.#spec.name} ended: ${this.logTail()}`);
+      if (!this.isRunning) this.start();
       if (performance.now() > end) throw new Error(`${this.#spec.name} was not ready in ${ms} ms: ${this.logTail()}`);
       await new Promise((resolve) => {
         setTimeout(resolve, pollMs);

@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { freePort } from '../cli/free-port.ts';
 import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
+import type { Addresses } from './dialect-requests.ts';
 
 /** A server of an index, named `wiki`, with an address for each of some dialects. */
-export interface ServedIndex {
+export interface ServedIndex extends Addresses {
   readonly url: string;
-  /** The address that prefers a dialect. */
-  urlOf(dialect: string | undefined): string;
   /** Lines that it wrote to standard error. */
   log(): string;
   stop(): Promise<void>;
@@ -17,10 +16,13 @@ export async function serve(
   place: string,
   {
     dialects = [],
+    hasCache = false,
     args = [],
     env = {},
   }: {
     readonly dialects?: readonly string[];
+    /** Whether it keeps answers, as by default. */
+    readonly hasCache?: boolean;
     readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
   },
@@ -28,12 +30,8 @@ export async function serve(
   const ports = new Map<string, number>();
   for (const dialect of dialects) ports.set(dialect, await freePort());
   const listen = [...ports].flatMap(([dialect, port]) => ['--listen', `127.0.0.1:${port}=${dialect}`]);
-  const child = spawnTrawl(
-    ['serve', `wiki=${place}`, '--port', '0', '--json', '--cache-bytes', '0', ...listen, ...args],
-    {
-      env,
-    },
-  );
+  const cache = hasCache ? [] : ['--cache-bytes', '0'];
+  const child = spawnTrawl(['serve', `wiki=${place}`, '--port', '0', '--json', ...cache, ...listen, ...args], { env });
   let log = '';
   child.stderr!.on('data', (text: string) => {
     log = `${log}${text}`.slice(-100_000);

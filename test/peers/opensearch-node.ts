@@ -16,7 +16,7 @@ import { peerCache } from '../helpers/peers.ts';
 
 const run = promisify(execFile);
 
-const OPENSEARCH_VERSION = '2.19.1';
+export const OPENSEARCH_VERSION = '2.19.1';
 const PROGRAM = join(packageRoot, 'test', 'peers', 'OpenSearchNode.java');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 
@@ -63,7 +63,7 @@ export async function installOpenSearch(note: (text: string) => void): Promise<v
 }
 
 /** The command line of a node. */
-function nodeCommand({
+export function nodeCommand({
   data,
   port,
   transport,

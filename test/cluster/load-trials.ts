@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { loadavg } from 'node:os';
+import type { TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ClusterEvent, ClusterRate, LoadFigures } from './cluster-figures.ts';
+import { type Addresses, ask } from './dialect-requests.ts';
+import { WatchedLoad, type WatchedRequest } from './watched-load.ts';
+
+/** How long a rate is measured. */
+const RATE_MS = 10_000;
+/** After this the store has to answer again. */
+const RECOVERY_MS = 240_000;
+/** Clients that send the requests of all dialects beside the others. */
+const DIALECT_CLIENTS = 2;
+
+/** Something that is done to a cluster under load. */
+export interface Harm {
+  readonly name: string;
+  begin(): Promise<void>;
+  lasts(): Promise<void>;
+  end(): Promise<void>;
+  /** Resolves when the cluster is whole again. */
+  untilWhole(): Promise<void>;
+}
+
+export interface HarmedLoad {
+  readonly server: Addresses;
+  readonly searches: readonly WatchedRequest[];
+  /** Requests of all dialects; undefined: none. */
+  readonly dialects?: readonly WatchedRequest[];
+  /** Clients that send searches. */
+  readonly clients: number;
+}
+
+/** Loads in turn, with the figures of all. Each asserts that no reply was wrong. */
+export class LoadTrials {
+  readonly rates: ClusterRate[] = [];
+  readonly events: ClusterEvent[] = [];
+
+  /** Measures the rate of a cluster that nothing harms, which refuses nothing. */
+  async rate(
+    t: TestContext,
+    name: string,
+    {
+      server,
+      requests,
+      clients,
+      queries = 1,
+    }: {
+      readonly server: Addresses;
+      readonly requests: readonly WatchedRequest[];
+      readonly clients: number;
+      /** Of each request. */
+      readonly queries?: number;
+    },
+  ): Promise<LoadFigures> {
+    const load = new WatchedLoad(server, requests, () => queries);
+    const measured = await load.during(clients, () => pause(RATE_MS));
+    assert.deepEqual(load.wrong, []);
+    assert.equal(measured.refused, 0);
+    this.rates.push({ name, load: loadavg()[0]!, ...measured });
+    t.diagnostic(`${name}: ${measured.queriesPerS.toFixed(1)} queries/s, slowest ${measured.slowestMs.toFixed(0)} ms`);
+    return measured;
+  }
+
+  /** Harms a cluster under load, and waits until it is whole and answers again. */
+  async harm(
+    t: TestContext,
+    { name, begin, lasts, end, untilWhole }: Harm,
+    { server, searches, dialects, clients }: HarmedLoad,
+  ): Promise<ClusterEvent> {
+    const load = new WatchedLoad(server, searches);
+    const others = new WatchedLoad(server, dialects ?? []);
+    let answersMeanwhile = 0;
+    const harm = async (): Promise<void> => {
+      await begin();
+      const from = performance.now();
+      await lasts();
+      answersMeanwhile = load.answersBetween(from, performance.now());
+      await end();
+      await untilWhole();
+      await untilAnswered(server, searches, clients);
+      await pause(5_000);
+    };
+    let ofDialects: LoadFigures | undefined;
+    const measured = await load.during(clients, async () => {
+      if (dialects === undefined) await harm();
+      else ofDialects = await others.during(DIALECT_CLIENTS, harm);
+    });
+    const event: ClusterEvent = {
+      name,
+      load: loadavg()[0]!,
+      ...measured,
+      answersMeanwhile,
+      dialects:
+        ofDialects === undefined
+          ? null
+          : { answers: ofDialects.answers, refused: ofDialects.refused, wrong: ofDialects.wrong },
+    };
+    this.events.push(event);
+    t.diagnostic(JSON.stringify(event));
+    assert.deepEqual([...load.wrong, ...others.wrong], []);
+    return event;
+  }
+}
+
+/** Waits until as many searches in turn as there are clients are answered. */
+async function untilAnswered(server: Addresses, searches: readonly WatchedRequest[], clients: number): Promise<void> {
+  const end = performance.now() + RECOVERY_MS;
+  for (let answered = 0; answered < clients; ) {
+    const { status, text } = await ask(server, searches[answered % searches.length]!.request);
+    answered = status === 200 ? answered + 1 : 0;
+    assert.ok(performance.now() < end, `no answers ${RECOVERY_MS} ms after: ${text}`);
+    await pause(100);
+  }
+}
