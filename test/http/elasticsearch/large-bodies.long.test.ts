@@ -135,7 +135,7 @@ test('a _bulk of nearly the body limit is stored or refused, and what it stored 
   const action = '{"index":{"_index":"big","_id":"1"}}';
   const bodies: Readonly<Record<string, string>> = {
     'a long text': `${action}\n{"title":"v","text":${VALUES['a text']!()}}\n`,
-    'a long sentence': `${action}\n{"title":"v","text":"${'Vienna and some words '.repeat(100_000)}"}\n`,
+    'a long sentence': `{"index":{"_index":"big","_id":"3"}}\n{"title":"v","text":"${'Vienna and some words '.repeat(100_000)}"}\n`,
     'many short sentences': `{"index":{"_index":"big","_id":"2"}}\n{"title":"v","text":"${'Vienna. '.repeat(200_000)}"}\n`,
     'a long name': `${action}\n${VALUES['an object with a long name']!()}\n`,
     'a long id': `{"index":{"_index":"big","_id":${VALUES['a text']!()}}}\n{"text":"x"}\n`,
