@@ -81,8 +81,8 @@ for (const { name, query, fill } of TABS) {
     ] as const) {
       test(`the tab ${name} fits, has contrast and names, and does not move: ${colorScheme}, ${width}`, {
         skip,
-      }, async (t) => {
-        const page = await open(t, `${server.url}/${query}`, { ...screen, colorScheme, reducedMotion: 'reduce' });
+      }, async () => {
+        const page = await open(`${server.url}/${query}`, { ...screen, colorScheme, reducedMotion: 'reduce' });
         await fill(page);
         await shoot(page, `tab-${name}-${colorScheme}-${width}`);
         await assertFits(page);
@@ -95,8 +95,8 @@ for (const { name, query, fill } of TABS) {
   }
 }
 
-test('the checks find text without contrast, a button without a name and a part that moves', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?q=bridge`);
+test('the checks find text without contrast, a button without a name and a part that moves', { skip }, async () => {
+  const page = await open(`${server.url}/?q=bridge`);
   await page.waitForSelector('.results li');
   await page.evaluate(`{
     const paragraph = document.querySelector('main').appendChild(document.createElement('p'));

@@ -200,8 +200,8 @@ test('nothing is wider than a phone, and `/` goes to the question', { skip }, as
   assert.match(await phone.inputValue('#question'), /a\/b/);
 });
 
-test('a query of one word has one term', { skip }, async (t) => {
-  const page = await open(t, `${server.url}/?q=bridge&mode=bm25&k=1`);
+test('a query of one word has one term', { skip }, async () => {
+  const page = await open(`${server.url}/?q=bridge&mode=bm25&k=1`);
   await page.waitForSelector('.results li');
   assert.match(await textOf(page, '#embedded'), /^The words of .*bridge.* \(1 term\)$/);
 });
