@@ -1,5 +1,6 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import { rolloutServer } from '../report/load-names.ts';
+import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { FamiliesResult } from '../tables/families-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
@@ -82,6 +83,21 @@ export function replicasExpectations({ failed, mixed, oldAfterSwap }: ReplicasRe
     value,
     tolerance: { difference: 0 },
   }));
+}
+
+/** Wrong answers, of which there are none, and the dialects' requests that are answered. Rates, times and memory are left out. */
+export function clusterExpectations({ engine, dialects, events }: ClusterFigures): Expectation[] {
+  const wrong = events.map((event) => ({
+    name: `${engine}, ${event.name}: wrong answers`,
+    value: event.wrong + (event.dialects?.wrong ?? 0),
+    tolerance: { difference: 0 },
+  }));
+  const answered = Object.entries(dialects).map(([name, value]) => ({
+    name: `${engine}, all dialects: ${name}`,
+    value,
+    tolerance: { difference: 0 },
+  }));
+  return [...wrong, ...answered];
 }
 
 /** Bytes on disk, and the number of queries that equalled a scan. Times are left out. */

@@ -1,14 +1,17 @@
 import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import { runTrawl } from '../serve/serve-index.ts';
+import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { FamiliesResult } from '../tables/families-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 import { measureFamilies } from './encoder-families.ts';
+import { testCluster } from './cluster.ts';
 import {
   allExpectations,
+  clusterExpectations,
   type Expectation,
   evalExpectations,
   familiesExpectations,
@@ -52,6 +55,11 @@ const benchAll = (size: string): Pick<Reproduction, 'run' | 'expectations'> => (
     await readAllResult(file);
   },
   expectations: (result) => allExpectations(result as AllResult),
+});
+
+const cluster = (part: string): Pick<Reproduction, 'run' | 'expectations'> => ({
+  run: async ({ file, signal }) => testCluster(part, file, signal),
+  expectations: (result) => clusterExpectations(result as ClusterFigures),
 });
 
 export const REPRODUCTIONS: readonly Reproduction[] = [
@@ -110,6 +118,22 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: 'a minute',
     run: async ({ file, signal }) => testReplicas(file, signal),
     expectations: (result) => replicasExpectations(result as ReplicasResult),
+  },
+  {
+    name: 'milvus-cluster',
+    file: 'bench/results/milvus-cluster.json',
+    about:
+      'answers of an index in Milvus with two query nodes, of which one is killed, frozen and restarted under load',
+    time: '15 minutes',
+    ...cluster('milvus'),
+  },
+  {
+    name: 'opensearch-cluster',
+    file: 'bench/results/opensearch-cluster.json',
+    about:
+      'answers of an index in OpenSearch with three nodes, of which one is killed, frozen and restarted under load',
+    time: '15 minutes',
+    ...cluster('opensearch'),
   },
   {
     name: 'size',

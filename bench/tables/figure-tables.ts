@@ -1,5 +1,6 @@
 import * as figure from '../report/figures.ts';
 import * as all from './all-tables.ts';
+import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
 import type { PrecisionResult } from './precision-result.ts';
@@ -128,6 +129,9 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'size-requests': sizeRequests,
   'size-figures': sizeFigures,
   'size-computed': sizeComputed,
+  'cluster-rates': clusterRates,
+  'cluster-events': clusterEvents,
+  'cluster-memory': clusterMemory,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);

@@ -6,7 +6,7 @@ import { after, before, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { withoutSharedData } from '../helpers/shared-data.ts';
 import { MILVUS_VERSION } from '../peers/install-milvus.ts';
-import type { ClusterFigures, ClusterMemory } from './cluster-figures.ts';
+import type { ClusterFigures, ClusterMemory } from '../../bench/tables/cluster-figures.ts';
 import { compareDialects, expectedReplies, UNANSWERED } from './expected-replies.ts';
 import { testsInTurn } from './in-turn.ts';
 import { LoadTrials } from './load-trials.ts';

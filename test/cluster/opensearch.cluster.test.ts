@@ -6,7 +6,7 @@ import { after, before } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { withoutSharedData } from '../helpers/shared-data.ts';
 import { OPENSEARCH_VERSION } from '../peers/opensearch-node.ts';
-import type { ClusterFigures, ClusterMemory } from './cluster-figures.ts';
+import type { ClusterFigures, ClusterMemory } from '../../bench/tables/cluster-figures.ts';
 import { ask, post } from './dialect-requests.ts';
 import { compareDialects, expectedReplies, UNANSWERED } from './expected-replies.ts';
 import { testsInTurn } from './in-turn.ts';

@@ -1,0 +1,59 @@
+import * as figure from '../report/figures.ts';
+import type { ClusterFigures } from './cluster-figures.ts';
+import { rule } from './table-maker.ts';
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+
+export function clusterRates({ rates }: ClusterFigures): string[][] {
+  return [
+    ['clients and requests', 'queries/s', 'median', 'p99', 'slowest', 'load average'],
+    rule(6),
+    ...rates.map(({ name, queriesPerS, medianMs, p99Ms, slowestMs, load }) => [
+      name,
+      figure.rate(queriesPerS),
+      figure.ms(medianMs),
+      figure.ms(p99Ms),
+      figure.ms(slowestMs),
+      load.toFixed(1),
+    ]),
+  ];
+}
+
+export function clusterEvents({ events }: ClusterFigures): string[][] {
+  return [
+    [
+      'harm',
+      'right answers',
+      'of them during the harm',
+      'wrong',
+      '503',
+      'last 503 after',
+      'longest without an answer',
+      'of all dialects: right, 503, wrong',
+      'load average',
+    ],
+    rule(9),
+    ...events.map((event) => [
+      event.name,
+      figure.count(event.answers),
+      figure.count(event.answersMeanwhile),
+      String(event.wrong),
+      figure.count(event.refused),
+      event.refusedUntilMs === null ? '' : seconds(event.refusedUntilMs),
+      seconds(event.longestSilenceMs),
+      event.dialects === null
+        ? ''
+        : [event.dialects.answers, event.dialects.refused, event.dialects.wrong].map(figure.count).join(', '),
+      event.load.toFixed(1),
+    ]),
+  ];
+}
+
+export function clusterMemory({ memory }: ClusterFigures): string[][] {
+  const processes = Object.keys(memory[0]!.bytes);
+  return [
+    ['loaded', ...processes],
+    rule(processes.length + 1),
+    ...memory.map(({ name, bytes }) => [name, ...processes.map((process) => figure.bytes(bytes[process]!))]),
+  ];
+}
