@@ -41,7 +41,11 @@ test('answers in another precision are compared with tolerance, and strictly amo
     const near = { query: 'near', ids: ['a', 'b', 'c'], scores: [0.9, 0.89, 0.88] };
     const compared = new AnswerCheck();
     assert.equal(compared.wrong([near]), 0);
-    assert.equal(compared.wrong([{ ...near, ids: [...ids] }], 'int8'), wrong, 'at least half of the passages are the same');
+    assert.equal(
+      compared.wrong([{ ...near, ids: [...ids] }], 'int8'),
+      wrong,
+      'at least half of the passages are the same',
+    );
   }
   const far = { query: 'other', ids: ['a', 'b'], scores: [0.9, 0.8] };
   assert.equal(check.wrong([far]), 0);
