@@ -19,7 +19,7 @@ export async function isTrunkOfLateInteraction(folder: string, config: JsonObjec
     'MODEL_INVALID',
     `${folder} is a late-interaction model (ColBERT): ${sign}. It gives every token of a text a vector, and Trawl compares one vector a ` +
       'text. An encoder would fit, for example Alibaba-NLP/gte-modernbert-base or intfloat/e5-base-v2. To import only the encoder under ' +
-      `the head, whose vectors are trained for tokens, add a folder with these files and ${POOLING}, for example {"pooling_mode": "mean"}.`,
+      `the head, whose vectors are trained for tokens, put ${POOLING}, for example {"pooling_mode": "mean"}, into a copy of this folder, and add the copy.`,
   );
 }
 

@@ -18,9 +18,14 @@ export interface HeldCollection {
 /**
  * Finds what a name holds. Changes nothing but that a collection of files is loaded, without which it cannot be read.
  *
+ * @param replicas copies of the files, if they have to be loaded.
  * @throws TrawlError INDEX_NOT_FOUND for a database that does not exist, INDEX_EXISTS for an alias or a collection of something else.
  */
-export async function heldCollection(client: MilvusClient, address: MilvusAddress): Promise<HeldCollection> {
+export async function heldCollection(
+  client: MilvusClient,
+  address: MilvusAddress,
+  replicas: number,
+): Promise<HeldCollection> {
   const { collection } = address;
   const shown = shownAddress(address);
   const facts = await client.describe(collection);
@@ -33,7 +38,7 @@ export async function heldCollection(client: MilvusClient, address: MilvusAddres
   const hasFiles = (await client.describe(filesCollection(collection))) !== undefined;
   if (facts === undefined) return { fields: undefined, hasFiles, complete: undefined, progress: undefined };
   if (!hasFiles) throw occupied(address, 'was not made by `trawl publish`');
-  await loadFiles(client, collection, 1);
+  await loadFiles(client, collection, replicas);
   const complete = await readPublication(collectionFiles(client, collection));
   const progress = complete === undefined ? await readProgress(collectionFiles(client, collection)) : undefined;
   return { fields: facts.fields, hasFiles, complete, progress };

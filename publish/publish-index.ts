@@ -153,7 +153,7 @@ async function begin(
 ): Promise<{ plan: PublicationPlan; complete: Publication | undefined; resumed: boolean }> {
   const { collection } = address;
   const { indexType } = options;
-  const held = await heldCollection(client, address);
+  const held = await heldCollection(client, address, options.replicas);
   const { complete, progress } = held;
   const earlier = complete ?? progress;
   // The pieces of an earlier run are enough for the same index.

@@ -2,7 +2,8 @@
 
 /** Attributes that load, not links that somebody may follow. */
 const LOADS = [
-  /<(?!a\b|area\b)[a-z][^>]*?\s(?:src|srcset|href|poster|data)\s*=\s*["']?\s*((?:[a-z][a-z0-9+.-]*:)?\/\/[^"'\s>]*)/gi,
+  /<(?!a\b|area\b)[a-z][^>]*?[\s:](?:src|href|poster|data)\s*=\s*["']?\s*((?:[a-z][a-z0-9+.-]*:)?\/\/[^"'\s>]*)/gi,
+  /<[a-z][^>]*?\ssrcset\s*=\s*(?:"[^"]*?|'[^']*?)((?:[a-z][a-z0-9+.-]*:)?\/\/[^"'\s,]*)/gi,
   /(?:url\(|@import)\s*["']?\s*((?:[a-z][a-z0-9+.-]*:)?\/\/[^"')\s]*)/gi,
 ];
 

@@ -16,17 +16,18 @@ import { typeErrors } from './typescript.mjs';
 const SLOWEST = 15;
 /** Files that take long by the clock. They start first, so that no core waits for them at the end. */
 const FIRST = [
-  'scripts/set-up',
   'http/elasticsearch/write',
   'http/elasticsearch/write-indexes',
   'cli/serve-command',
   'cli/interrupt',
   'cli/serve-operations',
-  'replicas/replicas',
   'indexer/faults',
   'indexer/update-faults',
   'indexer/lexical-faults',
-  'embedding/process-life',
+  'cli/endpoint',
+  'cli/import-command',
+  'model-import/encoder-families',
+  'vector-index/flat-index',
 ].map((name) => join(root, 'dist', 'test', `${name}.test.js`));
 
 const long = process.argv.includes('--long');
@@ -88,12 +89,12 @@ async function runFiles(files, concurrency) {
   await once(output, 'end');
 }
 
-// Twice as many test files as cores at a time: a file that waits (for a server's start, a time limit, a disk) leaves its core to
+// Three times as many test files as cores at a time: a file that waits (for a server's start, a time limit, a disk) leaves its core to
 // another. The soak test measures the memory of a server under load, so it has the machine for itself.
-const isSoak = (file) => file.endsWith('soak.test.js');
+const isSoak = (file) => file.endsWith('soak.long.test.js');
 await runFiles(
   files.filter((file) => !isSoak(file)),
-  2 * availableParallelism(),
+  3 * availableParallelism(),
 );
 await runFiles(files.filter(isSoak), 1);
 if (words.length === 0) {

@@ -5,7 +5,7 @@ export const RETRY_LIMITS: RetryLimits = {
   attempts: 6,
   firstDelayMs: 500,
   maxDelayMs: 20_000,
-  maxRetryAfterMs: 60_000,
+  maxRetryAfterMs: 300_000,
 };
 
 /**

@@ -20,7 +20,7 @@ export function loadName(load: string): string {
   return LOAD_NAMES[load] ?? load;
 }
 
-/** What of Trawl a load with several servers of it leaves on. */
+/** Which of single flight and answer cache a server of the load `rollouts` has. */
 export function rolloutServer(engine: string): string {
   if (!engine.startsWith('trawl')) return engine;
   const has = {

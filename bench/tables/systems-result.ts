@@ -13,7 +13,7 @@ export interface SystemsResult {
     readonly metrics: Readonly<Record<string, number>>;
     /** The 95 % interval of recall@10. */
     readonly recallInterval: { readonly low: number; readonly high: number };
-    /** Of recall@10 to the first system of the set, which has null; so has `p`. */
+    /** recall@10 minus that of the first system; null for the first, as `p` is. */
     readonly difference: number | null;
     /** Of the paired test of recall@10 against the first system of the set. */
     readonly p: number | null;

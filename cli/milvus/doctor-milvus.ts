@@ -1,5 +1,6 @@
 import { asTrawlError } from '../../src/errors.ts';
 import { collectionProblems, findCollection } from '../../src/milvus/check-collection.ts';
+import { filesCollection } from '../../src/milvus/collection-files.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient, type QueryNodeFacts, type SegmentFacts } from '../../src/milvus/milvus-client.ts';
 import { formatBytes, formatCount } from '../format.ts';
@@ -20,7 +21,7 @@ export interface MilvusFacts {
   readonly indexType: string | null;
   readonly rows: number | null;
   readonly segments: number | null;
-  /** Copies of each row on different query nodes; null if that is unknown. */
+  /** Copies of each row, and of the record of the index, on different query nodes; null if that is unknown. */
   readonly copies: number | null;
   /** The query nodes of Milvus; null if this user is not told. */
   readonly queryNodes: readonly NodeOfIndex[] | null;
@@ -55,7 +56,9 @@ export async function milvusFacts(place: string): Promise<MilvusFacts> {
     facts.rows = await client.count(found.name).catch(() => null);
     const segments = await client.segments(found.name).catch(() => []);
     facts.segments = segments.length;
-    facts.copies = copiesOf(segments);
+    // The record and the columns are in a collection of their own, without which no server can open the index.
+    const ofFiles = await client.segments(filesCollection(found.name)).catch(() => []);
+    facts.copies = copiesOf([...segments, ...ofFiles]);
     const nodes = await client.queryNodes().catch(() => []);
     if (nodes.length > 0) facts.queryNodes = nodes.map((node) => ({ ...node, rows: rowsOn(node.id, segments) }));
     if (problems.length === 0) facts.searchMs = await trial(place);
@@ -103,7 +106,7 @@ export function milvusLines({
     ...(collection === null
       ? []
       : [`  collection    ${collection}, ${indexType}, ${rows ?? '?'} rows in ${segments} loaded segments`]),
-    ...(copies === null ? [] : [`  copies        ${copies} of each row`]),
+    ...(copies === null ? [] : [`  copies        ${copies} of each row and of the record of the index`]),
     ...(queryNodes ?? []).map(
       (node) =>
         `  query node    ${node.id}: ${formatCount(node.rows)} rows, ${formatBytes(node.usedBytes)} of ${formatBytes(node.memoryBytes)} of memory used`,

@@ -18,7 +18,7 @@ export async function checkFreeCollection(place: string, work: string | undefine
   const address = parseMilvusAddress(place);
   const client = await MilvusClient.connect(address);
   try {
-    const held = await heldCollection(client, address);
+    const held = await heldCollection(client, address, PUBLISH_DEFAULTS.replicas);
     if (held.complete === undefined && held.progress === undefined) return;
     if (work === undefined || !existsSync(join(work, INDEX_MANIFEST_FILE))) {
       throw occupied(address, 'has rows of an index already, and --work has no complete one to compare with them');

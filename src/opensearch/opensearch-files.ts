@@ -24,7 +24,7 @@ export async function createFiles(client: OpenSearchClient, index: string, copie
   });
 }
 
-/** Parts that are read at a time: the bytes of one are 64 KiB as text. */
+/** Parts that are read at a time: one has up to 64,000 characters. */
 const PARTS_A_READ = 256;
 
 export function indexFiles(client: OpenSearchClient, index: string): PartStore {

@@ -20,7 +20,7 @@ export interface PartStore {
   read(first: number, end: number): Promise<readonly StoredPart[]>;
 }
 
-/** As base64, a part has at most 65,535 characters, Milvus's limit of a text. */
+/** As base64, a part has 64,000 characters; Milvus's limit of a text is 65,535. */
 const BYTES_A_PART = 48_000;
 const PARTS_A_CALL = 12;
 

@@ -13,7 +13,7 @@ before(async () => {
   const checkpoint = join(folder, 'tiny-reranker');
   mkdirSync(checkpoint);
   writeCrossEncoder(checkpoint);
-  const added = await runTrawl(['model', 'add', checkpoint, '--precision', 'float32', '--quiet'], { cwd: folder });
+  const added = await runTrawl(['model', 'add', checkpoint, '--precision', 'float32'], { cwd: folder });
   assert.equal(added.code, 0, added.stderr);
   assert.match(added.stderr, /Next: trawl serve indexes\/NAME --rerank tiny-reranker\n$/);
 });

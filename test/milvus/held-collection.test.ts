@@ -14,7 +14,7 @@ async function held(t: TestContext, replies: Replies) {
   const address = parseMilvusAddress(`milvus://127.0.0.1:${fake.port}/wiki/c`);
   const client = await MilvusClient.connect(address);
   t.after(() => client.close());
-  return { address, held: await heldCollection(client, address), fake };
+  return { address, held: await heldCollection(client, address, 1), fake };
 }
 
 test('a name without a collection is free', async (t) => {

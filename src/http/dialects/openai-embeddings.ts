@@ -26,8 +26,7 @@ export const openaiEmbeddings = defineDialect({
   maxItems: MAX_INPUTS,
   request: Type.Object({
     input: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 })], {
-      // Written out: formatting a number loads the data of locales, which takes a process 20 ms.
-      description: 'One text, or a list of at most 2,048. Token ids are refused.',
+      description: `One text, or a list of at most ${MAX_INPUTS}. Token ids are refused.`,
     }),
     model: Type.String({
       description: "The encoder's name, optionally followed by -query or -passage. GET /v1/models lists all.",

@@ -32,6 +32,9 @@ const PARAMETERS = [
   'typed_keys',
 ];
 
+/** All replies are kept until the last search has ended, so that one request could fill the memory. */
+const MAX_REPLY_CHARACTERS = 2 ** 28;
+
 /** A search of a body with several: the line that names its indexes, and the line with the search. */
 interface Part {
   readonly header: string;
@@ -49,6 +52,7 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
     throw new RequestError('TOO_MANY_QUERIES', `${msg}.`, [{ type: 'too_long', loc: ['body'], msg }]);
   }
   const replies: string[] = [];
+  let characters = 0;
   let timings = NO_TIMINGS;
   let hits = 0;
   for (const part of parts) {
@@ -58,14 +62,16 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
       const { rest_total_hits_as_int: asInteger } = parameters;
       const shared: UrlParameters = asInteger === undefined ? {} : { rest_total_hits_as_int: asInteger };
       const parsed = parseSearch(part.body, shared, '/_msearch');
+      if (characters > MAX_REPLY_CHARACTERS) throw tooLong(characters);
       hits += parsed.size;
       if (hits > routes.config.maxHits) throw tooManyHits(hits, routes.config.maxHits);
       const result = await searchIndexes(asked, parsed, { names, ignoreUnavailable });
       timings = addTimings(timings, result.timings);
       const took = Math.round(performance.now() - started);
-      replies.push(
-        [...searchReply(result, parsed, { took, more: ',"status":200', integersOf: integersOf(asked) })].join(''),
-      );
+      const reply = searchReply(result, parsed, { took, more: ',"status":200', integersOf: integersOf(asked) });
+      const text = [...reply].join('');
+      characters += text.length;
+      replies.push(text);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       const error = asTrawlError(thrown);
@@ -85,6 +91,12 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
 
 function tooManyHits(hits: number, most: number): ElasticsearchError {
   return illegalArgument(`The searches ask for ${hits} passages; the limit of this server is ${most} per request`);
+}
+
+function tooLong(characters: number): ElasticsearchError {
+  return illegalArgument(
+    `The searches before this one have replies of ${characters} characters; after ${MAX_REPLY_CHARACTERS} no more are searched in one request`,
+  );
 }
 
 /** The lines of a body, two for each search. */

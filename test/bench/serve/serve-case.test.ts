@@ -34,7 +34,19 @@ test('answers in another precision are compared with tolerance, and strictly amo
   assert.equal(check.wrong([rounded], 'bfloat16'), 0);
   assert.equal(check.wrong([{ ...rounded, scores: [0.906, 0.797, 0.7] }], 'bfloat16'), 1, 'other bits in bfloat16');
   assert.equal(check.wrong([answer(['a', 'x', 'c'], [0.9, 0.8, 0.7])], 'int8'), 0, 'b and c are tied in int8');
-  assert.equal(check.wrong([exact]), 0);
+  for (const [ids, wrong] of [
+    [['a', 'x', 'c'], 0],
+    [['x', 'y', 'c'], 1],
+  ] as const) {
+    const near = { query: 'near', ids: ['a', 'b', 'c'], scores: [0.9, 0.89, 0.88] };
+    const compared = new AnswerCheck();
+    assert.equal(compared.wrong([near]), 0);
+    assert.equal(
+      compared.wrong([{ ...near, ids: [...ids] }], 'int8'),
+      wrong,
+      'at least half of the passages are the same',
+    );
+  }
   const far = { query: 'other', ids: ['a', 'b'], scores: [0.9, 0.8] };
   assert.equal(check.wrong([far]), 0);
   for (const wrong of [

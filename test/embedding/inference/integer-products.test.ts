@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { integerProductSettings } from '../../../src/embedding/inference/integer-products.ts';
-import type { Kernel, LoadedKernel } from '../../../src/native/kernel.ts';
+import type { Addon } from '../../../src/native/addon.ts';
+import type { LoadedAddon } from '../../../src/native/load-addon.ts';
 
-function engineWith(available: boolean): LoadedKernel {
-  const instructionSets = [{ name: 'avx512-vnni', available, reason: '' }];
-  return { ok: true, kernel: { instructionSets } as unknown as Kernel };
+function engineWith(available: boolean): LoadedAddon {
+  const isas = (): ReturnType<Addon['isas']> => [{ name: 'avx512-vnni', available, reason: '' }];
+  return { ok: true, addon: { isas } as Addon, origin: 'compiled here' };
 }
 
 test('onnxruntime multiplies in its slower, exact way where the processor lacks VNNI or is not known, and only there', () => {

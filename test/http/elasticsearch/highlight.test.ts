@@ -197,10 +197,11 @@ test('options that are not known or not supported are refused by name', { skip }
     [{ fields: { text: {} }, fragment_size: -1 }, 'illegal_argument_exception', /\[fragment_size\].*-1/],
     [{ fields: { text: {} }, boost: 1 }, 'parsing_exception', /\[boost\]/],
     [
-      { fields: { text: {} }, post_tags: ['x'.repeat(1_001)] },
+      { fields: { text: {} }, post_tags: ['x'.repeat(101)] },
       'illegal_argument_exception',
-      /\[post_tags\] of \[highlight\] has 1001 characters; .* 1000/,
+      /\[post_tags\] of \[highlight\] has 101 characters; .* 100/,
     ],
+    [{ fields: { text: {} }, pre_tags: ['\u0001'] }, 'illegal_argument_exception', /\[pre_tags\].* control character/],
     [{ fields: 'text' }, 'parsing_exception', /\[fields\] of \[highlight\]/],
     [[], 'parsing_exception', /\[highlight\]/],
   ] as const) {

@@ -35,8 +35,8 @@ const DEFAULTS: HighlightOptions = {
   onlyOwnWords: true,
 };
 
-/** A reply repeats a tag for each word, so a long one would make it larger than the longest string. */
-const MAX_TAG_CHARACTERS = 1_000;
+/** A reply repeats a tag for each word, so a long one, or one that JSON has to escape, would make it larger than the longest string. */
+const MAX_TAG_CHARACTERS = 100;
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 type Reader = (options: Mutable<HighlightOptions>, body: JsonBody, node: JsonNode) => void;
@@ -106,6 +106,9 @@ function optionsOf(
 function firstOf(body: JsonBody, node: JsonNode, name: string): string {
   const [first] = itemsOf(node);
   const tag = first === undefined ? '' : textOf(body, first, name);
+  // JSON writes six characters for each of these.
+  if (/[\0-\x1f\ud800-\udfff]/u.test(tag))
+    throw illegalArgument(`${name} of [highlight] has a control character or half a character`);
   if (tag.length <= MAX_TAG_CHARACTERS) return tag;
   throw illegalArgument(
     `${name} of [highlight] has ${tag.length} characters; the limit of this server is ${MAX_TAG_CHARACTERS}`,
