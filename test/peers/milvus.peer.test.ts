@@ -215,7 +215,7 @@ test('a published index answers as its folder, with filters, deleted rows, look-
   );
   assert.match(
     await trawl('doctor', address),
-    /answers, FLAT, 297 rows in .*\n  copies +1 of each row.*\n  query node .*: 297 rows.*\n.*ms for 10 rows.*\n.*complete and ready/,
+    /answers, FLAT, 297 rows in .*\n {2}copies +1 of each row.*\n {2}query node .*: 297 rows.*\n.*ms for 10 rows.*\n.*complete and ready/,
   );
 
   const [here, there] = await Promise.all([serve(t, local), serve(t, `local=${address}`)]);
