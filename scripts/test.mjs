@@ -19,14 +19,11 @@ const FIRST = [
   'http/elasticsearch/write',
   'http/elasticsearch/write-indexes',
   'cli/serve-command',
-  'cli/interrupt',
   'cli/serve-operations',
-  'indexer/faults',
-  'indexer/update-faults',
-  'indexer/lexical-faults',
   'cli/endpoint',
   'cli/import-command',
-  'model-import/encoder-families',
+  'cli/serve/writable',
+  'indexer/lexical',
   'vector-index/flat-index',
 ].map((name) => join(root, 'dist', 'test', `${name}.test.js`));
 
