@@ -400,7 +400,7 @@ test('searches of a request are refused once the replies before them are too lon
 }, async (t) => {
   const app = elasticsearch(t, await articleIndex(t, ARTICLES), { maxReplyBytesInFlight: 4_000 });
   const { json } = await ask(app, 'POST', '/_msearch', '{}\n{}\n'.repeat(20));
-  const statuses = Array.from({ length: 20 }, (_, i) => json.responses![i]!.status);
+  const statuses = Array.from({ length: 20 }, (_, i) => Number(json.responses![i]!.status));
   const refused = statuses.indexOf(400);
   assert.ok(refused > 0, String(statuses));
   assert.deepEqual(statuses.slice(0, refused), Array(refused).fill(200));
