@@ -93,7 +93,7 @@ export class MilvusNode {
 
   /**
    * `kill` ends Milvus at once, `start` starts it again with its data, `freeze` stops it without ending it, `thaw` lets it go on.
-   * Resolves when the process has ended, was started, has stopped or was told to go on.
+   * Resolves when that has happened; Milvus answers calls later than it starts (`untilReady`).
    */
   async tell(command: 'start' | 'kill' | 'freeze' | 'thaw'): Promise<void> {
     this.#supervisor.stdin!.write(`${command}\n`);
