@@ -18,7 +18,6 @@ const FIRST = [
   'cli/serve-operations',
   'cli/endpoint',
   'cli/import-command',
-  'cli/serve/writable',
   'indexer/lexical',
   'vector-index/flat-index',
 ].map((name) => join(root, 'dist', 'test', `${name}.test.js`));
