@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
+import { retryAfterMs } from '../src/retry-after.ts';
 import { TransientFailure } from '../src/transfer-retries.ts';
-import { retryAfterMs } from './retry.ts';
 
 /** A refused request, with the facts for the error message. */
 export interface RefusedRequest {
@@ -20,7 +20,7 @@ export function failureOf(refused: RefusedRequest): TrawlError | TransientFailur
   const { status, headers } = refused;
   if (status === 408 || status === 429 || status >= 500) {
     return new TransientFailure(`the server replies ${status}`, {
-      retryAfterMs: retryAfterMs(headers.get('retry-after')),
+      retryAfterMs: retryAfterMs(headers),
     });
   }
   const hubCode = headers.get('x-error-code') ?? '';

@@ -27,12 +27,3 @@ export function withHubRetries<T>(
     );
   return withRetries(work, { ...retrying, givenUp });
 }
-
-/** Milliseconds of a Retry-After header, in seconds or as a date; undefined if it is missing or invalid. */
-export function retryAfterMs(header: string | null, now = Date.now()): number | undefined {
-  if (header === null) return undefined;
-  const text = header.trim();
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  const date = /[a-z]/i.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
-}

@@ -1,23 +1,35 @@
 // `npm run test:peers`: runs the tests that compare Trawl with Python programs, Lucene and Elasticsearch. First it makes the Python
 // environments in the user's cache folder, once for each version of the requirements: one for the peers, a small one for other
 // projects' clients, and the one of `trawl bench embed`, which has torch. `-- --without-torch` does not make the last one.
-// Lucene's jars go into the same folder. `-- --install` ends after that. `-- faiss lucene` runs the test files whose path
-// contains a word. Two of these commands may run at once: one installs, the other waits (bench/install-once.ts).
+// Lucene's jars go into the same folder. `-- --install` ends after that. `-- --long` also runs the files named *.long.peer.test.ts,
+// and the other tests with many cases (test/helpers/runs.ts). `-- faiss lucene` runs the test files whose path contains a word.
+// Two of these commands may run at once: one installs, the other waits (bench/install-once.ts).
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { fail, filesBelow, root, setup } from './setup.mjs';
 import { run, runNpm } from './steps.mjs';
+import { TestFiles } from './test-files.mjs';
 
+/** Files that take long by the clock start first. */
+const FIRST = ['milvus', 'python-package', 'checkpoint', 'lucene', 'opensearch-words', 'mining', 'endpoint'].map(
+  (name) => join(root, 'dist', 'test', 'peers', `${name}.peer.test.js`),
+);
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const flags = process.argv.slice(2).filter((word) => word.startsWith('--'));
-const unknown = flags.filter((flag) => !['--without-torch', '--install'].includes(flag));
-if (unknown.length > 0) fail(`${unknown.join(' ')}: expected --without-torch, --install or words of test files.`);
+const unknown = flags.filter((flag) => !['--without-torch', '--install', '--long'].includes(flag));
+if (unknown.length > 0)
+  fail(`${unknown.join(' ')}: expected --without-torch, --install, --long or words of test files.`);
+const long = flags.includes('--long');
+if (long) process.env.TRAWL_TEST_RUNS = 'many';
 
 await setup();
 const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js')
-  .filter((file) => words.length === 0 || words.some((word) => relative(root, file).includes(word)))
-  .sort();
+  .filter((file) => {
+    if (words.length > 0) return words.some((word) => relative(root, file).includes(word));
+    return long || !file.endsWith('.long.peer.test.js');
+  })
+  .sort((a, b) => FIRST.includes(b) - FIRST.includes(a) || (a < b ? -1 : 1));
 if (files.length === 0) fail(`No file of the peers' tests has ${words.join(' or ')} in its path.`);
 const peers = await import('../dist/test/helpers/peers.js');
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');
@@ -52,9 +64,14 @@ const [torchMissing] = await Promise.all([
   ...clients.NODE_CLIENTS.map((version) => nodeClient(clients.nodeClientFolder(version), version)),
 ]);
 if (!flags.includes('--install')) {
-  // Run one test file per core. The default leaves one core free.
-  const args = ['--test', '--test-reporter=spec', `--test-concurrency=${availableParallelism()}`, ...files];
-  process.exitCode = await exitCodeOf(process.execPath, args);
+  const tests = new TestFiles();
+  // Most of the time a file waits for another program to start.
+  await tests.run(files, 2 * availableParallelism());
+  if (words.length === 0) {
+    tests.printSlowest();
+    if (!long) process.stdout.write('Not run here: `npm run test:peers -- --long`, with long tests and more cases.\n');
+  }
+  process.exitCode = tests.failed ? 1 : 0;
 }
 if (torchMissing) {
   process.stderr.write('The peers with torch could not be installed; their tests are skipped.\n');

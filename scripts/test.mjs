@@ -2,31 +2,23 @@
 // `npm run test:long` (this script with --long): the long ones, in files named *.long.test.ts, and the tests with random inputs
 // (test/helpers/runs.ts) with many runs.
 // `npm test -- corpus http/page` runs the test files whose path contains a word, long ones too.
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
 import { filesBelow, root, setup } from './setup.mjs';
 import { outputOfFailure } from './steps.mjs';
+import { TestFiles } from './test-files.mjs';
 import { typeErrors } from './typescript.mjs';
 
-/** Files that a whole run names with their durations. */
-const SLOWEST = 15;
 /** Files that take long by the clock. They start first, so that no core waits for them at the end. */
 const FIRST = [
   'http/elasticsearch/write',
   'http/elasticsearch/write-indexes',
   'cli/serve-command',
-  'cli/interrupt',
   'cli/serve-operations',
-  'indexer/faults',
-  'indexer/update-faults',
-  'indexer/lexical-faults',
   'cli/endpoint',
   'cli/import-command',
-  'model-import/encoder-families',
+  'indexer/lexical',
   'vector-index/flat-index',
 ].map((name) => join(root, 'dist', 'test', `${name}.test.js`));
 
@@ -68,39 +60,17 @@ process.on('exit', () => {
   for (const folder of [compiled, shared]) rmSync(folder, { recursive: true, force: true });
 });
 
-let failed = false;
-/** Milliseconds of the tests of a file. */
-const durations = new Map();
-
-/** Resolves when all tests of the files have ended. */
-async function runFiles(files, concurrency) {
-  if (files.length === 0) return;
-  const tests = run({ files, concurrency });
-  tests.on('test:fail', ({ todo }) => {
-    if (todo === undefined || todo === false) failed = true;
-  });
-  for (const event of ['test:pass', 'test:fail']) {
-    tests.on(event, ({ file, nesting, details }) => {
-      if (nesting === 0 && file !== undefined) durations.set(file, (durations.get(file) ?? 0) + details.duration_ms);
-    });
-  }
-  const output = tests.compose(new spec());
-  output.pipe(process.stdout, { end: false });
-  await once(output, 'end');
-}
-
+const tests = new TestFiles();
 // Three times as many test files as cores at a time: a file that waits (for a server's start, a time limit, a disk) leaves its core to
 // another. The soak test measures the memory of a server under load, so it has the machine for itself.
 const isSoak = (file) => file.endsWith('soak.long.test.js');
-await runFiles(
+await tests.run(
   files.filter((file) => !isSoak(file)),
   3 * availableParallelism(),
 );
-await runFiles(files.filter(isSoak), 1);
+await tests.run(files.filter(isSoak), 1);
 if (words.length === 0) {
-  const slowest = [...durations].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
-  const lines = slowest.map(([file, ms]) => `  ${(ms / 1000).toFixed(1).padStart(5)} s  ${relative(root, file)}`);
-  process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
+  tests.printSlowest();
   if (!long)
     process.stdout.write(
       'Not run here: `npm run test:long`, `npm run test:peers` (the comparisons with Python peers) and `npm run test:cluster`.\n',
@@ -110,5 +80,5 @@ const [lint, types] = await checks;
 if (lint !== undefined)
   process.stderr.write(`${lint}\nThe linter found problems. \`npm run lint\` fixes most of them.\n`);
 if (types !== undefined) process.stderr.write(`${types}\nThe types are wrong.\n`);
-if (lint !== undefined || types !== undefined) failed = true;
-process.exitCode = failed ? 1 : 0;
+if (lint !== undefined || types !== undefined) tests.failed = true;
+process.exitCode = tests.failed ? 1 : 0;

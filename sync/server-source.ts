@@ -1,4 +1,5 @@
 import { TrawlError } from '../src/errors.ts';
+import { retryAfterMs } from '../src/retry-after.ts';
 import { TransientFailure } from '../src/transfer-retries.ts';
 import type { CopySource, OpenSource } from './copy-source.ts';
 import { type WatchedReply, watchedFetch } from './watched-fetch.ts';
@@ -120,8 +121,7 @@ async function refusal(url: string, reply: WatchedReply): Promise<Error> {
   const said = message === undefined ? '' : ` It says: ${message}`;
   if (status === 410) return new TrawlError('SOURCE_CHANGED', `${url} no longer has the index that was listed.${said}`);
   if (status === 429 || (status >= 500 && code !== 'NOT_SUPPORTED')) {
-    const seconds = Number(headers.get('retry-after') ?? 0);
-    return new TransientFailure(`${url} answers with status ${status}`, { retryAfterMs: 1000 * (seconds || 0) });
+    return new TransientFailure(`${url} answers with status ${status}`, { retryAfterMs: retryAfterMs(headers) });
   }
   const advice =
     status === 401 || status === 403

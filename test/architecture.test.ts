@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/top-k.ts': [],
   'src/time-slice.ts': ['src/abort.ts'],
   'src/transfer-retries.ts': ['src/abort.ts'],
+  'src/retry-after.ts': [],
   'src/running-calls.ts': ['src/errors.ts'],
   'src/system/': ['src/errors.ts', 'src/abort.ts'],
   'src/options/': ['src/errors.ts'],
@@ -86,7 +87,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Traces of requests; it knows no route.
   'src/tracing/': ['src/errors.ts', 'src/system/optional-package.ts'],
   // Requests to servers of models; it knows no format.
-  'src/model-server/': ['src/errors.ts', 'src/abort.ts'],
+  'src/model-server/': ['src/errors.ts', 'src/abort.ts', 'src/retry-after.ts'],
   'src/embedding/': [
     'src/errors.ts',
     'src/system/',
@@ -343,7 +344,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/',
     'src/package-root.ts',
   ],
-  'hub/': ['src/errors.ts', 'src/abort.ts', 'src/transfer-retries.ts', 'src/system/', 'src/options/'],
+  'hub/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/retry-after.ts',
+    'src/transfer-retries.ts',
+    'src/system/',
+    'src/options/',
+  ],
   'corpus/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -502,6 +510,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'sync/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/retry-after.ts',
     'src/transfer-retries.ts',
     'src/system/',
     'src/manifest/',

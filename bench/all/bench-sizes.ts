@@ -36,6 +36,12 @@ export type BenchSizeName = (typeof BENCH_SIZES)[number];
 
 const STEADY = ['clients-1', 'clients-8', 'clients-32', 'clients-128'] as const;
 
+/**
+ * usearch needs 8 GB for the scores of 512 queries, beside the 9 GB of the baselines' rows. On a machine with 24 GB that pushes Trawl's
+ * files out of the page cache.
+ */
+const MANY_QUERIES = { queryCounts: [1, 16, 64, 256, 512], mostQueries: { numpy: 64, usearch: 64 }, runs: 5 };
+
 export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
   small: {
     sampleTexts: true,
@@ -46,17 +52,10 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
     questions: { questions: 150, runs: 2 },
   },
-  // About 25 minutes on two idle cores; the index of pool_wiki_dev alone would take 10 to 30. The scores of usearch for 512 queries take 8 GB
-  // beside the 9 GB of the baselines' rows, which pushes Trawl's files out of the page cache of a machine with 24 GB.
+  // About 25 minutes on two idle cores; the index of pool_wiki_dev alone would take 10 to 30.
   medium: {
     sampleTexts: false,
-    flat: {
-      rows: 1_000_000,
-      dtype: 'float32',
-      queryCounts: [1, 16, 64, 256, 512],
-      mostQueries: { numpy: 64, usearch: 64 },
-      runs: 5,
-    },
+    flat: { rows: 1_000_000, dtype: 'float32', ...MANY_QUERIES },
     embed: { sample: 300, runs: 3, int8: true },
     index: { rows: 300_000 },
     serve: { wide: false, loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY], runs: 2, seconds: 6 },
@@ -65,13 +64,7 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
   },
   large: {
     sampleTexts: false,
-    flat: {
-      rows: 4_000_000,
-      dtype: 'float16',
-      queryCounts: [1, 16, 64, 256, 512],
-      mostQueries: { numpy: 64, usearch: 64 },
-      runs: 5,
-    },
+    flat: { rows: 4_000_000, dtype: 'float16', ...MANY_QUERIES },
     embed: { sample: 2_000, runs: 5, int8: true },
     index: { rows: 1_000_000 },
     serve: {

@@ -1,4 +1,7 @@
-/** What `npm run reproduce -- evaluation` and scripts/evaluation-table.mjs write: systems that answered the same questions, compared with the first of their set. */
+/**
+ * What `npm run reproduce -- evaluation` and scripts/evaluation-table.mjs write: systems that answered the same questions, compared with
+ * the first of their set.
+ */
 export interface SystemsResult {
   readonly format: 'trawl-systems';
   readonly version: 1;

@@ -84,7 +84,7 @@ TEST("columns: a damaged file is refused, or read without a fault") {
   TempDir directory;
   constexpr int64_t kShardRows = 130;
   int read = 0, refused = 0;
-  for (int i = 0; i < (check::small() ? 200 : 4000); ++i) {
+  for (int i = 0; i < (check::small() ? 1000 : 4000); ++i) {
     std::vector<Column> columns;
     try {
       for (const ColumnType type : kTypes) {

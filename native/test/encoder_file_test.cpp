@@ -122,7 +122,7 @@ TEST("encoder file: with any header it is opened if its size is the one that the
   const Files files("header");
   std::mt19937 random(3);
   int opened = 0, too_large = 0;
-  for (int i = 0; i < (check::small() ? 500 : 5'000); ++i) {
+  for (int i = 0; i < (check::small() ? 2'000 : 5'000); ++i) {
     std::string bytes = files.valid;
     for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
       const int32_t value = hostile_value(random);

@@ -1,6 +1,6 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
-import { retryAfterMs } from './retry-after.ts';
+import { retryAfterMs } from '../retry-after.ts';
 import { ServerChoice } from './server-choice.ts';
 
 export interface FailureDetails {

@@ -3,7 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readHubSettings } from '../../hub/hub-settings.ts';
-import { retryAfterMs } from '../../hub/retry.ts';
 import type { TrawlError } from '../../src/errors.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -102,15 +101,6 @@ test('HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE each set offline mode, with the va
   for (const value of ['0', 'false', '', 'off']) {
     assert.equal((await settingsWith(t, { HF_HUB_OFFLINE: value })).offline, false, value);
   }
-});
-
-test('Retry-After is read as seconds or as a date; any other value is ignored', () => {
-  const now = Date.parse('2026-01-01T00:00:00Z');
-  assert.equal(retryAfterMs('5', now), 5000);
-  assert.equal(retryAfterMs('Thu, 01 Jan 2026 00:00:10 GMT', now), 10_000);
-  assert.equal(retryAfterMs('Wed, 31 Dec 2025 00:00:00 GMT', now), 0);
-  for (const nonsense of [null, '', '-5', '1e9', 'soon', '99999999999999'])
-    assert.equal(retryAfterMs(nonsense, now), undefined);
 });
 
 test('a password in HF_ENDPOINT is refused, and the error does not contain it', async (t) => {

@@ -22,6 +22,22 @@ test('a name without a collection is free', async (t) => {
   assert.deepEqual(found, { fields: undefined, hasFiles: false, complete: undefined, progress: undefined });
 });
 
+test('files that are not loaded are loaded with the copies of the publication', async (t) => {
+  const full = { error_code: 'UnexpectedError', code: 1, reason: 'service memory limit exceeded' };
+  const fake = await FakeMilvus.start(t, {
+    DescribeCollection: ({ request }) => described(request.collection_name, FIELDS),
+    GetLoadState: () => ({ status: {}, state: 'LoadStateNotLoad' }),
+    CreateIndex: () => ({}),
+    LoadCollection: () => full,
+  });
+  const address = parseMilvusAddress(`milvus://127.0.0.1:${fake.port}/wiki/c`);
+  const client = await MilvusClient.connect(address);
+  t.after(() => client.close());
+  await assert.rejects(heldCollection(client, address, 2), /memory limit exceeded/);
+  const { request } = fake.asked.find(({ method }) => method === 'LoadCollection')!;
+  assert.deepEqual([request.collection_name, request.replica_number], ['c_trawl', 2]);
+});
+
 test('a database that does not exist, an alias and a collection of something else are refused', async (t) => {
   const noDatabase = {
     status: { error_code: 'UnexpectedError', code: 800, reason: 'database not found[database=wiki]' },

@@ -9,6 +9,7 @@ import { integerProductSettings } from '../../src/embedding/inference/integer-pr
 import type { Precision } from '../../src/manifest/model-identity.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
+import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 interface Case {
@@ -26,7 +27,7 @@ test('imported checkpoints of Transformers compute what torch computes', {
   skip: withoutTorch(),
 }, async (t) => {
   const folder = await tempFolder(t);
-  const request = { folder, tokenizer: fixture('tokenizer.json') };
+  const request = { folder, tokenizer: fixture('tokenizer.json'), layers: runs(3, 12) };
   const cases = (await runTorchPeer('checkpoint_make.py', request)) as readonly Case[];
   for (const { name, folder: source, precisions, inputs, outputs } of cases) {
     await t.test(name, async (t) => {

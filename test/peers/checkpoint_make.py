@@ -1,5 +1,5 @@
 """Writes checkpoints with random weights and the outputs that torch computes with them. Input: {"folder": path, "tokenizer":
-path of a tokenizer.json}; output: for each checkpoint its name, inputs, precisions of its graphs, and outputs as shape and path of
+path of a tokenizer.json, "layers": of BERT-base and its kin}; output: for each checkpoint its name, inputs, precisions of its graphs, and outputs as shape and path of
 float32 values."""
 
 import copy
@@ -133,6 +133,7 @@ def main():
     tf.logging.set_verbosity_error()
     tf.logging.disable_progress_bar()
     torch.manual_seed(17)
+    BASE["num_hidden_layers"] = request["layers"]
     short = torch.randint(5, 119, (3, 24))
     # Longer than ModernBERT's window and T5's last bucket.
     long = torch.randint(5, 119, (3, 160))

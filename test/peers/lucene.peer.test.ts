@@ -15,6 +15,7 @@ import { openLexicalFields, openLexicalIndex } from '../../src/lexical-index/ope
 import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { peerCache } from '../helpers/peers.ts';
+import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -171,7 +172,7 @@ test('the terms of hard and random strings are those of Lucene', { skip }, async
     }
     return [...texts, pieces.join(' \n ')];
   });
-  const texts = [...HARD_TEXTS, ...randomTexts(30_000, (code) => !leftOut.has(code))];
+  const texts = [...HARD_TEXTS, ...randomTexts(runs(10_000, 30_000), (code) => !leftOut.has(code))];
   for (const chain of CHAINS) {
     // The analysers differ in their filters, not in the classes of characters.
     for (const [what, list, reference] of [

@@ -81,7 +81,7 @@ export class MilvusNode {
     await once(relay, 'listening');
     const node = new MilvusNode(folder, supervisor, relay, sockets);
     Object.assign(process.env, node.environment);
-    node.tell('start');
+    await node.tell('start');
     try {
       await node.untilReady();
       return node;
@@ -91,9 +91,13 @@ export class MilvusNode {
     }
   }
 
-  /** `kill` ends Milvus at once, `start` starts it again with its data, `freeze` stops it without ending it, `thaw` lets it go on. */
-  tell(command: 'start' | 'kill' | 'freeze' | 'thaw'): void {
+  /**
+   * `kill` ends Milvus at once, `start` starts it again with its data, `freeze` stops it without ending it, `thaw` lets it go on.
+   * Resolves when that has happened; Milvus answers calls later than it starts (`untilReady`).
+   */
+  async tell(command: 'start' | 'kill' | 'freeze' | 'thaw'): Promise<void> {
     this.#supervisor.stdin!.write(`${command}\n`);
+    await once(this.#supervisor.stdout!, 'data');
   }
 
   address(collection: string): string {

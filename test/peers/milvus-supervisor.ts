@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { once } from 'node:events';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /**
  * Runs in a network namespace of its own, where Milvus, which listens on all addresses, is reached by nobody else: starts Milvus and
- * relays a Unix socket to its port. Lines of standard input are commands; its end ends everything.
+ * relays a Unix socket to its port. Lines of standard input are commands, each answered by a line once it has taken effect; the end
+ * of the input ends everything.
  */
 const [python, script, folder, socket, log] = process.argv.slice(2) as [string, string, string, string, string];
 const PORT = 19_530;
@@ -24,14 +27,32 @@ function start(): void {
   });
 }
 
-const commands: Readonly<Record<string, () => void>> = {
+async function kill(): Promise<void> {
+  isKilled = true;
+  if (milvus === undefined || milvus.exitCode !== null || milvus.signalCode !== null) return;
+  milvus.kill('SIGKILL');
+  await once(milvus, 'exit');
+}
+
+/** Each thread of a stopped process stops by itself: waits until all have. */
+async function freeze(): Promise<void> {
+  while (!isStopped()) {
+    milvus?.kill('SIGSTOP');
+    await pause(10);
+  }
+}
+
+function isStopped(): boolean {
+  const threads = `/proc/${milvus?.pid}/task`;
+  // proc(5): the state follows the name in parentheses.
+  return readdirSync(threads).every((thread) => /\) T /.test(readFileSync(`${threads}/${thread}/stat`, 'utf8')));
+}
+
+const commands: Readonly<Record<string, () => void | Promise<void>>> = {
   start,
-  kill: () => {
-    isKilled = true;
-    milvus?.kill('SIGKILL');
-  },
-  freeze: () => milvus?.kill('SIGSTOP'),
-  thaw: () => milvus?.kill('SIGCONT'),
+  kill,
+  freeze,
+  thaw: () => void milvus?.kill('SIGCONT'),
 };
 
 createServer((client) => {
@@ -52,8 +73,10 @@ function end(): void {
   process.exit(0);
 }
 
-createInterface(process.stdin)
-  .on('line', (line) => commands[line]?.())
-  .on('close', end);
 // Sent to all processes of an interrupted test.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+for await (const line of createInterface(process.stdin)) {
+  await commands[line]?.();
+  process.stdout.write(`${line}\n`);
+}
+end();

@@ -14,6 +14,7 @@ import { openOpenSearchIndex } from '../../src/opensearch/open-published-index.t
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
+import { MANY } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -97,11 +98,16 @@ async function assertSame(
   return differences;
 }
 
-const BUILDS: readonly (readonly [name: string, shards: number, options: readonly string[]])[] = [
+type Build = readonly [name: string, shards: number, options: readonly string[]];
+
+const MORE_BUILDS: readonly Build[] = [
   ['english', 1, []],
+  ['german', 2, ['--analyser', 'german', '--bm25-fields', 'title,text']],
+];
+const BUILDS: readonly Build[] = [
   ['english-shards', 3, []],
   ['standard', 3, ['--analyser', 'standard', '--bm25-fields', 'title,text', '--k1', '1.2', '--b', '0.75']],
-  ['german', 2, ['--analyser', 'german', '--bm25-fields', 'title,text']],
+  ...(MANY ? MORE_BUILDS : []),
 ];
 
 for (const [name, shards, options] of BUILDS) {

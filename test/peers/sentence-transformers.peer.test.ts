@@ -11,11 +11,14 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { miniLmFolder, runTorchPeer, withoutMiniLm, withoutTorch } from '../helpers/peers.ts';
+import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 const SAMPLE = join(packageRoot, 'corpus', 'sample');
-const TEXTS = 500;
+const MIXED_TEXTS = 500;
+/** How many of them are compared. */
+const TEXTS = runs(150, MIXED_TEXTS);
 const withoutEngine = loadKernel().ok ? false : 'the native engine is not built';
 
 const miniLm = importedMiniLm();
@@ -55,24 +58,25 @@ async function samplePassages(): Promise<string[]> {
   return texts;
 }
 
-/** 500 shuffled texts: passages, queries, odd texts, and joined passages of which some exceed the token limit. */
+/** Shuffled texts: passages, queries, odd texts, and joined passages of which some exceed the token limit. */
 async function mixedTexts(): Promise<string[]> {
   const random = seededRandom(5);
   const passages = await samplePassages();
   const queries = (await readQuestions(join(SAMPLE, 'questions.jsonl'))).map(({ question }) => question);
   const texts = [...ODD_TEXTS, ...queries, ...passages];
-  while (texts.length < TEXTS) {
+  while (texts.length < MIXED_TEXTS) {
     const length = 1 + Math.floor(random() * 12);
     texts.push(Array.from({ length }, () => passages[Math.floor(random() * passages.length)]).join(' '));
   }
   return texts
-    .slice(0, TEXTS)
+    .slice(0, MIXED_TEXTS)
     .map((text) => ({ text, at: random() }))
     .sort((a, b) => a.at - b.at)
+    .slice(0, TEXTS)
     .map(({ text }) => text);
 }
 
-test('500 texts have the same vectors as with sentence-transformers', {
+test(`${TEXTS} texts have the same vectors as with sentence-transformers`, {
   skip: withoutTorch() || withoutMiniLm(),
 }, async (t) => {
   const texts = await mixedTexts();
@@ -82,10 +86,10 @@ test('500 texts have the same vectors as with sentence-transformers', {
   const { lowest, furthest, truncated } = await compared(encoder, texts, 1 - 1e-6);
   t.diagnostic(`smallest cosine 1 - ${(1 - lowest).toExponential(1)}, largest difference ${furthest.toExponential(1)}`);
   t.diagnostic(`${truncated} texts were truncated`);
-  assert.ok(truncated > 10, 'some texts exceed the token limit');
+  assert.ok(truncated > 5, 'some texts exceed the token limit');
 });
 
-test('500 texts in bfloat16 have a cosine of at least 0.9999 to the vectors of sentence-transformers in float32', {
+test(`${TEXTS} texts in bfloat16 have a cosine of at least 0.9999 to the vectors of sentence-transformers in float32`, {
   skip: withoutEngine || withoutTorch() || withoutMiniLm(),
 }, async (t) => {
   const out = join(await tempFolder(t), 'minilm');

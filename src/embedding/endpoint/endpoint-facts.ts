@@ -73,7 +73,8 @@ function parseEndpoint(text: string): EndpointAddress {
 }
 
 /**
- * Asks the server for its model: TEI's `/info`, `/v1/models` (Infinity: `/models`), Ollama's `/api/tags`, SGLang's `/model_info`, Trawl's `/v1/indexes`.
+ * Asks the server for its model: TEI's `/info`, `/v1/models` (Infinity: `/models`), Ollama's `/api/tags`, SGLang's `/model_info`,
+ * Trawl's `/v1/indexes`.
  *
  * @param wanted the model of `--endpoint-model`.
  * @throws TrawlError CONFIG_INVALID if the server has several models and none is named; ENDPOINT_FAILED for a server of rerankers.

@@ -131,12 +131,12 @@ export class EncodeCall {
   }
 
   /** Up to `max` waiting texts whose tokens are worth counting, each returned once; null if there are none. */
-  takeUncounted(max: number): Slice | null {
-    const indexes = this.#settled ? [] : this.#buckets.takeUncounted(max);
+  textsToCount(max: number): Slice | null {
+    const indexes = this.#settled ? [] : this.#buckets.textsToCount(max);
     return indexes.length === 0 ? null : this.#slice(indexes, 0);
   }
 
-  /** Stores the token counts of a slice of `takeUncounted`, from `offset` in `tokens`; 0 means that tokenising failed. */
+  /** Stores the token counts of a slice of `textsToCount`, from `offset` in `tokens`; 0 means that tokenising failed. */
   setTokens({ indexes }: Slice, tokens: Int32Array, offset: number): void {
     if (this.#settled) return;
     for (const [i, index] of indexes.entries()) this.#buckets.setTokens(index, tokens[offset + i]!);

@@ -20,10 +20,10 @@ const TAKEN = 2;
 export class LengthBuckets {
   readonly #inputs: readonly WorkInput[];
   readonly #states: Uint8Array;
-  readonly #counted = new Map<number, number[]>();
+  readonly #grouped = new Map<number, number[]>();
   /** First text in `UNGROUPED`. */
   #firstUngrouped = 0;
-  /** First text that `takeUncounted` has not considered. */
+  /** First text that `textsToCount` has not considered. */
   #nextToCount = 0;
   #ungrouped: number;
   #size: number;
@@ -42,20 +42,20 @@ export class LengthBuckets {
 
   /** Texts in one bucket. */
   textCount(bucket: number): number {
-    return bucket === UNGROUPED ? this.#ungrouped : (this.#counted.get(bucket)?.length ?? 0);
+    return bucket === UNGROUPED ? this.#ungrouped : (this.#grouped.get(bucket)?.length ?? 0);
   }
 
-  /** Buckets with texts, counted ones first. */
+  /** Buckets with texts, those of a token count first. */
   *keys(): Iterable<number> {
-    yield* this.#counted.keys();
+    yield* this.#grouped.keys();
     if (this.#ungrouped > 0) yield UNGROUPED;
   }
 
   /** Takes the first text of a bucket, which must not be empty. */
   take(bucket: number): number {
-    const texts = this.#counted.get(bucket);
+    const texts = this.#grouped.get(bucket);
     const text = bucket === UNGROUPED ? this.#firstUngrouped : texts!.shift()!;
-    if (texts?.length === 0) this.#counted.delete(bucket);
+    if (texts?.length === 0) this.#grouped.delete(bucket);
     this.#states[text] = TAKEN;
     this.#size--;
     if (bucket === UNGROUPED) this.#ungrouped--;
@@ -64,7 +64,7 @@ export class LengthBuckets {
   }
 
   /** Up to `max` short texts of `UNGROUPED`, each returned once. They stay in the bucket until `setTokens`. */
-  takeUncounted(max: number): number[] {
+  textsToCount(max: number): number[] {
     const texts: number[] = [];
     for (; this.#nextToCount < this.#inputs.length && texts.length < max; this.#nextToCount++) {
       if (this.#states[this.#nextToCount] === STATE_UNGROUPED && isShort(this.#inputs[this.#nextToCount]!)) {
@@ -79,8 +79,8 @@ export class LengthBuckets {
     if (this.#states[text] !== STATE_UNGROUPED || tokens < MIN_GROUPED_TOKENS || tokens > MAX_GROUPED_TOKENS) return;
     this.#states[text] = GROUPED;
     this.#ungrouped--;
-    const texts = this.#counted.get(tokens);
-    if (texts === undefined) this.#counted.set(tokens, [text]);
+    const texts = this.#grouped.get(tokens);
+    if (texts === undefined) this.#grouped.set(tokens, [text]);
     else texts.push(text);
     this.#advance();
   }

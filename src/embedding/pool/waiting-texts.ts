@@ -78,7 +78,7 @@ export class WaitingTexts {
     if (bucketCalls.size === 0) this.#buckets.delete(bucket);
     this.#weight -= weight;
     if (!countsTokens) this.#uncounted.clear();
-    return { slices, weight, isGrouped, uncounted: this.#takeUncounted() };
+    return { slices, weight, isGrouped, uncounted: this.#textsToCount() };
   }
 
   /** Stores the token counts of a chunk's `uncounted`; 0 means that tokenising failed. */
@@ -121,11 +121,11 @@ export class WaitingTexts {
     this.#order.delete(call);
   }
 
-  #takeUncounted(): Slice[] {
+  #textsToCount(): Slice[] {
     const slices: Slice[] = [];
     let room = MAX_COUNTED_PER_CHUNK;
     for (const call of this.#uncounted) {
-      const slice = call.takeUncounted(room);
+      const slice = call.textsToCount(room);
       if (slice !== null) slices.push(slice);
       room -= slice?.indexes.length ?? 0;
       if (room === 0) break;

@@ -32,8 +32,8 @@ const PARAMETERS = [
   'typed_keys',
 ];
 
-/** All replies are kept until the last search has ended, so that one request could fill the memory. */
-const MAX_REPLY_CHARACTERS = 2 ** 28;
+/** The part of `maxReplyBytesInFlight` that one request may fill: all its replies are kept until its last search has ended. */
+const MOST_OF_A_REQUEST = 1 / 4;
 
 /** A search of a body with several: the line that names its indexes, and the line with the search. */
 interface Part {
@@ -46,7 +46,8 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
   const { request, body, parameters, routes, signal } = asked;
   refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
   const parts = partsOf(body);
-  const { maxQueries } = routes.config;
+  const { maxQueries, maxReplyBytesInFlight } = routes.config;
+  const most = Math.floor(MOST_OF_A_REQUEST * maxReplyBytesInFlight);
   if (parts.length > maxQueries) {
     const msg = `The request has ${parts.length} searches; the limit of this server is ${maxQueries}`;
     throw new RequestError('TOO_MANY_QUERIES', `${msg}.`, [{ type: 'too_long', loc: ['body'], msg }]);
@@ -62,7 +63,7 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
       const { rest_total_hits_as_int: asInteger } = parameters;
       const shared: UrlParameters = asInteger === undefined ? {} : { rest_total_hits_as_int: asInteger };
       const parsed = parseSearch(part.body, shared, '/_msearch');
-      if (characters > MAX_REPLY_CHARACTERS) throw tooLong(characters);
+      if (characters > most) throw tooLong(characters, most);
       hits += parsed.size;
       if (hits > routes.config.maxHits) throw tooManyHits(hits, routes.config.maxHits);
       const result = await searchIndexes(asked, parsed, { names, ignoreUnavailable });
@@ -93,9 +94,9 @@ function tooManyHits(hits: number, most: number): ElasticsearchError {
   return illegalArgument(`The searches ask for ${hits} passages; the limit of this server is ${most} per request`);
 }
 
-function tooLong(characters: number): ElasticsearchError {
+function tooLong(characters: number, most: number): ElasticsearchError {
   return illegalArgument(
-    `The searches before this one have replies of ${characters} characters; after ${MAX_REPLY_CHARACTERS} no more are searched in one request`,
+    `The replies to the searches before this one have ${characters} characters; the limit of this server is ${most} per request. Send the rest in another request`,
   );
 }
 

@@ -395,6 +395,19 @@ test('equal searches come from the answer cache, and count as its answers', { sk
   assert.deepEqual([after.cached - cached, after.computed - computed], [bodies.length, 0]);
 });
 
+test('searches of a request are refused once the replies before them are too long, and those before are answered', {
+  skip,
+}, async (t) => {
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES), { maxReplyBytesInFlight: 4_000 });
+  const { json } = await ask(app, 'POST', '/_msearch', '{}\n{}\n'.repeat(20));
+  const statuses = Array.from({ length: 20 }, (_, i) => Number(json.responses![i]!.status));
+  const refused = statuses.indexOf(400);
+  assert.ok(refused > 0, String(statuses));
+  assert.deepEqual(statuses.slice(0, refused), Array(refused).fill(200));
+  assert.deepEqual(statuses.slice(refused), Array(20 - refused).fill(400));
+  assert.match(JSON.stringify(json.responses![refused]), /have \d{4,} characters; the limit of this server is 1000/);
+});
+
 test('a text over --max-query-chars is refused wherever the query has it; one of that length is searched', {
   skip,
 }, async (t) => {

@@ -64,7 +64,8 @@ class MappingDraft {
   }
 
   readProperties(node: JsonNode, prefix: string): void {
-    const what = prefix === '' ? '[properties]' : `[properties] of [${prefix.slice(0, -1).slice(0, 100)}]`;
+    const parent = prefix.slice(0, -1);
+    const what = parent === '' ? '[properties]' : `[properties] of [${parent.slice(0, 100)}]`;
     if (node.type !== 'object') throw refused(`${what} must be an object`);
     if (prefix === '') this.#properties = plain(node) as Record<string, unknown>;
     for (const [name, field] of node.members) {

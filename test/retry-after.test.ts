@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { retryAfterMs } from '../../src/model-server/retry-after.ts';
+import { retryAfterMs } from '../src/retry-after.ts';
 
 test('a pause is read from retry-after-ms, or from Retry-After in seconds or as a date', () => {
   const now = Date.parse('2026-01-01T00:00:00Z');
@@ -13,6 +13,10 @@ test('a pause is read from retry-after-ms, or from Retry-After in seconds or as 
     [{ 'retry-after-ms': 'x', 'retry-after': '3' }, 3000],
     [{ 'retry-after': 'soon' }, undefined],
     [{ 'retry-after': '-1e9' }, undefined],
+    [{ 'retry-after': '-5' }, undefined],
+    [{ 'retry-after': '1e9' }, undefined],
+    [{ 'retry-after': '' }, undefined],
+    [{ 'retry-after': '99999999999999' }, undefined],
     [{}, undefined],
   ] as const) {
     assert.equal(retryAfterMs(new Headers(headers), now), expected, JSON.stringify(headers));
