@@ -7,8 +7,8 @@ import type { FamiliesResult } from '../tables/families-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
-import { measureFamilies } from './encoder-families.ts';
 import { testCluster } from './cluster.ts';
+import { measureFamilies } from './encoder-families.ts';
 import {
   allExpectations,
   clusterExpectations,
