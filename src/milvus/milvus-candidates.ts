@@ -13,6 +13,8 @@ export interface CollectionVectors {
   readonly metric: Metric;
   /** Milvus's name of the index over the vectors. */
   readonly indexType: string;
+  /** Rows in the collection. */
+  readonly rows: number;
 }
 
 /** The first pass of a search, in Milvus. */
@@ -31,7 +33,7 @@ export class MilvusCandidates implements CandidateSource {
     { limit, condition, signal }: Parameters<CandidateSource['search']>[1],
   ): Promise<readonly Candidates[]> {
     const { collection, dimension, metric, indexType } = this.#vectors;
-    const found = await this.#client.search({
+    const search = this.#client.search({
       collection,
       field: VECTOR_FIELD,
       queries,
@@ -44,12 +46,28 @@ export class MilvusCandidates implements CandidateSource {
       consistency: 'Bounded',
       signal,
     });
+    const [found] = await Promise.all([search, this.#checkWhole(signal)]);
+    await this.#checkWhole(signal);
     // Milvus gives squared distances, of which the least is the nearest.
     const sign = metric === 'l2' ? -1 : 1;
     return found.map((hits) => ({
       rows: Float64Array.from(hits, ({ key }) => key),
       values: Float64Array.from(hits, ({ score }) => sign * score),
     }));
+  }
+
+  /**
+   * Milvus 2.3 searches the nodes that it reaches, and gives their rows as if they were all: for seconds after a query node was killed. Its
+   * count misses the same rows, so a search counts if the rows are whole while it runs and after it.
+   */
+  async #checkWhole(signal: AbortSignal | undefined): Promise<void> {
+    const { collection, rows } = this.#vectors;
+    const found = await this.count({ type: 'all' }, signal);
+    if (found === rows) return;
+    throw new TrawlError(
+      'STORE_FAILED',
+      `Milvus at ${this.#client.server} reaches ${found} of the ${rows} rows of ${collection}. A query node may have ended; its rows are searched again when another node has loaded them.`,
+    );
   }
 
   async count(condition: RowCondition, signal?: AbortSignal): Promise<number> {
