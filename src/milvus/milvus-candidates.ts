@@ -33,7 +33,10 @@ export class MilvusCandidates implements CandidateSource {
     { limit, condition, signal }: Parameters<CandidateSource['search']>[1],
   ): Promise<readonly Candidates[]> {
     const { collection, dimension, metric, indexType } = this.#vectors;
-    const search = this.#client.search({
+    const whole = this.#checkWhole(signal);
+    // If the search fails, its error is the one to tell.
+    whole.catch(() => undefined);
+    const found = await this.#client.search({
       collection,
       field: VECTOR_FIELD,
       queries,
@@ -46,7 +49,7 @@ export class MilvusCandidates implements CandidateSource {
       consistency: 'Bounded',
       signal,
     });
-    const [found] = await Promise.all([search, this.#checkWhole(signal)]);
+    await whole;
     await this.#checkWhole(signal);
     // Milvus gives squared distances, of which the least is the nearest.
     const sign = metric === 'l2' ? -1 : 1;
@@ -57,8 +60,10 @@ export class MilvusCandidates implements CandidateSource {
   }
 
   /**
-   * Milvus 2.3 searches the nodes that it reaches, and gives their rows as if they were all: for seconds after a query node was killed. Its
-   * count misses the same rows, so a search counts if the rows are whole while it runs and after it.
+   * For seconds after a query node ended, Milvus 2.3 gives the best rows of the other nodes as if they were those of all. Its count lacks
+   * the same rows (docs/cluster.md), so the rows are counted beside each search and after it.
+   *
+   * @throws TrawlError STORE_FAILED if they are not as many as were published.
    */
   async #checkWhole(signal: AbortSignal | undefined): Promise<void> {
     const { collection, rows } = this.#vectors;
@@ -66,7 +71,7 @@ export class MilvusCandidates implements CandidateSource {
     if (found === rows) return;
     throw new TrawlError(
       'STORE_FAILED',
-      `Milvus at ${this.#client.server} reaches ${found} of the ${rows} rows of ${collection}. A query node may have ended; its rows are searched again when another node has loaded them.`,
+      `Milvus at ${this.#client.server} finds ${found} rows in ${collection}, but ${rows} were published. If a query node has ended, they are found again once another node has loaded them; \`trawl doctor\` says what is missing.`,
     );
   }
 
