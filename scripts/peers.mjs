@@ -6,12 +6,12 @@
 // Two of these commands may run at once: one installs, the other waits (bench/install-once.ts).
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { fail, filesBelow, root, setup } from './setup.mjs';
 import { run, runNpm } from './steps.mjs';
-import { TestFiles } from './test-files.mjs';
+import { hasWord, longestFirst, TestFiles } from './test-files.mjs';
 
-/** Files that take long by the clock start first. */
+/** Files that take long by the clock. */
 const FIRST = ['milvus', 'python-package', 'checkpoint', 'lucene', 'opensearch-words', 'mining', 'endpoint'].map(
   (name) => join(root, 'dist', 'test', 'peers', `${name}.peer.test.js`),
 );
@@ -24,12 +24,10 @@ const long = flags.includes('--long');
 if (long) process.env.TRAWL_TEST_RUNS = 'many';
 
 await setup();
-const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js')
-  .filter((file) => {
-    if (words.length > 0) return words.some((word) => relative(root, file).includes(word));
-    return long || !file.endsWith('.long.peer.test.js');
-  })
-  .sort((a, b) => FIRST.includes(b) - FIRST.includes(a) || (a < b ? -1 : 1));
+const chosen = filesBelow(join(root, 'dist', 'test'), '.peer.test.js').filter((file) =>
+  words.length > 0 ? hasWord(file, words) : long || !file.endsWith('.long.peer.test.js'),
+);
+const files = longestFirst(chosen, FIRST);
 if (files.length === 0) fail(`No file of the peers' tests has ${words.join(' or ')} in its path.`);
 const peers = await import('../dist/test/helpers/peers.js');
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');

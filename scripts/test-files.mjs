@@ -1,5 +1,6 @@
-// Runs test files, each as a process of its own, and prints what they say and which took longest.
+// Chooses test files, runs each as a process of its own, and prints what they say and which took longest.
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -7,6 +8,23 @@ import { root } from './setup.mjs';
 
 /** Files that a whole run names with their durations. */
 const SLOWEST = 15;
+
+/** Whether the path of a file within the project contains one of the words. */
+export function hasWord(file, words) {
+  return words.some((word) => relative(root, file).includes(word));
+}
+
+/**
+ * The files by name, but first those that take longest by the clock, so that no core waits for them at the end.
+ *
+ * @throws Error if one of the longest is no file: it has moved.
+ */
+export function longestFirst(files, longest) {
+  const gone = longest.filter((file) => !existsSync(file));
+  if (gone.length > 0)
+    throw new Error(`The list of files that start first names ${gone.join(', ')}, which is not there.`);
+  return [...files].sort((a, b) => longest.includes(b) - longest.includes(a) || (a < b ? -1 : 1));
+}
 
 /** Test files and what came of them. */
 export class TestFiles {

@@ -4,13 +4,13 @@
 // `npm test -- corpus http/page` runs the test files whose path contains a word, long ones too.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { filesBelow, root, setup } from './setup.mjs';
 import { outputOfFailure } from './steps.mjs';
-import { TestFiles } from './test-files.mjs';
+import { hasWord, longestFirst, TestFiles } from './test-files.mjs';
 import { typeErrors } from './typescript.mjs';
 
-/** Files that take long by the clock. They start first, so that no core waits for them at the end. */
+/** Files that take long by the clock. */
 const FIRST = [
   'http/elasticsearch/write',
   'http/elasticsearch/write-indexes',
@@ -27,19 +27,15 @@ if (long) process.env.TRAWL_TEST_RUNS = 'many';
 const words = process.argv.slice(2).filter((word) => word !== '--long');
 await setup();
 
-const files = filesBelow(join(root, 'dist', 'test'), '.test.js')
-  .filter((file) => {
-    // Clusters of several processes: npm run test:cluster.
-    if (file.endsWith('.cluster.test.js')) return false;
-    const isLong = file.endsWith('.long.test.js');
-    if (long && !isLong && !/helpers\/runs\.js['"]/.test(readFileSync(file, 'utf8'))) return false;
-    if (words.length === 0) return (long || !isLong) && !file.endsWith('.peer.test.js');
-    return words.some((word) => relative(root, file).includes(word));
-  })
-  .sort((a, b) => FIRST.includes(b) - FIRST.includes(a) || (a < b ? -1 : 1));
-const gone = FIRST.filter((file) => !files.includes(file));
-if (words.length === 0 && !long && gone.length > 0)
-  throw new Error(`FIRST in scripts/test.mjs names ${gone.join(', ')}, which is not there.`);
+const chosen = filesBelow(join(root, 'dist', 'test'), '.test.js').filter((file) => {
+  // Clusters of several processes: npm run test:cluster.
+  if (file.endsWith('.cluster.test.js')) return false;
+  const isLong = file.endsWith('.long.test.js');
+  if (long && !isLong && !/helpers\/runs\.js['"]/.test(readFileSync(file, 'utf8'))) return false;
+  if (words.length === 0) return (long || !isLong) && !file.endsWith('.peer.test.js');
+  return hasWord(file, words);
+});
+const files = longestFirst(chosen, FIRST);
 if (files.length === 0) {
   process.stderr.write(`No test file has ${words.join(' or ')} in its path.\n`);
   process.exit(1);

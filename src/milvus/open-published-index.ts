@@ -1,5 +1,6 @@
 import { vectorSpace } from '../manifest/vector-space.ts';
 import { openStored, type PublishedIndex } from '../published/open-stored.ts';
+import { storedRows } from '../published/publication.ts';
 import { collectionProblems, type FoundCollection, findCollection } from './check-collection.ts';
 import { collectionFiles } from './collection-files.ts';
 import { parseMilvusAddress } from './milvus-address.ts';
@@ -45,7 +46,13 @@ export function openCollection(
       name,
       publication,
       files: collectionFiles(client, name),
-      source: new MilvusCandidates(client, { collection: name, dimension, metric, indexType }),
+      source: new MilvusCandidates(client, {
+        collection: name,
+        dimension,
+        metric,
+        indexType,
+        rows: storedRows(publication),
+      }),
       scores: MILVUS_SCORES,
       scoresEveryRow: indexType === EXACT_INDEX,
       pushed: new PushedFilters(publication.keyColumns ?? []),

@@ -41,8 +41,15 @@ function rowsFound(...rows: number[]): object {
   };
 }
 
+function counted(rows: number): object {
+  return {
+    status: {},
+    fields_data: [{ type: 'Int64', field_name: 'count(*)', scalars: { long_data: { data: [rows] } } }],
+  };
+}
+
 async function opened(t: TestContext, replies: Replies) {
-  const fake = await FakeMilvus.start(t, { ...DESCRIBED, ...replies });
+  const fake = await FakeMilvus.start(t, { ...DESCRIBED, Query: () => counted(3), ...replies });
   const client = await MilvusClient.connect(parseMilvusAddress(`milvus://127.0.0.1:${fake.port}/c`));
   t.after(() => client.close());
   const source = new MilvusCandidates(client, {
@@ -50,6 +57,7 @@ async function opened(t: TestContext, replies: Replies) {
     dimension: 2,
     metric: 'inner-product',
     indexType: 'FLAT',
+    rows: 3,
   });
   const search = () =>
     source.search(Float32Array.of(1, 0), { count: 1, limit: 3, among: 3, condition: { type: 'all' } });
@@ -61,6 +69,18 @@ test('an error of Milvus with an empty list is a failure, never an empty answer'
   const { fake, search } = await opened(t, { Search: () => wrong });
   await assert.rejects(search(), trawlError('STORE_FAILED', /could not search: node is gone/));
   assert.equal(fake.count('Search'), 1, 'an error that another attempt does not help is not repeated');
+});
+
+test('a search fails if Milvus does not find all rows beside it or after it, and the next one does not', async (t) => {
+  for (const counts of [[2], [3, 2]]) {
+    const left = [...counts];
+    const { search } = await opened(t, {
+      Search: () => found(1, 2, 3),
+      Query: () => counted(left.shift() ?? 3),
+    });
+    await assert.rejects(search(), trawlError('STORE_FAILED', /finds 2 rows in c, but 3 were published/));
+    assert.equal((await search())[0]!.rows.length, 3);
+  }
 });
 
 test('query nodes, their memory and the segments that each holds are read', async (t) => {
@@ -105,11 +125,9 @@ test('a passing error is repeated, and the third attempt is the answer', async (
 });
 
 test('searches are Bounded; rows are read with Eventually, and with Strong if one is missing', async (t) => {
-  let queries = 0;
-  const { fake, client, search } = await opened(t, {
-    Search: () => found(1, 2, 3),
-    Query: () => (++queries === 1 ? rowsFound(7) : rowsFound(9, 7)),
-  });
+  // The rows are counted beside the search and after it.
+  const replies = [counted(3), counted(3), rowsFound(7), rowsFound(9, 7)];
+  const { fake, client, search } = await opened(t, { Search: () => found(1, 2, 3), Query: () => replies.shift()! });
   await search();
   const entities = await readRows(client, 'c', { rows: [7, 9], fields: ['row'] });
   assert.deepEqual(
@@ -118,8 +136,12 @@ test('searches are Bounded; rows are read with Eventually, and with Strong if on
   );
   const levels = fake.asked.filter(({ request }) => 'consistency_level' in request);
   assert.deepEqual(
-    levels.map(({ method, request }) => [method, request.consistency_level]),
+    [...levels.slice(0, 3).sort((a, b) => (a.method < b.method ? -1 : 1)), ...levels.slice(3)].map(
+      ({ method, request }) => [method, request.consistency_level],
+    ),
     [
+      ['Query', 'Bounded'],
+      ['Query', 'Bounded'],
       ['Search', 'Bounded'],
       ['Query', 'Eventually'],
       ['Query', 'Strong'],
@@ -154,7 +176,7 @@ test('calls fail while the server is gone, with the time to wait, and succeed ov
 });
 
 test('a host whose name moves to another address is found there by the same client', async (t) => {
-  const fake = await FakeMilvus.start(t, { ...DESCRIBED, Search: () => found(1, 2, 3) });
+  const fake = await FakeMilvus.start(t, { ...DESCRIBED, Query: () => counted(3), Search: () => found(1, 2, 3) });
   let address = '127.0.0.1';
   const asked: string[] = [];
   const { lookup } = dns.promises;
@@ -167,7 +189,7 @@ test('a host whose name moves to another address is found there by the same clie
   });
   const client = await MilvusClient.connect(parseMilvusAddress(`milvus://milvus.test:${fake.port}/c`));
   t.after(() => client.close());
-  const facts = { collection: 'c', dimension: 2, metric: 'inner-product', indexType: 'FLAT' } as const;
+  const facts = { collection: 'c', dimension: 2, metric: 'inner-product', indexType: 'FLAT', rows: 3 } as const;
   const source = new MilvusCandidates(client, facts);
   const search = () =>
     source.search(Float32Array.of(1, 0), { count: 1, limit: 3, among: 3, condition: { type: 'all' } });

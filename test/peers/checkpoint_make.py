@@ -1,6 +1,6 @@
 """Writes checkpoints with random weights and the outputs that torch computes with them. Input: {"folder": path, "tokenizer":
-path of a tokenizer.json, "layers": of BERT-base and its kin}; output: for each checkpoint its name, inputs, precisions of its graphs, and outputs as shape and path of
-float32 values."""
+path of a tokenizer.json, "layers": number of layers of the checkpoints of BERT-base's width}; output: for each checkpoint its name,
+inputs, precisions of its graphs, and outputs as shape and path of float32 values."""
 
 import copy
 import json
@@ -12,7 +12,8 @@ import torch
 import transformers as tf
 
 VOCABULARY = 1000
-BASE = dict(vocab_size=VOCABULARY, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)
+# The number of layers is that of the request.
+BASE = dict(vocab_size=VOCABULARY, hidden_size=768, num_attention_heads=12, intermediate_size=3072)
 SMALL = dict(vocab_size=VOCABULARY, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128)
 ROBERTA = dict(max_position_embeddings=514, type_vocab_size=1, pad_token_id=1, layer_norm_eps=1e-5)
 

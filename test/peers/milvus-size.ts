@@ -60,7 +60,13 @@ async function measured(dimension: number, rows: number): Promise<string> {
     const storedS = (performance.now() - start) / 1000;
     const before = residentMb(node);
     await client.load(collection, 1);
-    const source = new MilvusCandidates(client, { collection, dimension, metric: 'inner-product', indexType: 'FLAT' });
+    const source = new MilvusCandidates(client, {
+      collection,
+      dimension,
+      metric: 'inner-product',
+      indexType: 'FLAT',
+      rows,
+    });
     const facts = { dimension, rows, metric: 'inner-product', liveRows: undefined, scoresEveryRow: true } as const;
     const index = new CandidateIndex(source, { ...facts, largestNorm: 1.000_001, scores: MILVUS_SCORES });
     const queries = Array.from({ length: QUERIES }, vector);

@@ -34,7 +34,7 @@ async function kill(): Promise<void> {
   await once(milvus, 'exit');
 }
 
-/** Each thread of a stopped process stops by itself: waits until all have. */
+/** A signal stops the threads of a process one after the other: waits until all have stopped. */
 async function freeze(): Promise<void> {
   while (!isStopped()) {
     milvus?.kill('SIGSTOP');
@@ -45,7 +45,12 @@ async function freeze(): Promise<void> {
 function isStopped(): boolean {
   const threads = `/proc/${milvus?.pid}/task`;
   // proc(5): the state follows the name in parentheses.
-  return readdirSync(threads).every((thread) => /\) T /.test(readFileSync(`${threads}/${thread}/stat`, 'utf8')));
+  try {
+    return readdirSync(threads).every((thread) => /\) T /.test(readFileSync(`${threads}/${thread}/stat`, 'utf8')));
+  } catch {
+    // A thread ended meanwhile.
+    return false;
+  }
 }
 
 const commands: Readonly<Record<string, () => void | Promise<void>>> = {

@@ -140,7 +140,13 @@ for (const metric of METRICS) {
       await client.createIndex(collection, 'vector', { type: 'FLAT', metric: MILVUS_METRIC[metric] });
       while ((await client.indexes(collection)).get('vector')!.pendingRows > 0) await pause(200);
       await client.load(collection, 1);
-      const source = new MilvusCandidates(client, { collection, dimension, metric, indexType: 'FLAT' });
+      const source = new MilvusCandidates(client, {
+        collection,
+        dimension,
+        metric,
+        indexType: 'FLAT',
+        rows: live.length,
+      });
       let largestNorm = 0;
       for (let row = 0; row < count; row++)
         largestNorm = Math.max(largestNorm, upperNorm(values, row * dimension, dimension));

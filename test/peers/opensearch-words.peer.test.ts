@@ -100,6 +100,7 @@ async function assertSame(
 
 type Build = readonly [name: string, shards: number, options: readonly string[]];
 
+/** In long runs only. */
 const MORE_BUILDS: readonly Build[] = [
   ['english', 1, []],
   ['german', 2, ['--analyser', 'german', '--bm25-fields', 'title,text']],

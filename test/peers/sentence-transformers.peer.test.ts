@@ -86,7 +86,7 @@ test(`${TEXTS} texts have the same vectors as with sentence-transformers`, {
   const { lowest, furthest, truncated } = await compared(encoder, texts, 1 - 1e-6);
   t.diagnostic(`smallest cosine 1 - ${(1 - lowest).toExponential(1)}, largest difference ${furthest.toExponential(1)}`);
   t.diagnostic(`${truncated} texts were truncated`);
-  assert.ok(truncated > 5, 'some texts exceed the token limit');
+  assert.ok(truncated > runs(5, 10), 'some texts exceed the token limit');
 });
 
 test(`${TEXTS} texts in bfloat16 have a cosine of at least 0.9999 to the vectors of sentence-transformers in float32`, {
