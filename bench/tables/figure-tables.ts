@@ -1,6 +1,7 @@
 import * as figure from '../report/figures.ts';
 import * as all from './all-tables.ts';
 import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts';
+import { clusterSizing } from './cluster-sizing.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
 import type { PrecisionResult } from './precision-result.ts';
@@ -132,6 +133,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'cluster-rates': clusterRates,
   'cluster-events': clusterEvents,
   'cluster-memory': clusterMemory,
+  'cluster-sizing': clusterSizing,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);

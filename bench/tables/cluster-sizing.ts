@@ -1,0 +1,41 @@
+import * as figure from '../report/figures.ts';
+import type { ClusterFigures } from './cluster-figures.ts';
+import { rule } from './table-maker.ts';
+
+const CORPORA = [
+  { rows: 21_000_000, dimension: 768 },
+  { rows: 100_000_000, dimension: 768 },
+  { rows: 1_000_000_000, dimension: 256 },
+  { rows: 1_000_000_000, dimension: 768 },
+];
+const BYTES_OF_VALUE = 4;
+const COPIES = 2;
+const NODE = { memoryBytes: 256e9, share: 0.6 };
+
+/** Dense searches that were measured: the others score no vectors, or words too. */
+const isDense = ({ name }: { readonly name: string }): boolean => !/^(bm25|hybrid)/.test(name);
+
+/** Values of vectors that a core scores in a second, with the fastest kind of search. */
+export function valuesPerSecondAndCore({ rates, rows, dimension, cores }: ClusterFigures): number {
+  const fastest = Math.max(...rates.filter(isDense).map(({ queriesPerS }) => queriesPerS));
+  return (fastest * rows * dimension) / cores;
+}
+
+/** What larger corpora need; nobody measured it. Every search scores every row, so all grows with rows × dimension. */
+export function clusterSizing(figures: ClusterFigures): string[][] {
+  const perCore = valuesPerSecondAndCore(figures);
+  return [
+    ['rows', 'dimension', 'vectors of one copy', 'nodes of 256 GB for two copies', 'core seconds a query'],
+    rule(5),
+    ...CORPORA.map(({ rows, dimension }) => {
+      const bytes = rows * dimension * BYTES_OF_VALUE;
+      return [
+        figure.count(rows),
+        String(dimension),
+        `${figure.count(bytes / 1e9)} GB`,
+        figure.count(Math.max(COPIES, Math.ceil((COPIES * bytes) / (NODE.memoryBytes * NODE.share)))),
+        Number(((rows * dimension) / perCore).toPrecision(2)).toLocaleString('en-US'),
+      ];
+    }),
+  ];
+}
