@@ -16,7 +16,7 @@ const NODE = { memoryBytes: 256e9, share: 0.6 };
 const isDense = ({ name }: { readonly name: string }): boolean => !/^(bm25|hybrid)/.test(name);
 
 /** Values of vectors that a core scores in a second, with the fastest kind of search. */
-export function valuesPerSecondAndCore({ rates, rows, dimension, cores }: ClusterFigures): number {
+function valuesPerSecondAndCore({ rates, rows, dimension, cores }: ClusterFigures): number {
   const fastest = Math.max(...rates.filter(isDense).map(({ queriesPerS }) => queriesPerS));
   return (fastest * rows * dimension) / cores;
 }

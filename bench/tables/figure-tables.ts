@@ -1,7 +1,7 @@
 import * as figure from '../report/figures.ts';
 import * as all from './all-tables.ts';
-import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts';
 import { clusterSizing } from './cluster-sizing.ts';
+import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
 import type { PrecisionResult } from './precision-result.ts';

@@ -53,7 +53,7 @@ export async function milvusFacts(place: string): Promise<MilvusFacts> {
     facts.collection = found.name;
     facts.indexType = found.publication.indexType;
     const problems = (await collectionProblems(client, found)).map(({ message }) => message);
-    facts.rows = await client.count(found.name).catch(() => null);
+    facts.rows = await client.countOf(found.name, { filter: '', consistency: 'Strong' }).catch(() => null);
     const segments = await client.segments(found.name).catch(() => []);
     facts.segments = segments.length;
     // The record and the columns are in a collection of their own, without which no server can open the index.

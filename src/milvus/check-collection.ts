@@ -78,7 +78,7 @@ export async function collectionProblems(
     );
   }
   const expected = storedRows(publication);
-  const found = await client.count(name);
+  const found = await client.countOf(name, { filter: '', consistency: 'Strong' });
   if (found !== expected) {
     problems.push(
       new TrawlError(

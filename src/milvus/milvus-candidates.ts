@@ -1,20 +1,18 @@
 import { TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
 import type { CandidateSource, Candidates, RowCondition } from '../published/candidate-source.ts';
-import type { Entity, MilvusClient } from './milvus-client.ts';
+import { fromAllRows, type PublishedCollection } from './from-all-rows.ts';
+import type { Entity, FoundEntity, MilvusClient } from './milvus-client.ts';
 import { ROW_FIELD, VECTOR_FIELD } from './published-rows.ts';
 
 /** Milvus's names of the metrics. */
 export const MILVUS_METRIC: Readonly<Record<Metric, string>> = { 'inner-product': 'IP', cosine: 'COSINE', l2: 'L2' };
 
-export interface CollectionVectors {
-  readonly collection: string;
+export interface CollectionVectors extends PublishedCollection {
   readonly dimension: number;
   readonly metric: Metric;
   /** Milvus's name of the index over the vectors. */
   readonly indexType: string;
-  /** Rows in the collection. */
-  readonly rows: number;
 }
 
 /** The first pass of a search, in Milvus. */
@@ -33,24 +31,21 @@ export class MilvusCandidates implements CandidateSource {
     { limit, condition, signal }: Parameters<CandidateSource['search']>[1],
   ): Promise<readonly Candidates[]> {
     const { collection, dimension, metric, indexType } = this.#vectors;
-    const whole = this.#checkWhole(signal);
-    // If the search fails, its error is the one to tell.
-    whole.catch(() => undefined);
-    const found = await this.#client.search({
-      collection,
-      field: VECTOR_FIELD,
-      queries,
-      dimension,
-      limit,
-      metric: MILVUS_METRIC[metric],
-      filter: expressionOf(condition),
-      params: searchParameters(indexType, limit),
-      // Nothing is written after the publication, so a few seconds of delay hide nothing (docs/cluster.md).
-      consistency: 'Bounded',
-      signal,
-    });
-    await whole;
-    await this.#checkWhole(signal);
+    const search = (): Promise<readonly (readonly FoundEntity[])[]> =>
+      this.#client.search({
+        collection,
+        field: VECTOR_FIELD,
+        queries,
+        dimension,
+        limit,
+        metric: MILVUS_METRIC[metric],
+        filter: expressionOf(condition),
+        params: searchParameters(indexType, limit),
+        // Nothing is written after the publication, so a few seconds of delay hide nothing (docs/cluster.md).
+        consistency: 'Bounded',
+        signal,
+      });
+    const found = await fromAllRows(this.#client, this.#vectors, search, signal);
     // Milvus gives squared distances, of which the least is the nearest.
     const sign = metric === 'l2' ? -1 : 1;
     return found.map((hits) => ({
@@ -59,30 +54,9 @@ export class MilvusCandidates implements CandidateSource {
     }));
   }
 
-  /**
-   * For seconds after a query node ended, Milvus 2.3 gives the best rows of the other nodes as if they were those of all. Its count lacks
-   * the same rows (docs/cluster.md), so the rows are counted beside each search and after it.
-   *
-   * @throws TrawlError STORE_FAILED if they are not as many as were published.
-   */
-  async #checkWhole(signal: AbortSignal | undefined): Promise<void> {
-    const { collection, rows } = this.#vectors;
-    const found = await this.count({ type: 'all' }, signal);
-    if (found === rows) return;
-    throw new TrawlError(
-      'STORE_FAILED',
-      `Milvus at ${this.#client.server} finds ${found} rows in ${collection}, but ${rows} were published. If a query node has ended, they are found again once another node has loaded them; \`trawl doctor\` says what is missing.`,
-    );
-  }
-
   async count(condition: RowCondition, signal?: AbortSignal): Promise<number> {
-    const [found] = await this.#client.query(this.#vectors.collection, {
-      filter: expressionOf(condition),
-      fields: ['count(*)'],
-      consistency: 'Bounded',
-      signal,
-    });
-    return Number(found?.['count(*)']);
+    const filter = expressionOf(condition);
+    return this.#client.countOf(this.#vectors.collection, { filter, consistency: 'Bounded', signal });
   }
 
   async vectors(rows: readonly number[], signal?: AbortSignal): Promise<Float32Array> {

@@ -92,7 +92,7 @@ export interface VectorSearch {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface FoundEntity {
+export interface FoundEntity {
   readonly key: number;
   readonly score: number;
 }
@@ -139,6 +139,14 @@ interface SdkClient extends Readonly<Record<string, SdkCall>> {
  * its status (the package does not throw on errors of Milvus) and fails with STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND. Writes
  * are upserts by key, so that an attempt whose reply was lost can be repeated.
  */
+export interface AskedRows {
+  /** An expression of Milvus; empty: all rows. */
+  readonly filter: string;
+  /** `Strong`: with everything that was written before. */
+  readonly consistency: Consistency;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export class MilvusClient {
   /** For messages: without user and password. */
   readonly server: string;
@@ -329,26 +337,16 @@ export class MilvusClient {
     await this.#write('flush the collection', 'flushSync', { collection_names: [collection] });
   }
 
-  /** Rows, with everything that was written before. */
-  async count(collection: string): Promise<number> {
-    const [found] = await this.query(collection, { filter: '', fields: ['count(*)'], consistency: 'Strong' });
+  /** Rows that pass the filter. */
+  async countOf(collection: string, asked: AskedRows): Promise<number> {
+    const [found] = await this.query(collection, { ...asked, fields: ['count(*)'] });
     return Number(found?.['count(*)']);
   }
 
   /** All entities that pass the filter, in no order. */
   async query(
     collection: string,
-    {
-      filter,
-      fields,
-      consistency,
-      signal,
-    }: {
-      readonly filter: string;
-      readonly fields: readonly string[];
-      readonly consistency: Consistency;
-      readonly signal?: AbortSignal | undefined;
-    },
+    { filter, fields, consistency, signal }: AskedRows & { readonly fields: readonly string[] },
   ): Promise<readonly Entity[]> {
     const request = { collection_name: collection, filter, output_fields: fields, consistency_level: consistency };
     return (await this.#request('read rows', 'query', request, signal)).data;

@@ -41,22 +41,17 @@ export function openCollection(
 ): Promise<PublishedIndex> {
   const { indexType, manifest, pieces } = publication;
   const { dimension, metric } = vectorSpace(manifest)!;
+  const published = { collection: name, rows: storedRows(publication) };
   return openStored(
     {
       name,
       publication,
       files: collectionFiles(client, name),
-      source: new MilvusCandidates(client, {
-        collection: name,
-        dimension,
-        metric,
-        indexType,
-        rows: storedRows(publication),
-      }),
+      source: new MilvusCandidates(client, { ...published, dimension, metric, indexType }),
       scores: MILVUS_SCORES,
       scoresEveryRow: indexType === EXACT_INDEX,
       pushed: new PushedFilters(publication.keyColumns ?? []),
-      passages: milvusPassages(client, name, pieces),
+      passages: milvusPassages(client, published, pieces),
     },
     closeClient,
   );

@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusCandidates, readRows } from '../../src/milvus/milvus-candidates.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+import { milvusPassages } from '../../src/milvus/milvus-passages.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeMilvus, type Replies } from './fake-milvus.ts';
@@ -80,6 +81,22 @@ test('a search fails if Milvus does not find all rows beside it or after it, and
     });
     await assert.rejects(search(), trawlError('STORE_FAILED', /finds 2 rows in c, but 3 were published/));
     assert.equal((await search())[0]!.rows.length, 3);
+  }
+});
+
+test('a look-up fails if Milvus does not find all rows beside it or after it, and does not say that there is no such passage', async (t) => {
+  for (const counts of [[2], [3, 2]]) {
+    const left = [...counts];
+    const { client } = await opened(t, {
+      Query: ({ request }) =>
+        request.output_fields[0] === 'count(*)' ? counted(left.shift() ?? 3) : { status: {}, fields_data: [] },
+    });
+    const passages = milvusPassages(client, { collection: 'c', rows: 3 }, 1);
+    await assert.rejects(
+      passages.lookUp('id', ['7']),
+      trawlError('STORE_FAILED', /finds 2 rows in c, but 3 were published/),
+    );
+    assert.deepEqual(await passages.lookUp('id', ['7']), []);
   }
 });
 

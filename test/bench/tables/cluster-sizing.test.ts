@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ClusterFigures, ClusterRate } from '../../../bench/tables/cluster-figures.ts';
-import { clusterSizing, valuesPerSecondAndCore } from '../../../bench/tables/cluster-sizing.ts';
+import { clusterSizing } from '../../../bench/tables/cluster-sizing.ts';
 
 const rate = (name: string, queriesPerS: number): ClusterRate => ({
   ...{ name, queriesPerS, load: 1, seconds: 10, clients: 1, answers: 10, refused: 0, wrong: 0 },
@@ -14,7 +14,10 @@ const figures: ClusterFigures = {
 };
 
 test('the work of a search is computed from the fastest dense searches, not from searches of words', () => {
-  assert.equal(valuesPerSecondAndCore(figures), (40 * 50_000 * 256) / 2);
+  const slower = { ...figures, rates: figures.rates.filter(({ queriesPerS }) => queriesPerS !== 40) };
+  const secondsOf = (of: ClusterFigures): number => Number(clusterSizing(of)[2]![4]);
+  assert.equal(secondsOf(figures), 63);
+  assert.equal(secondsOf(slower), 250);
 });
 
 test('larger corpora need nodes for two copies in 60 % of their memory, and time in proportion to rows × dimension', () => {
