@@ -126,11 +126,11 @@ export class MilvusCluster {
   }
 
   async #untilHeld(isReached: (segments: readonly number[]) => boolean): Promise<void> {
-    for (const { program } of this.queryNodes) {
-      const check = async (): Promise<boolean> =>
-        isReached(await Promise.all(this.queryNodes.map(({ metricsPort }) => heldSegments(metricsPort))));
-      await program.until(check, { ms: START_MS, pollMs: 500, restarts: true });
-    }
+    const check = async (): Promise<boolean> => {
+      for (const { program } of this.queryNodes) if (!program.isRunning) program.start();
+      return isReached(await Promise.all(this.queryNodes.map(({ metricsPort }) => heldSegments(metricsPort))));
+    };
+    await this.queryNodes[0]!.program.until(check, { ms: START_MS, pollMs: 500, restarts: true });
   }
 
   /** Drops a published index. */

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 
 export interface ProgramSpec {
   /** For messages. */
@@ -57,9 +58,7 @@ export class Program {
       if (!this.isRunning && !restarts) throw new Error(`${this.#spec.name} ended: ${this.logTail()}`);
       if (!this.isRunning) this.start();
       if (performance.now() > end) throw new Error(`${this.#spec.name} was not ready in ${ms} ms: ${this.logTail()}`);
-      await new Promise((resolve) => {
-        setTimeout(resolve, pollMs);
-      });
+      await pause(pollMs);
     }
   }
 
@@ -78,6 +77,15 @@ export class Program {
     const late = setTimeout(() => this.signal('SIGKILL'), ms);
     await ended;
     clearTimeout(late);
+  }
+
+  /** Waits until it ends by itself. @throws Error with the end of the log after `ms`. */
+  async untilEnded(ms = 60_000): Promise<void> {
+    const end = performance.now() + ms;
+    while (this.isRunning) {
+      if (performance.now() > end) throw new Error(`${this.#spec.name} did not end in ${ms} ms: ${this.logTail()}`);
+      await pause(200);
+    }
   }
 
   residentBytes(): number {
