@@ -9,7 +9,7 @@ import { withoutSharedData } from '../helpers/shared-data.ts';
 import { MILVUS_VERSION } from '../peers/install-milvus.ts';
 import { compareDialects, expectedReplies, UNANSWERED } from './expected-replies.ts';
 import { testsInTurn } from './in-turn.ts';
-import { LoadTrials } from './load-trials.ts';
+import { LoadTrials, untilAnswered } from './load-trials.ts';
 import { MilvusCluster } from './milvus-cluster.ts';
 import { batchSearches, singleSearches } from './searches.ts';
 import type { ServedIndex } from './served.ts';
@@ -168,6 +168,7 @@ inTurn('a rolling restart of the query nodes costs no wrong answer', async (t) =
           await program.end('SIGTERM');
           program.start();
           await cluster.untilLoaded();
+          await untilAnswered(there, searches);
         }
       },
       end: async () => undefined,

@@ -53,6 +53,8 @@ export class WatchedLoad {
   readonly #replies: WatchedReply[] = [];
   /** Descriptions of wrong replies. */
   readonly wrong: string[] = [];
+  /** The last reply with 503, for messages. */
+  lastRefusal = '';
   #clients: Promise<void>[] = [];
   #isOver = false;
 
@@ -123,7 +125,10 @@ export class WatchedLoad {
     const shown = `${request.dialect} ${request.path} ${JSON.stringify(request.body).slice(0, 200)}`;
     try {
       const { status, text, retryAfter } = await ask(this.#server, request, GIVE_UP_MS);
-      if (status === 503 && retryAfter >= 1) return 'refused';
+      if (status === 503 && retryAfter >= 1) {
+        this.lastRefusal = `${shown}: ${text.slice(0, 500)}`;
+        return 'refused';
+      }
       if (status === 200 && comparable(text) === expected) return 'same';
       this.wrong.push(`${shown}: ${status} ${text.slice(0, 500)}`);
     } catch (error) {
