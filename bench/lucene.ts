@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { TrawlError } from '../src/errors.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { installOnce, isInstalled } from './install-once.ts';
+import { javaVersion } from './java-version.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 
 interface Release {
@@ -137,11 +138,4 @@ export function openLucene<Reply extends object>(
 
 function jarPath(folder: string, name: string, version: string): string {
   return join(folder, `${name}-${version}.jar`);
-}
-
-/** The major version of javac, which `java FILE.java` needs. */
-function javaVersion(): number | undefined {
-  const { stdout, stderr } = spawnSync('javac', ['-version'], { encoding: 'utf8' });
-  const found = /javac (\d+)/.exec(`${stdout}${stderr}`);
-  return found === null ? undefined : Number(found[1]);
 }

@@ -1,8 +1,9 @@
 // `npm run test:peers`: runs the tests that compare Trawl with Python programs, Lucene and Elasticsearch. First it makes the Python
 // environments in the user's cache folder, once for each version of the requirements: one for the peers, a small one for other
 // projects' clients, and the one of `trawl bench embed`, which has torch. `-- --without-torch` does not make the last one.
-// Lucene's jars go into the same folder. `-- --install` ends after that. `-- --long` also runs the files named *.long.peer.test.ts,
-// and the other tests with many cases (test/helpers/runs.ts). `-- faiss lucene` runs the test files whose path contains a word.
+// Lucene's jars go into the same folder, and an OpenTelemetry Collector, which is compiled only if the file with it is chosen.
+// `-- --install` ends after that. `-- --long` also runs the files named *.long.peer.test.ts, and the other tests with many cases
+// (test/helpers/runs.ts). `-- faiss lucene` runs the test files whose path contains a word.
 // Two of these commands may run at once: one installs, the other waits (bench/install-once.ts).
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -55,6 +56,7 @@ const [torchMissing] = await Promise.all([
   ),
   installJavaPeers(),
   installMilvus(),
+  ...(files.some((file) => file.endsWith('traces.long.peer.test.js')) ? [installCollector()] : []),
   ...clients.PYTHON_CLIENTS.map((version) => {
     const folder = clients.pythonClientFolder(version);
     return environment(folder, `elasticsearch-py ${version}`, (python) => pip(python, [`elasticsearch==${version}`]));
@@ -81,6 +83,16 @@ async function installMilvus() {
   const { installMilvus: install } = await import('../dist/test/peers/install-milvus.js');
   await install(note).catch((error) =>
     note(`${error.message}\nMilvus could not be installed. The tests with it are skipped.`),
+  );
+}
+
+/** Without Go, the test with it is skipped. */
+async function installCollector() {
+  const { installCollector: install } = await import('../dist/test/peers/otel-collector.js');
+  await install(note).catch((error) =>
+    note(
+      `${error.message}\nThe OpenTelemetry Collector could not be compiled (it needs Go 1.26 or newer). The test with it is skipped.`,
+    ),
   );
 }
 

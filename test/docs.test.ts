@@ -87,7 +87,14 @@ test('every option, environment variable and npm script that a page names exists
     [...options]
       .map(environmentName)
       .concat('TRAWL_API_KEYS', 'TRAWL_RERANK_API_KEY', 'TRAWL_ENDPOINT_API_KEY', 'TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG')
-      .concat('TRAWL_CLUSTER_ROWS', 'TRAWL_NAME', 'TRAWL_ISA', 'TRAWL_SYNC_KEY', 'TRAWL_ADMIN_KEY')
+      .concat(
+        'TRAWL_CLUSTER_ROWS',
+        'TRAWL_OPENSEARCH_VERSION',
+        'TRAWL_NAME',
+        'TRAWL_ISA',
+        'TRAWL_SYNC_KEY',
+        'TRAWL_ADMIN_KEY',
+      )
       .concat('TRAWL_MILVUS_CREDENTIALS', 'TRAWL_MILVUS_CREDENTIALS_FILE')
       .concat('TRAWL_OPENSEARCH_CREDENTIALS', 'TRAWL_OPENSEARCH_CREDENTIALS_FILE'),
   );

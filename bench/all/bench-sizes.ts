@@ -28,7 +28,7 @@ export interface BenchSize {
     readonly efforts: readonly number[];
     readonly runs: number;
   };
-  readonly questions: { readonly questions: number; readonly runs: number };
+  readonly questions: { readonly questions: number; readonly efforts: readonly number[]; readonly runs: number };
 }
 
 export const BENCH_SIZES = ['small', 'medium', 'large'] as const;
@@ -50,7 +50,7 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     index: { rows: 20_000 },
     serve: { wide: false, loads: ['lone', 'batch', 'verl', ...STEADY], runs: 1, seconds: 3 },
     approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
-    questions: { questions: 150, runs: 2 },
+    questions: { questions: 150, efforts: [16, 64], runs: 2 },
   },
   // About 25 minutes on two idle cores; the index of pool_wiki_dev alone would take 10 to 30.
   medium: {
@@ -60,7 +60,7 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     index: { rows: 300_000 },
     serve: { wide: false, loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY], runs: 2, seconds: 6 },
     approximate: { rows: 100_000, queries: 200, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
-    questions: { questions: 500, runs: 1 },
+    questions: { questions: 500, efforts: [16, 64, 256], runs: 1 },
   },
   large: {
     sampleTexts: false,
@@ -74,6 +74,6 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
       seconds: 20,
     },
     approximate: { rows: 1_000_000, queries: 500, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
-    questions: { questions: 10_000, runs: 3 },
+    questions: { questions: 10_000, efforts: [16, 64, 256], runs: 3 },
   },
 };

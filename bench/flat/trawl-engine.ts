@@ -1,5 +1,7 @@
 import { TrawlError } from '../../src/errors.ts';
 import { packageVersion } from '../../src/package-root.ts';
+import { memoryLimit } from '../../src/system/memory.ts';
+import { readIntoPageCache, sizedFiles, totalBytes } from '../../src/system/page-cache.ts';
 import { FlatIndex } from '../../src/vector-index/flat-index.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
@@ -46,6 +48,7 @@ export async function openTrawlIndex(
   const options = { threads, onWarning: context.note };
   const open = async (codes: string | undefined): Promise<VectorIndex> => {
     const prefilter = withPrefilter ? await prefilterOf(file, codes, context) : undefined;
+    await warm([file.segment.path, codes, prefilter], context);
     return openEngine(sourceOf(file, codes, prefilter), options);
   };
   try {
@@ -55,6 +58,18 @@ export async function openTrawlIndex(
     context.note(`The cached codes have another format version, so they are computed again (${error.message})`);
     return open(await codesOf(file, context, { again: true }));
   }
+}
+
+/**
+ * Reads rows, codes and prefilter into the page cache, in this order, as the baselines hold all rows in memory. What does not
+ * fit into half of the memory is left out: first the rows, then the codes.
+ */
+async function warm(paths: readonly (string | undefined)[], { signal, note }: CacheContext): Promise<void> {
+  const files = await sizedFiles(paths.filter((path) => path !== undefined));
+  let first = 0;
+  while (totalBytes(files.slice(first)) > memoryLimit() / 2) first++;
+  if (first > 0) note(`Not read into memory before the searches: ${files.slice(0, first).map(({ path }) => path)}`);
+  await readIntoPageCache(files.slice(first), { signal });
 }
 
 function sourceOf({ rows, dimension, segment }: VectorFile, codes?: string, prefilter?: string): IndexSource {

@@ -19,6 +19,7 @@ import { type BaselineOptions, baselineOf } from '../serve/serve-contenders.ts';
 import { type ServeEngine, startTrawl } from '../serve/serve-engine.ts';
 import { median, percentile, sortedSamples } from '../statistics.ts';
 import { bm25Library, type QuestionEngine, searchR1OverHttp, trawlOverHttp } from './question-engine.ts';
+import { vectorLibraries } from './vector-libraries.ts';
 
 const K = 10;
 const PAUSE_MS = 300;
@@ -29,6 +30,8 @@ export interface QuestionRecord {
   readonly engine: string;
   readonly version: string;
   readonly mode: SearchMode;
+  /** efSearch of a graph; null, or absent in older files: it is no graph. */
+  readonly effort?: number | null;
   readonly over: QuestionEngine['over'];
   readonly passages: number;
   readonly questions: number;
@@ -49,6 +52,8 @@ export interface BenchQuestionsOptions extends BaselineOptions {
   /** The first questions of the file that are used. */
   readonly questions: number;
   readonly words: readonly Bm25Baseline[];
+  /** Settings of the graphs (efSearch). */
+  readonly efforts: readonly number[];
   readonly runs: number;
   readonly seed: number;
   readonly scratch: string;
@@ -63,7 +68,7 @@ export interface BenchQuestionsResult {
   readonly skipped: readonly { readonly engine: string; readonly reason: string }[];
 }
 
-/** Asks the same questions of servers and of BM25 libraries, in turns. */
+/** Asks the same questions of servers and of libraries of vectors and of words, in turns. */
 export async function benchQuestions(options: BenchQuestionsOptions): Promise<BenchQuestionsResult> {
   const { signal, note } = options;
   const loadBefore = loadNow();
@@ -106,6 +111,7 @@ export async function benchQuestions(options: BenchQuestionsOptions): Promise<Be
         skip(options.against[0]!, error.message);
       }
     }
+    engines.push(...(await vectorLibraries(options, questions.map(textOf), { k: K, idOfRow }, skip)));
     engines.push(...(await wordEngines(options, questions, idOfRow, skip)));
     const records = await measure(engines, questions, { options, passages: idOfRow.length, skip });
     return { environment: machineFacts({ engines, loadBefore }), passages: idOfRow.length, records, skipped };
@@ -163,6 +169,7 @@ async function measure(
       engine: engine.name,
       version: engine.version,
       mode: engine.mode,
+      effort: engine.effort ?? null,
       over: engine.over,
       passages,
       questions: asked.length,

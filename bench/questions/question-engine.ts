@@ -13,6 +13,8 @@ export interface QuestionEngine {
   readonly name: string;
   readonly version: string;
   readonly mode: SearchMode;
+  /** efSearch of a graph; absent or null: it is no graph. */
+  readonly effort?: number | null;
   /** What a measured time covers: a request over HTTP with embedding and passages, or the library's search alone. */
   readonly over: 'http' | 'library';
   /** Asks all questions one by one. Resolves to their times in milliseconds and their hits. */

@@ -19,7 +19,10 @@ export interface BarGroup {
 const ROW = 26;
 const BAR = 17;
 const HEADING = 30;
+const HEADING_LINE = 20;
 const CHARACTER_WIDTH = 7.2;
+/** Headings are bold. */
+const HEADING_CHARACTER_WIDTH = 8;
 
 /** Horizontal bars, each of one or several parts. */
 export function barPlot(
@@ -42,8 +45,11 @@ export function barPlot(
     let y = 4;
     for (const { heading, bars: own } of groups) {
       if (heading !== '') {
-        drawn.push(textElement('text', heading, { class: 'heading', x: 2, y: y + 18 }));
-        y += HEADING;
+        for (const line of linesOf(heading, width)) {
+          drawn.push(textElement('text', line, { class: 'heading', x: 2, y: y + 18 }));
+          y += HEADING_LINE;
+        }
+        y += HEADING - HEADING_LINE;
       }
       for (const bar of own) {
         const top = narrow ? y + 16 : y;
@@ -68,6 +74,18 @@ export function barPlot(
     return { content: joined(drawn), height: y + 6 };
   });
   return joined([plot, partLegend(partNames)]);
+}
+
+/** A text in lines that fit into a width; a longer word has a line of its own. */
+function linesOf(text: string, width: number): string[] {
+  const most = Math.floor(width / HEADING_CHARACTER_WIDTH);
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= most) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 function partLegend(names: readonly string[]): Markup {

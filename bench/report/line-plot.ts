@@ -1,3 +1,4 @@
+import { placeLabels } from './label-places.ts';
 import { element, joined, type Markup, textElement } from './markup.ts';
 import { type Axis, frame, responsivePlot } from './plot-frame.ts';
 
@@ -19,7 +20,6 @@ export interface Series {
 
 /** Number of distinct colours and shapes of points (report-style.ts). */
 const LOOKS = 8;
-const LABEL_CHARACTER_WIDTH = 7;
 const HEIGHT = { wide: 340, narrow: 300 } as const;
 
 /** Series of points, connected or not, with their legend. */
@@ -43,43 +43,55 @@ export function linePlot(
   const plot = responsivePlot(title, (width) => {
     const height = width > 500 ? HEIGHT.wide : HEIGHT.narrow;
     const { markup, xScale, yScale } = frame(x, y, { width, height });
-    const drawn = series.map(({ points: own, line }, i) => {
-      const at = own.map((point) => ({ ...point, px: xScale(point.x), py: yScale(point.y) }));
+    const placed = series.map(({ points: own }) =>
+      own.map((point) => ({ ...point, px: xScale(point.x), py: yScale(point.y) })),
+    );
+    const drawn = placed.map((at, i) => {
       const path = at.map(({ px, py }) => `${px.toFixed(1)},${py.toFixed(1)}`).join(' ');
-      const look = `look${i % LOOKS}`;
       return element(
         'g',
-        { class: look },
-        ...(line && at.length > 1 ? [element('polyline', { points: path })] : []),
+        { class: `look${i % LOOKS}` },
+        ...(series[i]!.line && at.length > 1 ? [element('polyline', { points: path })] : []),
         ...at.map(({ px, py, title: hint }) => element('g', {}, marker(i, px, py), textElement('title', hint))),
-        ...(width > 500
-          ? at.flatMap(({ px, py, label }, j) => {
-              // Below the first point if its line rises, which would cross the label, unless that is beyond the axis.
-              const rises = j === 0 && (at[1]?.py ?? py) < py;
-              const below = line ? rises && py + BELOW < yScale.range()[0]! : i % 2 === 1;
-              return label === undefined ? [] : [pointLabel(label, { px, py: below ? py + BELOW : py - 7 }, width)];
-            })
-          : []),
       );
     });
+    // After all series, so that no line is drawn over a label.
+    if (width > 500) drawn.push(...labelsOf(placed, series, { width, bottom: yScale.range()[0]! }));
     return { content: joined([markup, ...drawn]), height };
   });
   return joined([plot, legend(series.map(({ name }) => name))]);
 }
 
-/** From a point to the baseline of a label below it. */
-const BELOW = 18;
+type DrawnPoint = PlotPoint & { readonly px: number; readonly py: number };
 
-/** A label to the right of its point, or to the left where it would leave the plot. */
-function pointLabel(label: string, { px, py }: { px: number; py: number }, width: number): Markup {
-  const fits = px + 9 + label.length * LABEL_CHARACTER_WIDTH < width;
-  const place = fits ? { x: px + 9 } : { x: px - 9, 'text-anchor': 'end' };
-  return textElement('text', label, { class: 'value', ...place, y: py });
+function labelsOf(
+  placed: readonly (readonly DrawnPoint[])[],
+  series: readonly Series[],
+  { width, bottom }: { readonly width: number; readonly bottom: number },
+): Markup[] {
+  const points = placed.flat();
+  const segments = placed.flatMap((at, i) =>
+    series[i]!.line ? at.slice(1).map((to, j) => [at[j]!, to] as const) : [],
+  );
+  const labelled = points.flatMap(({ px, py, label }) => (label === undefined ? [] : [{ px, py, label }]));
+  const places = placeLabels(labelled, { points, segments, width, bottom });
+  return labelled.map(({ label }, i) => {
+    const { x, y, anchor } = places[i]!;
+    return textElement('text', label, {
+      class: 'value',
+      x,
+      y,
+      ...(anchor === 'start' ? {} : { 'text-anchor': anchor }),
+    });
+  });
 }
 
-/** The look of a series: circle, square, triangle or diamond, so that colour is not the only difference. */
+/**
+ * The look of a series: circle, square, triangle or diamond, so that colour is not the only difference. After all colours were used, each
+ * gets the next shape.
+ */
 export function marker(series: number, x: number, y: number): Markup {
-  switch (series % 4) {
+  switch ((series + Math.floor(series / LOOKS)) % 4) {
     case 0:
       return element('circle', { cx: x, cy: y, r: 5 });
     case 1:

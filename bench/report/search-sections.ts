@@ -151,29 +151,47 @@ export function approximateSection({ records }: StageResults['approximate']): Ma
 export function questionsSection({ records, passages }: StageResults['questions']): Markup {
   const [any] = records;
   if (any === undefined) return '' as Markup;
-  const nameOf = ({ engine, mode, over }: (typeof records)[number]): string =>
-    `${engine}, ${mode}${over === 'library' ? ' (library)' : ''}`;
+  type Way = (typeof records)[number];
+  const wayOf = ({ engine, mode, over }: Way): string => `${engine}, ${mode}${over === 'library' ? ' (library)' : ''}`;
+  const nameOf = ({ effort = null, ...way }: Way): string =>
+    effort === null ? wayOf(way) : wayOf({ ...way, engine: `${way.engine} ${effort}` });
+  const ways = [...new Set(records.map(wayOf))];
   return section(
     'End to end: from the question to its passages',
-    `${figure.count(any.questions)} questions over ${figure.count(passages)} passages, one at a time. Up and to the left is better. A server's time is that of a request over HTTP with embedding and passages; a library's is its search alone, without HTTP and passages. Memory is the peak of the whole process.`,
+    `${figure.count(any.questions)} questions over ${figure.count(passages)} passages, one at a time. Up and to the left is better. A server's time is that of a request over HTTP with embedding and passages; a library's is its search alone, without HTTP, encoder and passages; the number of a graph is its efSearch. Memory is the peak of a process, of vector libraries less what it had before the vectors.`,
     linePlot(
       'Recall of relevant passages by median latency',
-      records.map((record) => ({
-        name: nameOf(record),
-        line: false,
-        points: [
-          {
+      ways.map((way) => {
+        const own = records.filter((record) => wayOf(record) === way);
+        return {
+          name: way,
+          line: own.length > 1,
+          points: own.map((record, i) => ({
             x: record.p50Ms,
             y: record.recallAt10,
             title: `${nameOf(record)}: recall@10 ${figure.share(record.recallAt10)}, ${figure.ms(record.p50Ms)}`,
-            label: nameOf(record),
-          },
-        ],
-      })),
+            // Of a graph's settings, the first has the name.
+            label: i === 0 ? nameOf(record) : String(record.effort),
+          })),
+        };
+      }),
       {
         x: { label: 'median ms a question', log: true, format: plain },
         y: { label: 'recall@10', log: false, format: (value) => value.toFixed(2) },
       },
+    ),
+    barPlot(
+      'Memory by engine',
+      [
+        {
+          heading: 'Memory',
+          bars: ways.flatMap((way) => {
+            const bytes = records.find((record) => wayOf(record) === way)!.residentBytes;
+            return bytes === null ? [] : [{ label: way, value: figure.bytes(bytes), parts: [bytes] }];
+          }),
+        },
+      ],
+      { format: figure.bytes },
     ),
     table(
       ['engine', 'recall@10', 'p50', 'p99', 'memory'],

@@ -4,7 +4,7 @@ import { STEADY_LOADS } from '../serve/serve-loads.ts';
 import { barPlot } from './bar-plot.ts';
 import * as figure from './figures.ts';
 import { linePlot } from './line-plot.ts';
-import { loadName } from './load-names.ts';
+import { loadName, rolloutServer } from './load-names.ts';
 import type { Markup } from './markup.ts';
 import { folded, section, table } from './report-parts.ts';
 import { plain } from './roofline-plot.ts';
@@ -121,7 +121,8 @@ function shownPercentiles({ stages, requests }: ServeRecord) {
 
 /** Only where several servers of Trawl are compared do their options matter. */
 function serverName({ engine, load }: ServeRecord): string {
-  return load === 'rollouts' ? engine : label(engine);
+  const name = label(engine);
+  return load === 'rollouts' && name === 'trawl' ? `trawl, ${rolloutServer(engine)}` : name;
 }
 
 function label(engine: string): string {

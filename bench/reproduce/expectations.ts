@@ -150,11 +150,13 @@ export function allExpectations(all: AllResult): Expectation[] {
     value: recall,
     tolerance: effort === null ? { difference: 0.001 } : GRAPH_RECALL,
   }));
-  const questions = (resultOf(all, 'questions')?.records ?? []).map(({ engine, mode, over, recallAt10 }) => ({
-    name: `questions, ${engine}, ${mode}, ${over}: recall@10`,
-    value: recallAt10,
-    tolerance: QUALITY,
-  }));
+  const questions = (resultOf(all, 'questions')?.records ?? []).map(
+    ({ engine, mode, effort = null, over, recallAt10 }) => ({
+      name: `questions, ${engine}${effort === null ? '' : `, efSearch ${effort}`}, ${mode}, ${over}: recall@10`,
+      value: recallAt10,
+      tolerance: effort === null ? QUALITY : GRAPH_RECALL,
+    }),
+  );
   return [...flat, ...embed, ...serve, ...graphs, ...questions];
 }
 

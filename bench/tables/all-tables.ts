@@ -201,7 +201,9 @@ export const endToEnd: AllTable = (all) => [
   ['engine', 'mode', 'measured', 'recall@10', 'p50', 'p99', 'memory'],
   rule(7, 3),
   ...(resultOf(all, 'questions')?.records ?? []).map((record) => [
-    record.engine,
+    record.effort === undefined || record.effort === null
+      ? record.engine
+      : `${record.engine}, efSearch ${record.effort}`,
     record.mode,
     record.over === 'http' ? 'over HTTP' : 'library alone',
     figure.share(record.recallAt10),

@@ -351,6 +351,46 @@ test('the key comes from a file or the environment, and is in no output and no f
   assert.match(empty.stderr, /has no key.*CONFIG_INVALID/s);
 });
 
+test('a key is in no output, reply, page or log of searches, evaluations and a server, also if the endpoint repeats it', async (t) => {
+  let isRevoked = false;
+  const fake = await embeddingServer(t, {
+    answer: ({ authorization }, _count, response) =>
+      (isRevoked || authorization !== 'Bearer sk-secret-7') &&
+      Boolean(response.writeHead(401).end(`{"error":"unknown key ${authorization}"}`)),
+  });
+  const cwd = await tempFolder(t);
+  const env = { TRAWL_ENDPOINT_API_KEY: 'sk-secret-7' };
+  const built = await runTrawl(['index', SAMPLE_PASSAGES, '--model', fake.url, '--out', 'made'], { cwd, env });
+  assert.equal(built.code, 0, built.stderr);
+  const search = ['search', 'made', QUERY, '--model', fake.url, '--json'];
+  const evaluation = ['eval', 'made', '--queries', QUESTIONS, '--model', fake.url, '--json'];
+  const shown: string[] = [];
+  for (const args of [search, evaluation]) {
+    const { code, stdout, stderr } = await runTrawl(args, { cwd, env });
+    assert.equal(code, 0, stderr);
+    shown.push(stdout, stderr);
+  }
+  const { url, child, ended } = await serveIndex(t, 'made', ['--model', fake.url], { cwd, env });
+  assert.equal((await postJson(url, { queries: ['a river'] })).status, 200);
+  isRevoked = true;
+  const refused = await postJson(url, { queries: ['another river'] });
+  assert.equal(refused.status, 503);
+  shown.push(JSON.stringify(refused.body));
+  for (const page of ['/metrics', '/v1/indexes', '/readyz', '/admin/indexes']) {
+    shown.push(await (await fetch(`${url}${page}`)).text());
+  }
+  for (const args of [search, evaluation]) {
+    const { code, stdout, stderr } = await runTrawl(args, { cwd, env });
+    assert.equal(code, EXIT.failed, stderr);
+    shown.push(stdout, stderr);
+  }
+  child.kill('SIGTERM');
+  const { stdout, stderr } = await ended;
+  assert.match(stderr, /401/);
+  shown.push(stdout, stderr);
+  for (const text of shown) assert.doesNotMatch(text, /sk-secret/);
+});
+
 test('a signal ends a command while the endpoint is opened', async (t) => {
   let asked = (): void => undefined;
   const silent = await embeddingServer(t, {

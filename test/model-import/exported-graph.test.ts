@@ -6,6 +6,7 @@ import { importModel } from '../../model-import/import-model.ts';
 import { ONNX_TYPES, OnnxGraph } from '../../model-import/onnx-graph.ts';
 import { writeOnnx } from '../../model-import/onnx-writer.ts';
 import { readModelFolder, verifyModelFolder } from '../../src/embedding/model/model-folder.ts';
+import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { transformersModel } from '../embedding/model-fixtures.ts';
@@ -148,6 +149,17 @@ test('a graph that takes the last column, for padding on the left, gives every t
       last.every((value, i) => Math.abs(value / Math.hypot(...last) - own[i]!) < 1e-5),
       words,
     );
+  }
+});
+
+test('a graph that takes the last column is refused where batches are padded on the right, and one with pooling `last` is not', async (t) => {
+  for (const pools of [true, false]) {
+    const folder = await transformersModel(t, 'decoder', DECODER_FILES, 'unused.onnx');
+    await writeDecoder(join(folder, 'model.onnx'), 'float32', { pools });
+    const { folder: out } = await importModel(folder, { out: `${folder}-out` });
+    const opening = ModelEncoder.open({ model: await readModelFolder(out), workers: 1, batchTokens: 512 });
+    if (pools) await assert.rejects(opening, trawlError('MODEL_INVALID', /pads it on the right.*--device cpu/));
+    else await (await opening).close();
   }
 });
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { installOnce, isInstalled } from '../../bench/install-once.ts';
+import { javaVersion } from '../../bench/java-version.ts';
 import { mavenLock } from '../../bench/lucene.ts';
 import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
@@ -16,7 +17,10 @@ import { peerCache } from '../helpers/peers.ts';
 
 const run = promisify(execFile);
 
-export const OPENSEARCH_VERSION = '2.19.1';
+/** `TRAWL_OPENSEARCH_VERSION` names another. */
+export const OPENSEARCH_VERSION = process.env.TRAWL_OPENSEARCH_VERSION ?? '2.19.1';
+/** Of the JDK: OpenSearch 3 needs Java 21. */
+const JAVA_VERSION = Number.parseInt(OPENSEARCH_VERSION, 10) < 3 ? 17 : 21;
 const PROGRAM = join(packageRoot, 'test', 'peers', 'OpenSearchNode.java');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 
@@ -45,13 +49,18 @@ function nodeFolder(): string {
 export function withoutOpenSearch(): string | false {
   return isInstalled(nodeFolder())
     ? false
-    : `OpenSearch ${OPENSEARCH_VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
+    : `OpenSearch ${OPENSEARCH_VERSION} is not installed: run npm run test:peers (needs a JDK of version ${JAVA_VERSION} or newer, and Maven)`;
 }
 
 /** Installs the jars of OpenSearch with Maven, unless they are in the cache. */
 export async function installOpenSearch(note: (text: string) => void): Promise<void> {
   if (withoutOpenSearch() === false) return;
-  if (spawnSync('javac', ['-version']).status !== 0) throw new Error('OpenSearch needs a JDK of version 17 or newer.');
+  const java = javaVersion();
+  if (java === undefined || java < JAVA_VERSION) {
+    throw new Error(
+      `OpenSearch ${OPENSEARCH_VERSION} needs a JDK of version ${JAVA_VERSION} or newer; ${java === undefined ? 'no javac was found' : `javac on the PATH is version ${java}`}.`,
+    );
+  }
   const folder = nodeFolder();
   await installOnce(folder, { note, lock: mavenLock(peerCache()) }, async () => {
     note(`Installing OpenSearch ${OPENSEARCH_VERSION} into ${folder} (once)`);

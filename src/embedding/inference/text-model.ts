@@ -10,6 +10,10 @@ import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-s
 import { firstNonFinite, normalizeL2, pool, truncated, valuesPerInput } from './pooling.ts';
 import { type TokenBatch, tokenBatch } from './token-batch.ts';
 
+const PADDING_TRIED = 32;
+/** Distance of two vectors of one text as a share of their length. float16 and int8 graphs round padded batches otherwise. */
+const PADDING_TOLERANCE = 0.1;
+
 /** Tokenizer and graph of a model. They block the calling thread, so this class runs in worker threads. */
 export class TextModel {
   readonly #model: ModelFolder;
@@ -23,10 +27,14 @@ export class TextModel {
     this.#session = session;
   }
 
-  /** Loads tokenizer and graph, and checks them with one text. Throws MODEL_INVALID, DEVICE_UNAVAILABLE or ENGINE_MISSING. */
+  /**
+   * Loads tokenizer and graph, and checks them with one text. Throws MODEL_INVALID, DEVICE_UNAVAILABLE or ENGINE_MISSING.
+   *
+   * @param padsTexts whether texts will run in padded batches; then the graph must give a padded text the same vector.
+   */
   static async open(
     model: ModelFolder,
-    device: Pick<OnnxSessionOptions, 'cudaDevice' | 'shareWeights'>,
+    { padsTexts, ...device }: Pick<OnnxSessionOptions, 'cudaDevice' | 'shareWeights'> & { readonly padsTexts: boolean },
   ): Promise<TextModel> {
     const tokenizer = await TextTokenizer.load(model.tokenizerPath);
     const use = model.kind === 'cross-encoder' ? 'score' : model.identity.pooling;
@@ -37,6 +45,7 @@ export class TextModel {
     const opened = new TextModel(model, tokenizer, session);
     try {
       await opened.#checkGraph();
+      if (padsTexts) await opened.#checkPadding();
     } catch (error) {
       await session.close();
       throw error;
@@ -153,6 +162,22 @@ export class TextModel {
     }
   }
 
+  /** A graph for padding on the left takes the last column, which in a padded text is not the text's own. */
+  async #checkPadding(): Promise<void> {
+    const text = this.#shortestText();
+    const { length } = text.ids;
+    if (length === 0) return;
+    const [alone] = await this.run([text], length);
+    const [padded] = await this.run([text], length + PADDING_TRIED);
+    if (isNear(padded!, alone!)) return;
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${this.#model.graphPath} gives a text another vector when the batch pads it on the right, as batches on a GPU do. It may be ` +
+        'exported for padding on the left and take the last token itself: export it with the output last_hidden_state and state the ' +
+        'pooling `last`. Or run it on the CPU (--device cpu), where no text is padded.',
+    );
+  }
+
   #shortestText(): TokenizedText {
     if (this.#model.kind === 'encoder') {
       return { ids: this.#tokenizer.frame(this.#tokenizer.contentIds('a', 1)), cut: 'nothing' };
@@ -160,6 +185,12 @@ export class TextModel {
     const pair = { query: 'a', passage: 'a', truncatePair: 'longest-first' } as const;
     return this.#tokenizePair(pair, this.#model.identity.maxTokens.passage);
   }
+}
+
+/** Of a score near 0, the share says little, so 0.01 more is allowed. */
+function isNear(a: Float32Array, b: Float32Array): boolean {
+  const difference = Math.hypot(...a.map((value, i) => value - b[i]!));
+  return difference <= PADDING_TOLERANCE * Math.hypot(...b) + 0.01;
 }
 
 /** One text's part of an output with `vectors` rows per text. Throws ENCODER_FAILED for a wrong shape. */

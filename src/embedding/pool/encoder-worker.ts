@@ -31,7 +31,7 @@ async function load(): Promise<void> {
     textModel = await guarded(async () => {
       // Loading the native library also needs the gate: an exit during it would abort the process.
       const { TextModel } = await import('../inference/text-model.ts');
-      return TextModel.open(model, device);
+      return TextModel.open(model, { ...device, padsTexts: batchTokens !== null });
     });
     if (device.triesGrouping) await textModel.tryGrouping(guarded);
     port.on('message', (message: ToWorker) => void handle(message));

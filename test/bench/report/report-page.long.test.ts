@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
+import type { AllResult } from '../../../bench/all/all-result.ts';
 import { reportPage } from '../../../bench/report/report-page.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -61,47 +62,57 @@ test('a result without stages gives a page that says so', () => {
   assert.doesNotMatch(page, /NaN|undefined/);
 });
 
-test('a browser shows the page in light, dark, print and phone width, without asking for anything', {
-  skip,
-}, async (t) => {
-  const path = join(await tempFolder(t), 'report.html');
-  await writeFile(path, reportPage(RESULT, 'result.json'));
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
-  t.after(() => browser.close());
-  const grounds: string[] = [];
-  for (const [name, { width, ...options }] of Object.entries({
-    light: { width: 1000, colorScheme: 'light' },
-    dark: { width: 1000, colorScheme: 'dark' },
-    phone: { width: 360, colorScheme: 'light' },
-  } as const)) {
-    const page = await browser.newPage({ ...options, viewport: { width, height: 800 } });
-    const requests: string[] = [];
-    const problems: string[] = [];
-    page.on('request', (request) => requests.push(request.url()));
-    page.on('pageerror', (error) => problems.push(String(error)));
-    page.on('console', (message) => problems.push(message.text()));
-    await page.goto(pathToFileURL(path).href);
-    assert.deepEqual(requests, [pathToFileURL(path).href]);
-    assert.deepEqual(problems, []);
-    assert.ok((await page.getByRole('img').count()) >= 6, 'plots have names');
-    const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-    assert.equal(await page.evaluate(overflow), 0, `${name}: wide tables scroll within the page`);
-    // Every text of a plot lies within its plot.
-    const outside = `[...document.querySelectorAll('svg')].filter((svg) => svg.clientWidth > 50).flatMap((svg) => {
-      const box = svg.getBoundingClientRect();
-      return [...svg.querySelectorAll('text')].filter((text) => {
-        const own = text.getBoundingClientRect();
-        return own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1;
-      }).map((text) => text.textContent);
-    })`;
-    assert.deepEqual(await page.evaluate(outside), [], name);
-    grounds.push(String(await page.evaluate('getComputedStyle(document.body).backgroundColor')));
-    await page.screenshot({ path: join(SCREENSHOTS, `report-${name}.png`), fullPage: true });
-  }
-  assert.notEqual(grounds[0], grounds[1]);
-  const page = await browser.newPage({ colorScheme: 'dark' });
-  await page.goto(pathToFileURL(path).href);
-  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
-  assert.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), 'rgb(255, 255, 255)');
-});
+const RECORDED = join(packageRoot, 'bench', 'results', 'bench-medium.json');
+const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+/** Texts that stick out of their plot. */
+const OUTSIDE = `[...document.querySelectorAll('svg')].filter((svg) => svg.clientWidth > 50).flatMap((svg) => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter((text) => {
+    const own = text.getBoundingClientRect();
+    return own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1;
+  }).map((text) => text.textContent);
+})`;
+
+for (const [name, result] of [
+  ['invented', RESULT],
+  ['recorded', JSON.parse(readFileSync(RECORDED, 'utf8')) as AllResult],
+] as const) {
+  test(`a browser shows the page of ${name} figures in light, dark, print and phone width, without asking for anything`, {
+    skip,
+  }, async (t) => {
+    const path = join(await tempFolder(t), 'report.html');
+    await writeFile(path, reportPage(result, 'result.json'));
+    const address = pathToFileURL(path).href;
+    const screenshot = (of: string) => ({ path: join(SCREENSHOTS, `report-${name}-${of}.png`), fullPage: true });
+    mkdirSync(SCREENSHOTS, { recursive: true });
+    const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+    t.after(() => browser.close());
+    const grounds: string[] = [];
+    for (const [form, { width, ...options }] of Object.entries({
+      light: { width: 1000, colorScheme: 'light' },
+      dark: { width: 1000, colorScheme: 'dark' },
+      phone: { width: 360, colorScheme: 'light' },
+    } as const)) {
+      const page = await browser.newPage({ ...options, viewport: { width, height: 800 } });
+      const requests: string[] = [];
+      const problems: string[] = [];
+      page.on('request', (request) => requests.push(request.url()));
+      page.on('pageerror', (error) => problems.push(String(error)));
+      page.on('console', (message) => problems.push(message.text()));
+      await page.goto(address);
+      assert.deepEqual(requests, [address]);
+      assert.deepEqual(problems, []);
+      assert.ok((await page.getByRole('img').count()) >= 6, 'plots have names');
+      assert.equal(await page.evaluate(OVERFLOW), 0, `${form}: wide tables scroll within the page`);
+      assert.deepEqual(await page.evaluate(OUTSIDE), [], form);
+      grounds.push(String(await page.evaluate('getComputedStyle(document.body).backgroundColor')));
+      await page.screenshot(screenshot(form));
+    }
+    assert.notEqual(grounds[0], grounds[1]);
+    const page = await browser.newPage({ colorScheme: 'dark' });
+    await page.goto(address);
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    assert.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), 'rgb(255, 255, 255)');
+    await page.screenshot(screenshot('print'));
+  });
+}

@@ -90,7 +90,7 @@ test('each server of Trawl under rollouts has figures of its own', () => {
 
 test('what has not been recorded is listed as such, and is not measured to be compared with nothing', async (t) => {
   const folder = await tempFolder(t);
-  assert.match(reproductionList(folder), /bench-medium .*\(25 minutes; not recorded yet\)/);
+  assert.match(reproductionList(folder), /bench-medium .*\(29 minutes; not recorded yet\)/);
   await assert.rejects(reproduce('bench-medium', { write: false, signal, folder }), {
     code: 'USAGE',
     message: /bench-medium\.json does not exist: .*npm run reproduce -- bench-medium --write records it/,

@@ -22,6 +22,7 @@ export const MEASURED_BEFORE: readonly (readonly [page: string, header: string])
   ['bench/README.md', 'way | before and after'],
   ['bench/README.md', 'rows that pass | dense, 1 query'],
   ['bench/README.md', 'pass in bfloat16 | one thread, p50 | two threads, p50'],
+  ['bench/README.md', 'figure | old | new | gain'],
   ['docs/building.md', 'event | tasks started'],
   ['docs/cluster.md', 'rows | stored s'],
   ['docs/building.md', 'recall@1, 5, 10 | options'],

@@ -257,9 +257,9 @@ test('an endpoint that is slow, breaks off, redirects or sends no JSON fails its
       return how !== '';
     },
   });
-  const encoder = await opened(t, server.url, { timeoutMs: 100, attempts: 2 });
+  const encoder = await opened(t, server.url, { timeoutMs: 500, attempts: 2 });
   for (const [each, message] of [
-    ['slow', /no answer within 100 ms, 2 times/],
+    ['slow', /no answer within 500 ms, 2 times/],
     ['break', /no connection.*, 2 times/],
     ['redirect', /a redirect \(status 307\), which is not followed/],
     ['text', /a reply that is not JSON/],
