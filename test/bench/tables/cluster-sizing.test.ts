@@ -20,8 +20,8 @@ test('the work of a search is computed from the fastest dense searches, not from
   assert.equal(secondsOf(slower), 250);
 });
 
-test('larger corpora need nodes for two copies in 60 % of their memory, and time in proportion to rows × dimension', () => {
+test('larger corpora need nodes for two copies in half of their memory, and time in proportion to rows × dimension', () => {
   const [, , ...lines] = clusterSizing(figures);
-  assert.deepEqual(lines[0], ['21,000,000', '768', '65 GB', '2', '63']);
-  assert.deepEqual(lines.at(-1), ['1,000,000,000', '768', '3,072 GB', '40', '3,000']);
+  assert.deepEqual(lines[0], ['21,000,000', '768', '65 GB', '2', '63', '1']);
+  assert.deepEqual(lines.at(-1), ['1,000,000,000', '768', '3,072 GB', '48', '3,000', '0.51']);
 });
