@@ -1,5 +1,6 @@
 import { cancelled, throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
+import { bodyParts, dropBody, fetchUntilAborted } from '../src/response-body.ts';
 import { type RetryLimits, TransientFailure } from '../src/transfer-retries.ts';
 import type { HubSettings } from './hub-settings.ts';
 import { RETRY_LIMITS } from './retry.ts';
@@ -78,7 +79,7 @@ export class HubClient {
     const { token } = this.settings;
     const watch = new StallWatch(this.#stallMs, signal);
     try {
-      const response = await fetch(url, {
+      const response = await fetchUntilAborted(url, {
         redirect: 'manual',
         signal: watch.signal,
         headers: {
@@ -94,7 +95,7 @@ export class HubClient {
         headers: response.headers,
         body: () => chunksOf(response, watch),
         drop: async () => {
-          await response.body?.cancel().catch(() => undefined);
+          dropBody(response);
           watch.end();
         },
       };
@@ -107,11 +108,10 @@ export class HubClient {
 
 async function* chunksOf(response: Response, watch: StallWatch): AsyncGenerator<Uint8Array> {
   try {
-    if (response.body === null) return;
-    for await (const chunk of response.body) {
+    for await (const part of bodyParts(response, watch.signal)) {
       // Do not count the consumer's time as a stall of the server.
       watch.pause();
-      yield chunk as Uint8Array;
+      yield part;
       watch.resume();
     }
   } catch (error) {

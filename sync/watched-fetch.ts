@@ -1,4 +1,5 @@
 import { cancelled } from '../src/abort.ts';
+import { bodyParts, dropBody, fetchUntilAborted } from '../src/response-body.ts';
 import { TransientFailure } from '../src/transfer-retries.ts';
 
 export interface WatchedReply {
@@ -45,16 +46,16 @@ export async function watchedFetch(
   watch();
   try {
     if (signal.aborted) throw cancelled();
-    const response = await fetch(url, { redirect: 'manual', signal: controller.signal, headers });
+    const response = await fetchUntilAborted(url, { redirect: 'manual', signal: controller.signal, headers });
     return {
       status: response.status,
       headers: response.headers,
       async *body() {
         try {
-          for await (const chunk of response.body ?? []) {
+          for await (const part of bodyParts(response, controller.signal)) {
             // The time that the disk takes does not count.
             clearTimeout(timer);
-            yield chunk as Uint8Array;
+            yield part;
             watch();
           }
         } catch (error) {
@@ -64,8 +65,8 @@ export async function watchedFetch(
         }
       },
       async drop() {
-        await response.body?.cancel().catch(() => undefined);
         end();
+        dropBody(response);
       },
     };
   } catch (error) {

@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/top-k.ts': [],
   'src/time-slice.ts': ['src/abort.ts'],
   'src/transfer-retries.ts': ['src/abort.ts'],
+  'src/response-body.ts': ['src/abort.ts'],
   'src/retry-after.ts': [],
   'src/running-calls.ts': ['src/errors.ts'],
   'src/system/': ['src/errors.ts', 'src/abort.ts'],
@@ -87,7 +88,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Traces of requests; it knows no route.
   'src/tracing/': ['src/errors.ts', 'src/system/optional-package.ts'],
   // Requests to servers of models; it knows no format.
-  'src/model-server/': ['src/errors.ts', 'src/abort.ts', 'src/retry-after.ts'],
+  'src/model-server/': ['src/errors.ts', 'src/abort.ts', 'src/response-body.ts', 'src/retry-after.ts'],
   'src/embedding/': [
     'src/errors.ts',
     'src/system/',
@@ -348,6 +349,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/retry-after.ts',
+    'src/response-body.ts',
     'src/transfer-retries.ts',
     'src/system/',
     'src/options/',
@@ -511,6 +513,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/retry-after.ts',
+    'src/response-body.ts',
     'src/transfer-retries.ts',
     'src/system/',
     'src/manifest/',

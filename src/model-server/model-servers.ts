@@ -1,5 +1,6 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
+import { bodyParts, dropBody, fetchUntilAborted } from '../response-body.ts';
 import { retryAfterMs } from '../retry-after.ts';
 import { ServerChoice } from './server-choice.ts';
 
@@ -131,8 +132,9 @@ export class ModelServers {
     let status: number | undefined;
     const failed = (reason: string): TrawlError => this.#options.failed(reason, { server, status });
     throwIfCancelled(ended);
+    const signal = AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]);
     try {
-      const response = await fetch(url(server), {
+      const response = await fetchUntilAborted(url(server), {
         method: body === undefined ? 'GET' : 'POST',
         headers: {
           accept: 'application/json',
@@ -141,16 +143,16 @@ export class ModelServers {
         },
         ...(body === undefined ? {} : { body }),
         redirect: 'manual',
-        signal: AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]),
+        signal,
       });
       ({ status } = response);
       if (response.ok) {
-        const text = await readText(response, maxReplyBytes, failed);
+        const text = await readText(response, { maxBytes: maxReplyBytes, failed, signal });
         const json = parsed(text, () => failed('a reply that is not JSON'));
         onHeaders?.(response.headers);
         return { json };
       }
-      await response.body?.cancel();
+      dropBody(response);
       const reason = `status ${status}`;
       if (status >= 300 && status < 400) {
         throw failed(`a redirect (${reason}), which is not followed. Name the address that it leads to`);
@@ -163,8 +165,9 @@ export class ModelServers {
       throw failed(reason);
     } catch (error) {
       if (ended.aborted) throw cancelled();
-      if (error instanceof TrawlError) throw error;
-      const isTimeout = (error as Error).name === 'TimeoutError';
+      // Of both signals, the time limit is the one that is left.
+      const isTimeout = signal.aborted;
+      if (error instanceof TrawlError && !isTimeout) throw error;
       if (!isTimeout) onLost?.(server);
       return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection${causeOf(error)}` };
     }
@@ -177,11 +180,17 @@ function causeOf(error: unknown): string {
   return typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code) ? ` (${code})` : '';
 }
 
-async function readText(response: Response, maxBytes: number, failed: (reason: string) => TrawlError): Promise<string> {
-  if (response.body === null) return '';
+async function readText(
+  response: Response,
+  {
+    maxBytes,
+    failed,
+    signal,
+  }: { readonly maxBytes: number; readonly failed: (reason: string) => TrawlError; readonly signal: AbortSignal },
+): Promise<string> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  for await (const part of response.body as AsyncIterable<Uint8Array>) {
+  for await (const part of bodyParts(response, signal)) {
     bytes += part.length;
     if (bytes > maxBytes) throw failed(`a reply of more than ${maxBytes} bytes`);
     parts.push(part);
