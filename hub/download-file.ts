@@ -5,9 +5,10 @@ import { cancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
 import { TransientFailure } from '../src/transfer-retries.ts';
+import type { WatchedReply } from '../src/watched-fetch.ts';
 import { hashBeginning, startHash } from './content-hash.ts';
 import { type DownloadRecord, hashText } from './download-record.ts';
-import type { HubClient, HubReply } from './hub-client.ts';
+import type { HubClient } from './hub-client.ts';
 import { failureOf } from './hub-error.ts';
 import { fileAddress, pageOf, type RepositoryFile, type RepositoryListing } from './repository.ts';
 import { withHubRetries } from './retry.ts';
@@ -132,7 +133,7 @@ class Transfer {
         if (signal.aborted) throw cancelled();
       }
     } finally {
-      await reply.drop();
+      reply.drop();
     }
     if (this.#position < file.bytes) {
       throw new TransientFailure(`the transfer ended after ${this.#position} of ${file.bytes} bytes`);
@@ -140,7 +141,7 @@ class Transfer {
   }
 
   /** Checks status and headers of a reply. Starts over if its body does not continue the partial file. */
-  async #startReading({ status, headers }: HubReply): Promise<void> {
+  async #startReading({ status, headers }: WatchedReply): Promise<void> {
     const { client, listing, file, record } = this.#download;
     if (status === 206) {
       const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '') ?? [];

@@ -111,7 +111,7 @@ function apiFetch(
   return async (input, init) => {
     const reply = await client.get(String(input), Object.fromEntries(new Headers(init?.headers)), signal);
     if (reply.status !== 200) {
-      await reply.drop();
+      reply.drop();
       const { endpoint, token } = client.settings;
       const withToken = token !== undefined;
       throw failureOf({ ...context, status: reply.status, headers: reply.headers, endpoint, withToken });

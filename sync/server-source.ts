@@ -1,8 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
 import { retryAfterMs } from '../src/retry-after.ts';
 import { TransientFailure } from '../src/transfer-retries.ts';
+import { type WatchedReply, watchedFetch } from '../src/watched-fetch.ts';
 import type { CopySource, OpenSource } from './copy-source.ts';
-import { type WatchedReply, watchedFetch } from './watched-fetch.ts';
 
 export interface ServerSourceOptions {
   /** Key with the scope admin. */
@@ -67,7 +67,7 @@ export function serverSource(url: string, options: ServerSourceOptions = {}): Op
         }
         yield* reply.body();
       } finally {
-        await reply.drop();
+        reply.drop();
       }
     }
     return {

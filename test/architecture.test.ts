@@ -17,7 +17,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/top-k.ts': [],
   'src/time-slice.ts': ['src/abort.ts'],
   'src/transfer-retries.ts': ['src/abort.ts'],
-  'src/response-body.ts': ['src/abort.ts'],
+  'src/abortable-fetch.ts': ['src/abort.ts'],
+  'src/watched-fetch.ts': ['src/abort.ts', 'src/abortable-fetch.ts', 'src/transfer-retries.ts'],
   'src/retry-after.ts': [],
   'src/running-calls.ts': ['src/errors.ts'],
   'src/system/': ['src/errors.ts', 'src/abort.ts'],
@@ -88,7 +89,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Traces of requests; it knows no route.
   'src/tracing/': ['src/errors.ts', 'src/system/optional-package.ts'],
   // Requests to servers of models; it knows no format.
-  'src/model-server/': ['src/errors.ts', 'src/abort.ts', 'src/response-body.ts', 'src/retry-after.ts'],
+  'src/model-server/': ['src/errors.ts', 'src/abort.ts', 'src/abortable-fetch.ts', 'src/retry-after.ts'],
   'src/embedding/': [
     'src/errors.ts',
     'src/system/',
@@ -231,6 +232,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/trawl-server/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/abortable-fetch.ts',
     'src/client/retry.ts',
     'src/model-server/server-url.ts',
     'src/filter/column.ts',
@@ -349,7 +351,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/retry-after.ts',
-    'src/response-body.ts',
+    'src/watched-fetch.ts',
     'src/transfer-retries.ts',
     'src/system/',
     'src/options/',
@@ -513,7 +515,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/retry-after.ts',
-    'src/response-body.ts',
+    'src/watched-fetch.ts',
     'src/transfer-retries.ts',
     'src/system/',
     'src/manifest/',

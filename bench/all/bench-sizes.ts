@@ -52,7 +52,7 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
     questions: { questions: 150, efforts: [16, 64], runs: 2 },
   },
-  // About 25 minutes on two idle cores; the index of pool_wiki_dev alone would take 10 to 30.
+  // About half an hour on two idle cores; the index of pool_wiki_dev alone would take 10 to 30.
   medium: {
     sampleTexts: false,
     flat: { rows: 1_000_000, dtype: 'float32', ...MANY_QUERIES },

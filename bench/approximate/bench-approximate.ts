@@ -4,24 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { availableMemory } from '../../src/system/memory.ts';
-import { baselinePython } from '../baselines.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { basisFor } from '../flat/bench-flat.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlEngine } from '../flat/trawl-engine.ts';
-import { formatGigabytes } from '../report-format.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { median, percentile, sortedSamples } from '../statistics.ts';
 import { encodeNpy } from '../vectors/npy.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';
-import {
-  type ApproximateBaseline,
-  type ApproximateEngine,
-  exactEngine,
-  openApproximate,
-} from './approximate-engine.ts';
+import { type ApproximateBaseline, type ApproximateEngine, exactEngine } from './approximate-engine.ts';
 import { type ApproximateRecord, recallOf } from './approximate-record.ts';
+import { openBaselines } from './open-baselines.ts';
 
 export interface BenchApproximateOptions {
   readonly rows: number;
@@ -51,8 +44,6 @@ export interface BenchApproximateResult {
 
 /** Pause before each turn: threads of OpenMP spin after their work. */
 const PAUSE_MS = 150;
-/** A graph of float32 vectors takes this many times their bytes while it is made. */
-const GRAPH_MEMORY = 2.5;
 
 interface Samples {
   readonly ms: number[];
@@ -73,6 +64,7 @@ export async function benchApproximate(options: BenchApproximateOptions): Promis
   const queries = heldOutQueries(basis, count, seed);
   const queriesFile = join(options.scratch, 'approximate-queries.npy');
   await writeFile(queriesFile, encodeNpy(queries));
+  const files = { vectors: file.segment.path, queries: queriesFile };
   const skipped: { engine: string; reason: string }[] = [];
   const skip = (engine: string, reason: string): void => {
     skipped.push({ engine, reason });
@@ -81,7 +73,7 @@ export async function benchApproximate(options: BenchApproximateOptions): Promis
   const engines: ApproximateEngine[] = [];
   try {
     engines.push(exactEngine(await openTrawlEngine(file, queries, threads, true, context)));
-    engines.push(...(await openBaselines(options, { vectors: file.segment.path, queriesFile }, skip)));
+    engines.push(...(await openBaselines(options, { ...files, rows, dimension }, skip)));
     const settings = engines.flatMap((engine) => engine.efforts.map((effort) => ({ engine, effort })));
     const samples = new Map(settings.map((setting) => [setting, { ms: [], rates: [], recall: 1 } as Samples]));
     const lost = new Set<ApproximateEngine>();
@@ -137,33 +129,4 @@ export async function benchApproximate(options: BenchApproximateOptions): Promis
   } finally {
     await Promise.all(engines.map((engine) => engine.close()));
   }
-}
-
-async function openBaselines(
-  { against, python, cache, threads, efforts, rows, dimension, signal, note }: BenchApproximateOptions,
-  { vectors, queriesFile }: { readonly vectors: string; readonly queriesFile: string },
-  skip: (engine: string, reason: string) => void,
-): Promise<ApproximateEngine[]> {
-  const interpreter = python ?? baselinePython(cache, 'flat');
-  const opened: ApproximateEngine[] = [];
-  for (const name of against) {
-    throwIfCancelled(signal);
-    const needed = rows * dimension * 4 * (name === 'faiss' ? 1 : GRAPH_MEMORY);
-    const free = availableMemory();
-    if (interpreter === undefined) skip(name, 'no Python environment: run trawl bench baselines');
-    else if (needed > free) {
-      skip(name, `it needs about ${formatGigabytes(needed)} of memory, but only ${formatGigabytes(free)} are free`);
-    } else {
-      try {
-        if (name !== 'faiss') note(`${name}: making its graph`);
-        opened.push(
-          await openApproximate(name, { python: interpreter, threads, vectors, queries: queriesFile, efforts }),
-        );
-      } catch (error) {
-        if (!(error instanceof EngineUnavailable)) throw error;
-        skip(name, error.message);
-      }
-    }
-  }
-  return opened;
 }

@@ -68,7 +68,10 @@ async function warm(paths: readonly (string | undefined)[], { signal, note }: Ca
   const files = await sizedFiles(paths.filter((path) => path !== undefined));
   let first = 0;
   while (totalBytes(files.slice(first)) > memoryLimit() / 2) first++;
-  if (first > 0) note(`Not read into memory before the searches: ${files.slice(0, first).map(({ path }) => path)}`);
+  if (first > 0) {
+    const left = files.slice(0, first).map(({ path }) => path);
+    note(`Not read before the searches, because all files do not fit into half of the memory: ${left.join(', ')}`);
+  }
   await readIntoPageCache(files.slice(first), { signal });
 }
 

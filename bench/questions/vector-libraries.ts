@@ -1,34 +1,21 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import {
-  APPROXIMATE_BASELINES,
-  type ApproximateEngine,
-  exactEngine,
-  openApproximate,
-} from '../approximate/approximate-engine.ts';
-import { baselinePython } from '../baselines.ts';
+import { APPROXIMATE_BASELINES, type ApproximateEngine, exactEngine } from '../approximate/approximate-engine.ts';
+import { type BaselinesOptions, openBaselines } from '../approximate/open-baselines.ts';
 import { openTrawlEngine } from '../flat/trawl-engine.ts';
-import { EngineUnavailable } from '../script-process.ts';
-import { encodeNpy, type Matrix } from '../vectors/npy.ts';
+import { encodeNpy } from '../vectors/npy.ts';
+import { questionVectors } from '../vectors/question-vectors.ts';
 import { openVectorFile } from '../vectors/vector-file.ts';
 import type { QuestionEngine } from './question-engine.ts';
 
-export interface VectorLibrariesOptions {
+export interface VectorLibrariesOptions extends Omit<BaselinesOptions, 'against'> {
   /** An index with vectors; the libraries read its file. */
   readonly index: string;
   /** The encoder of the index. */
   readonly model: string | undefined;
-  /** Settings of the graphs (efSearch). */
-  readonly efforts: readonly number[];
-  readonly threads: number;
-  readonly cache: string;
   readonly scratch: string;
-  readonly python: string | undefined;
-  readonly signal: AbortSignal;
-  note(text: string): void;
 }
 
 /**
@@ -41,7 +28,7 @@ export async function vectorLibraries(
   { k, idOfRow }: { readonly k: number; readonly idOfRow: readonly string[] },
   skip: (engine: string, reason: string) => void,
 ): Promise<QuestionEngine[]> {
-  const { index, model, efforts, threads, cache, scratch, signal, note } = options;
+  const { index, model, threads, cache, scratch, signal, note } = options;
   const shards = openIndexDirectory(index).source?.shards ?? [];
   const [segment] = shards[0]?.segments ?? [];
   if (model === undefined || segment === undefined || shards.length > 1 || shards[0]!.segments.length > 1) {
@@ -49,40 +36,22 @@ export async function vectorLibraries(
     for (const name of ['trawl', ...APPROXIMATE_BASELINES]) skip(`${name} (library)`, reason);
     return [];
   }
-  const queries = await embedded(questions, { model, threads });
+  const queries = await questionVectors(questions, { model, threads });
   const queriesFile = join(scratch, 'question-vectors.npy');
   await writeFile(queriesFile, encodeNpy(queries));
   const loaded = loadKernel();
   const context = { folder: join(cache, 'bench'), kernel: loaded.ok ? loaded.kernel : undefined, signal, note };
-  const own = await openTrawlEngine(openVectorFile(segment.path), queries, threads, true, context);
-  const opened: ApproximateEngine[] = [exactEngine(own)];
-  const python = options.python ?? baselinePython(cache, 'flat');
-  for (const name of APPROXIMATE_BASELINES) {
-    if (python === undefined) {
-      skip(name, 'no Python environment: run trawl bench baselines');
-      continue;
-    }
-    try {
-      const files = { vectors: segment.path, queries: queriesFile };
-      opened.push(await openApproximate(name, { python, threads, ...files, efforts }));
-    } catch (error) {
-      if (!(error instanceof EngineUnavailable)) throw error;
-      skip(name, error.message);
-    }
-  }
-  return opened.flatMap((engine) => engine.efforts.map((effort) => vectorLibrary(engine, { effort, k, idOfRow })));
-}
-
-async function embedded(
-  questions: readonly string[],
-  { model, threads }: { readonly model: string; readonly threads: number },
-): Promise<Matrix> {
-  const encoder = await openEncoder(model, { workers: threads });
+  const file = openVectorFile(segment.path);
+  const own = await openTrawlEngine(file, queries, threads, true, context);
   try {
-    const { vectors } = await encoder.encode(questions, { inputType: 'query' });
-    return { rows: questions.length, columns: encoder.dimension, values: vectors };
-  } finally {
-    await encoder.close();
+    const files = { vectors: segment.path, queries: queriesFile, rows: file.rows, dimension: file.dimension };
+    const baselines = await openBaselines({ ...options, against: APPROXIMATE_BASELINES }, files, skip);
+    return [exactEngine(own), ...baselines].flatMap((engine) =>
+      engine.efforts.map((effort) => vectorLibrary(engine, { effort, k, idOfRow })),
+    );
+  } catch (error) {
+    await own.close();
+    throw error;
   }
 }
 

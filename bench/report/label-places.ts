@@ -1,7 +1,10 @@
-/** A label to place beside a point, in pixels. */
-export interface LabelledPoint {
+/** In pixels of the plot. */
+interface Point {
   readonly px: number;
   readonly py: number;
+}
+
+interface LabelledPoint extends Point {
   readonly label: string;
 }
 
@@ -13,17 +16,12 @@ export interface Place {
 }
 
 export interface Obstacles {
-  readonly points: readonly { readonly px: number; readonly py: number }[];
+  readonly points: readonly Point[];
   /** Lines between points. */
   readonly segments: readonly (readonly [Point, Point])[];
   readonly width: number;
   /** Lowest baseline of a label. */
   readonly bottom: number;
-}
-
-interface Point {
-  readonly px: number;
-  readonly py: number;
 }
 
 interface Box {
@@ -48,10 +46,10 @@ const PLACES: readonly { readonly dx: number; readonly dy: number; readonly anch
   { dx: 0, dy: -26, anchor: 'middle' },
   { dx: 0, dy: 36, anchor: 'middle' },
 ];
-/** What a place costs by what it covers: another label most, then the edge, points, lines. A later place costs a little. */
+/** Cost of a place: of each thing that the label would cover, and a little for each better place. */
 const COST = { label: 1000, edge: 1000, point: 100, line: 10, later: 1 } as const;
 
-/** Places the labels one after the other, each where it covers least of what is there. */
+/** Places one label after the other, each at the place of least cost. */
 export function placeLabels(labels: readonly LabelledPoint[], obstacles: Obstacles): Place[] {
   const placed: Box[] = [];
   return labels.map((labelled) => {

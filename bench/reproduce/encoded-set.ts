@@ -2,12 +2,9 @@ import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import type { Precision } from '../../src/manifest/model-identity.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { decodeNpy, encodeNpy } from '../vectors/npy.ts';
-
-const QUERIES_AT_ONCE = 1_000;
+import { type QuestionEncoder, questionVectors } from '../vectors/question-vectors.ts';
 
 /** A corpus and its questions, as JSON lines of `{id, contents}` and `{id, question}`. */
 export interface SetFiles {
@@ -29,29 +26,10 @@ async function entriesOf(path: string): Promise<Entry[]> {
   return lines.map((line) => JSON.parse(line) as Entry);
 }
 
-/** Embeds the questions as a search does, and writes their vectors as .npy. */
-export async function embedQuestions(
-  { queries }: SetFiles,
-  { model, precision }: { readonly model: string; readonly precision?: Precision },
-  file: string,
-): Promise<void> {
+/** Writes the vectors of the questions as .npy. */
+export async function embedQuestions({ queries }: SetFiles, encoder: QuestionEncoder, file: string): Promise<void> {
   const texts = (await entriesOf(queries)).map(({ question }) => question!);
-  const encoder = await openEncoder(model, { precision });
-  try {
-    const parts: Float32Array[] = [];
-    for (let from = 0; from < texts.length; from += QUERIES_AT_ONCE) {
-      parts.push((await encoder.encode(texts.slice(from, from + QUERIES_AT_ONCE), { inputType: 'query' })).vectors);
-    }
-    const values = new Float32Array(texts.length * encoder.dimension);
-    let at = 0;
-    for (const part of parts) {
-      values.set(part, at);
-      at += part.length;
-    }
-    await writeFile(file, encodeNpy({ rows: texts.length, columns: encoder.dimension, values }));
-  } finally {
-    await encoder.close();
-  }
+  await writeFile(file, encodeNpy(await questionVectors(texts, encoder)));
 }
 
 /**

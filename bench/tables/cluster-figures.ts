@@ -26,9 +26,9 @@ export interface ClusterRate extends LoadFigures {
   readonly load: number;
 }
 
-/** A harm to the cluster under load. The figures are those of single searches, from the beginning of the harm until all is well again. */
+/** A fault of the cluster under load. The figures are those of single searches, from the beginning of the fault until all is well again. */
 export interface ClusterEvent extends ClusterRate {
-  /** Right answers to searches sent after the harm began and answered before it ended. */
+  /** Right answers to searches sent after the fault began and answered before it ended. */
   readonly answersMeanwhile: number;
   /** Requests of all dialects, sent by further clients beside the searches; null if there were none. */
   readonly dialects: Pick<LoadFigures, 'answers' | 'refused' | 'wrong'> | null;

@@ -22,9 +22,9 @@ export function clusterRates({ rates }: ClusterFigures): string[][] {
 export function clusterEvents({ events }: ClusterFigures): string[][] {
   return [
     [
-      'harm',
+      'fault',
       'right answers',
-      'of them during the harm',
+      'of them during the fault',
       'wrong',
       '503',
       'last 503 after',

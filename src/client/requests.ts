@@ -3,6 +3,7 @@ import { TrawlConnectionError } from './errors.ts';
 import { pause, type RetryOptions, waitMs } from './retry.ts';
 import { Servers } from './servers.ts';
 import type { Readiness } from './types.ts';
+import { untilAborted } from './until-aborted.ts';
 
 /** undici's codes for a time-out while the server is still working. Such a call is not repeated. */
 const TIME_OUTS: readonly unknown[] = ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'];
@@ -84,8 +85,8 @@ export class Requests {
       init.body = JSON.stringify(body);
     }
     try {
-      const response = await this.#fetch(`${url}${path}`, init);
-      const answer = { url, path, response, text: await response.text() };
+      const response = await untilAborted(this.#fetch(`${url}${path}`, init), signal);
+      const answer = { url, path, response, text: await untilAborted(response.text(), signal) };
       const reason = notReady(answer);
       if (reason === undefined) this.servers.restore(url);
       else this.servers.setAside(url, reason);

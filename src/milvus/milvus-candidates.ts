@@ -2,7 +2,7 @@ import { TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
 import type { CandidateSource, Candidates, RowCondition } from '../published/candidate-source.ts';
 import { fromAllRows, type PublishedCollection } from './from-all-rows.ts';
-import type { Entity, FoundEntity, MilvusClient } from './milvus-client.ts';
+import type { Entity, MilvusClient } from './milvus-client.ts';
 import { ROW_FIELD, VECTOR_FIELD } from './published-rows.ts';
 
 /** Milvus's names of the metrics. */
@@ -31,7 +31,7 @@ export class MilvusCandidates implements CandidateSource {
     { limit, condition, signal }: Parameters<CandidateSource['search']>[1],
   ): Promise<readonly Candidates[]> {
     const { collection, dimension, metric, indexType } = this.#vectors;
-    const search = (): Promise<readonly (readonly FoundEntity[])[]> =>
+    const search = () =>
       this.#client.search({
         collection,
         field: VECTOR_FIELD,

@@ -92,7 +92,7 @@ export interface VectorSearch {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface FoundEntity {
+interface FoundEntity {
   readonly key: number;
   readonly score: number;
 }
@@ -134,11 +134,6 @@ interface SdkClient extends Readonly<Record<string, SdkCall>> {
   getVersion: () => Promise<SdkReply>;
 }
 
-/**
- * The only door to Milvus's Node client, an optional package. Every call has a time limit and a bounded number of attempts, reads
- * its status (the package does not throw on errors of Milvus) and fails with STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND. Writes
- * are upserts by key, so that an attempt whose reply was lost can be repeated.
- */
 export interface AskedRows {
   /** An expression of Milvus; empty: all rows. */
   readonly filter: string;
@@ -147,6 +142,11 @@ export interface AskedRows {
   readonly signal?: AbortSignal | undefined;
 }
 
+/**
+ * The only door to Milvus's Node client, an optional package. Every call has a time limit and a bounded number of attempts, reads
+ * its status (the package does not throw on errors of Milvus) and fails with STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND. Writes
+ * are upserts by key, so that an attempt whose reply was lost can be repeated.
+ */
 export class MilvusClient {
   /** For messages: without user and password. */
   readonly server: string;

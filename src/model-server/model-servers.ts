@@ -1,6 +1,6 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
+import { abortableFetch, bodyChunks, dropBody } from '../abortable-fetch.ts';
 import { TrawlError } from '../errors.ts';
-import { bodyParts, dropBody, fetchUntilAborted } from '../response-body.ts';
 import { retryAfterMs } from '../retry-after.ts';
 import { ServerChoice } from './server-choice.ts';
 
@@ -134,7 +134,7 @@ export class ModelServers {
     throwIfCancelled(ended);
     const signal = AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]);
     try {
-      const response = await fetchUntilAborted(url(server), {
+      const response = await abortableFetch(url(server), {
         method: body === undefined ? 'GET' : 'POST',
         headers: {
           accept: 'application/json',
@@ -165,9 +165,8 @@ export class ModelServers {
       throw failed(reason);
     } catch (error) {
       if (ended.aborted) throw cancelled();
-      // Of both signals, the time limit is the one that is left.
-      const isTimeout = signal.aborted;
-      if (error instanceof TrawlError && !isTimeout) throw error;
+      if (error instanceof TrawlError) throw error;
+      const isTimeout = (error as Error).name === 'TimeoutError';
       if (!isTimeout) onLost?.(server);
       return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection${causeOf(error)}` };
     }
@@ -190,7 +189,7 @@ async function readText(
 ): Promise<string> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  for await (const part of bodyParts(response, signal)) {
+  for await (const part of bodyChunks(response, signal)) {
     bytes += part.length;
     if (bytes > maxBytes) throw failed(`a reply of more than ${maxBytes} bytes`);
     parts.push(part);

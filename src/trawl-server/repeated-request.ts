@@ -1,3 +1,4 @@
+import { abortableFetch, bodyText } from '../abortable-fetch.ts';
 import { pause, waitMs } from '../client/retry.ts';
 import { TrawlError } from '../errors.ts';
 
@@ -58,18 +59,19 @@ export async function repeatedRequest(
     let retryAfter: string | null = null;
     let reason: string;
     const limit = timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)];
+    const ended = AbortSignal.any([...(signal === undefined ? [] : [signal]), ...limit]);
     const started = performance.now();
     try {
-      const response = await fetch(url, {
+      const response = await abortableFetch(url, {
         method: body === undefined ? 'GET' : 'POST',
         headers: {
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: AbortSignal.any([...(signal === undefined ? [] : [signal]), ...limit]),
+        signal: ended,
       });
-      const text = await response.text();
+      const text = await bodyText(response, ended);
       const { status } = response;
       if (status !== 429 && status !== 503) {
         const state = response.headers.get('x-trawl-state');

@@ -179,6 +179,26 @@ test('an aborted call rejects with the signal’s reason, is cancelled in the se
   assert.equal(retriever.calls.length, 1);
 });
 
+test('an aborted call ends also if fetch, or the reading of the body, never settles', async () => {
+  const reason = new Error('the run ended');
+  const silent = new Promise<never>(() => undefined);
+  const headersAlone = new Response(new ReadableStream({ pull: () => silent }), { status: 200 });
+  for (const answer of [silent, Promise.resolve(headersAlone)]) {
+    const gone = new AbortController();
+    let calls = 0;
+    const client = new TrawlClient('http://127.0.0.1:9', {
+      ...SHORT,
+      fetch: () => {
+        calls++;
+        setImmediate(() => gone.abort(reason));
+        return answer;
+      },
+    });
+    await assert.rejects(client.search(['a'], { signal: gone.signal }), reason);
+    assert.equal(calls, 1);
+  }
+});
+
 test('an abort ends the wait before the next attempt', async (t) => {
   const { url, requests } = await scriptedServer(t, refusal(503, 'OVERLOADED', '30'));
   const gone = new AbortController();

@@ -16,7 +16,7 @@ const QUIET_MS = 15_000;
 const DIALECT_CLIENTS = 2;
 
 /** Something that is done to a cluster under load. */
-export interface Harm {
+export interface Fault {
   readonly name: string;
   begin(): Promise<void>;
   lasts(): Promise<void>;
@@ -25,7 +25,7 @@ export interface Harm {
   untilWhole(): Promise<void>;
 }
 
-export interface HarmedLoad {
+export interface FaultLoad {
   readonly server: Addresses;
   readonly searches: readonly WatchedRequest[];
   /** Requests of all dialects; undefined: none. */
@@ -39,7 +39,7 @@ export class LoadTrials {
   readonly rates: ClusterRate[] = [];
   readonly events: ClusterEvent[] = [];
 
-  /** Measures the rate of a cluster that nothing harms, which refuses nothing. */
+  /** Measures the rate of a cluster without a fault, which refuses nothing. */
   async rate(
     t: TestContext,
     name: string,
@@ -65,16 +65,16 @@ export class LoadTrials {
     return measured;
   }
 
-  /** Harms a cluster under load, and waits until it is whole and answers again. */
-  async harm(
+  /** Puts a fault into a cluster under load, and waits until it is whole and answers again. */
+  async withFault(
     t: TestContext,
-    { name, begin, lasts, end, untilWhole }: Harm,
-    { server, searches, dialects, clients }: HarmedLoad,
+    { name, begin, lasts, end, untilWhole }: Fault,
+    { server, searches, dialects, clients }: FaultLoad,
   ): Promise<ClusterEvent> {
     const load = new WatchedLoad(server, searches);
     const others = new WatchedLoad(server, dialects ?? []);
     let answersMeanwhile = 0;
-    const harm = async (): Promise<void> => {
+    const fault = async (): Promise<void> => {
       await begin();
       const from = performance.now();
       await lasts();
@@ -85,8 +85,8 @@ export class LoadTrials {
     };
     let ofDialects: LoadFigures | undefined;
     const measured = await load.during(clients, async () => {
-      if (dialects === undefined) await harm();
-      else ofDialects = await others.during(DIALECT_CLIENTS, harm);
+      if (dialects === undefined) await fault();
+      else ofDialects = await others.during(DIALECT_CLIENTS, fault);
     });
     const event: ClusterEvent = {
       name,

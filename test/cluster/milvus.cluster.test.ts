@@ -23,8 +23,8 @@ const inTurn = testsInTurn(skip);
 const QUERY_NODES = 2;
 const BATCH = 50;
 const CLIENTS = 6;
-/** How long a harm lasts: longer than Milvus's leases (30 s) and the time limit of a read (15 s). */
-const HARM_MS = 45_000;
+/** How long a fault lasts: longer than Milvus's leases (30 s) and the time limit of a read (15 s). */
+const FAULT_MS = 45_000;
 
 let folder: string;
 let cluster: MilvusCluster;
@@ -77,12 +77,12 @@ inTurn(
   'without a further copy, requests after a kill fail with 503 until the other node has loaded the rows, and none is wrong',
   async (t) => {
     const { program } = cluster.queryNodes[0]!;
-    const event = await trials.harm(
+    const event = await trials.withFault(
       t,
       {
         name: 'one copy: a query node killed, started again after 45 s',
         begin: () => program.end('SIGKILL'),
-        lasts: () => pause(HARM_MS),
+        lasts: () => pause(FAULT_MS),
         end: async () => program.start(),
         untilWhole: () => cluster.untilUp(),
       },
@@ -120,12 +120,12 @@ inTurn('under the load of several clients every reply is that of the folder’s 
 
 inTurn('a query node that is killed costs no wrong answer; the other answers', async (t) => {
   const { program } = cluster.queryNodes[0]!;
-  const event = await trials.harm(
+  const event = await trials.withFault(
     t,
     {
       name: 'two copies: a query node killed, started again after 45 s',
       begin: () => program.end('SIGKILL'),
-      lasts: () => pause(HARM_MS),
+      lasts: () => pause(FAULT_MS),
       end: async () => program.start(),
       untilWhole: () => cluster.untilLoaded(),
     },
@@ -138,12 +138,12 @@ inTurn(
   'a query node that is frozen for longer than the time limit of a read costs no wrong answer; the other answers',
   async (t) => {
     const { program } = cluster.queryNodes[1]!;
-    const event = await trials.harm(
+    const event = await trials.withFault(
       t,
       {
         name: 'two copies: a query node frozen for 45 s, which then ends for its lost lease, and is started again',
         begin: async () => program.signal('SIGSTOP'),
-        lasts: () => pause(HARM_MS),
+        lasts: () => pause(FAULT_MS),
         end: async () => {
           program.signal('SIGCONT');
           await program.untilEnded();
@@ -158,7 +158,7 @@ inTurn(
 );
 
 inTurn('a rolling restart of the query nodes costs no wrong answer', async (t) => {
-  const event = await trials.harm(
+  const event = await trials.withFault(
     t,
     {
       name: 'two copies: both query nodes restarted in turn',
@@ -180,7 +180,7 @@ inTurn('a rolling restart of the query nodes costs no wrong answer', async (t) =
 });
 
 inTurn('afterwards every row is there, and every query is answered as before', async (t) => {
-  await trials.rate(t, 'two copies, after the harms: one client, one query a request', {
+  await trials.rate(t, 'two copies, after the faults: one client, one query a request', {
     server: there,
     requests: searches,
     clients: 1,

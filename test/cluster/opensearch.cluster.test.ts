@@ -104,7 +104,7 @@ inTurn('under the load of several clients every reply is that of the folder’s 
 
 inTurn('a node that is killed costs no wrong answer; the others answer', async (t) => {
   const { program } = cluster.nodes[0]!;
-  const event = await trials.harm(
+  const event = await trials.withFault(
     t,
     {
       name: 'two copies: a node killed, started again after 45 s',
@@ -122,7 +122,7 @@ inTurn(
   'a node that is frozen for longer than the time limit of a read costs no wrong answer; the others answer',
   async (t) => {
     const { program } = cluster.nodes[1]!;
-    const event = await trials.harm(
+    const event = await trials.withFault(
       t,
       {
         name: 'two copies: a node frozen for 75 s',
@@ -138,7 +138,7 @@ inTurn(
 );
 
 inTurn('a rolling restart of the nodes costs no wrong answer', async (t) => {
-  const event = await trials.harm(
+  const event = await trials.withFault(
     t,
     {
       name: 'two copies: the three nodes restarted in turn',
@@ -160,7 +160,7 @@ inTurn('a rolling restart of the nodes costs no wrong answer', async (t) => {
 
 inTurn('afterwards every row is there, and every query is answered as before', async (t) => {
   const rate = { server: there, requests: dense, clients: 1 };
-  await trials.rate(t, 'dense, after the harms: one client, one query a request', rate);
+  await trials.rate(t, 'dense, after the faults: one client, one query a request', rate);
   assert.match(await index.trawl('verify', cluster.address('wiki')), /intact/);
 });
 
@@ -183,7 +183,7 @@ inTurn(
       for (const { text } of atOnce) assert.equal(comparable(text), cached!.expected);
       assert.equal((await metric(caching, 'trawl_computed_queries_total')) - computed, 1);
       const { program } = await cluster.nodeWithShardOf('single');
-      const event = await trials.harm(
+      const event = await trials.withFault(
         t,
         {
           name: 'one copy: a node killed, started again after 45 s',

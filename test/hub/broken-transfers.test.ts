@@ -41,7 +41,7 @@ test('a stalled transfer is aborted and resumed', async (t) => {
   const notices: string[] = [];
   await fetch({ stallMs: 200, onNotice: (text) => notices.push(text) });
   assertWhole(folder);
-  assert.match(notices.join('\n'), /big\.bin: nothing was received for 0\.2 s/);
+  assert.match(notices.join('\n'), /big\.bin: nothing arrived for 0\.2 s/);
 });
 
 test('a slow but steady transfer is not a stall', async (t) => {

@@ -482,11 +482,11 @@ test('a server whose Milvus is frozen or killed answers 503 with Retry-After, ne
   const ask = () => post(`${url}/retrieve`, { queries: QUESTIONS.slice(0, 3), topk: 3, return_scores: true });
   const before = await ask();
   assert.equal(before.status, 200);
-  for (const [harm, repair] of [
+  for (const [fault, repair] of [
     ['freeze', 'thaw'],
     ['kill', 'start'],
   ] as const) {
-    await node.tell(harm);
+    await node.tell(fault);
     const start = performance.now();
     // The request's time limit is 15 s, Milvus's lease 30 s: it is thawed before it has lost its lease.
     const failed = await ask();

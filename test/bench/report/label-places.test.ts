@@ -14,8 +14,10 @@ test('labels of points that are close together are placed beside each other', ()
   const places = placeLabels(points, { ...PLOT, points });
   for (const [i, { x, y, anchor }] of places.entries()) {
     assert.equal(anchor, 'start');
-    const next = places.findIndex((other, j) => j > i && Math.abs(other.y - y) < 14);
-    if (next !== -1) assert.ok(places[next]!.x > x + 7 * points[i]!.label.length, points[i]!.label);
+    for (const [j, other] of places.entries()) {
+      if (j <= i || Math.abs(other.y - y) >= 14) continue;
+      assert.ok(other.x > x + 7 * points[i]!.label.length, `${points[i]!.label} and ${points[j]!.label}`);
+    }
   }
 });
 
@@ -30,9 +32,20 @@ test('a label is not where a line passes, and within the plot', () => {
   assert.deepEqual(placeLabels([right], { ...PLOT, points: [right] }), [{ x: 781, y: 288, anchor: 'end' }]);
 });
 
-test('a label stands over something only where everything around its point is covered', () => {
+test('where points are all around, a label covers points rather than another label or the edge', () => {
   const points = Array.from({ length: 40 }, (_, i) => ({ px: 100 + 20 * (i % 8), py: 100 + 12 * Math.floor(i / 8) }));
-  const places = placeLabels([{ ...points[20]!, label: 'in the middle' }], { ...PLOT, points });
-  assert.equal(places.length, 1);
-  assert.ok(places[0]!.x > 0 && places[0]!.y < 300);
+  const label = 'in the middle';
+  const places = placeLabels(
+    Array.from({ length: 4 }, () => ({ ...points[20]!, label })),
+    { ...PLOT, points },
+  );
+  const left = ({ x, anchor }: (typeof places)[number]): number =>
+    x - { start: 0, middle: 0.5, end: 1 }[anchor] * 7 * label.length;
+  for (const [i, place] of places.entries()) {
+    assert.ok(left(place) >= 0 && place.y <= PLOT.bottom);
+    for (const other of places.slice(i + 1)) {
+      const apart = Math.abs(left(place) - left(other)) >= 7 * label.length || Math.abs(place.y - other.y) >= 14;
+      assert.ok(apart, JSON.stringify([place, other]));
+    }
+  }
 });

@@ -1,6 +1,6 @@
-import { cancelled } from '../src/abort.ts';
-import { bodyParts, dropBody, fetchUntilAborted } from '../src/response-body.ts';
-import { TransientFailure } from '../src/transfer-retries.ts';
+import { cancelled } from './abort.ts';
+import { abortableFetch, bodyChunks, dropBody } from './abortable-fetch.ts';
+import { TransientFailure } from './transfer-retries.ts';
 
 export interface WatchedReply {
   readonly status: number;
@@ -8,7 +8,7 @@ export interface WatchedReply {
   /** @throws TransientFailure if the connection breaks or nothing arrives for the time limit. */
   body(): AsyncGenerator<Uint8Array>;
   /** Ends the request without reading its body. */
-  drop(): Promise<void>;
+  drop(): void;
 }
 
 /**
@@ -17,11 +17,19 @@ export interface WatchedReply {
  */
 export async function watchedFetch(
   url: string,
-  { headers, stallMs, signal }: { headers: Readonly<Record<string, string>>; stallMs: number; signal: AbortSignal },
+  {
+    headers,
+    stallMs,
+    signal,
+  }: {
+    readonly headers: Readonly<Record<string, string>>;
+    readonly stallMs: number;
+    readonly signal?: AbortSignal | undefined;
+  },
 ): Promise<WatchedReply> {
   const controller = new AbortController();
   const stop = (): void => controller.abort();
-  signal.addEventListener('abort', stop, { once: true });
+  signal?.addEventListener('abort', stop, { once: true });
   let stalled = false;
   let timer: NodeJS.Timeout | undefined;
   const watch = (): void => {
@@ -33,29 +41,29 @@ export async function watchedFetch(
   };
   const end = (): void => {
     clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
+    signal?.removeEventListener('abort', stop);
   };
   const failure = (error: unknown): Error => {
-    if (signal.aborted) return cancelled();
+    if (signal?.aborted) return cancelled();
     if (stalled) return new TransientFailure(`nothing arrived for ${stallMs / 1000} s`, { cause: error });
     const { cause, message } = error as { cause?: { code?: string; message?: string }; message?: string };
-    return new TransientFailure(`the connection failed (${cause?.code ?? cause?.message ?? message})`, {
+    return new TransientFailure(`the connection failed (${cause?.code ?? cause?.message ?? message ?? error})`, {
       cause: error,
     });
   };
   watch();
   try {
-    if (signal.aborted) throw cancelled();
-    const response = await fetchUntilAborted(url, { redirect: 'manual', signal: controller.signal, headers });
+    if (signal?.aborted) throw cancelled();
+    const response = await abortableFetch(url, { redirect: 'manual', signal: controller.signal, headers });
     return {
       status: response.status,
       headers: response.headers,
       async *body() {
         try {
-          for await (const part of bodyParts(response, controller.signal)) {
-            // The time that the disk takes does not count.
+          for await (const chunk of bodyChunks(response, controller.signal)) {
+            // The consumer's time does not count as silence of the server.
             clearTimeout(timer);
-            yield part;
+            yield chunk;
             watch();
           }
         } catch (error) {
@@ -64,7 +72,7 @@ export async function watchedFetch(
           end();
         }
       },
-      async drop() {
+      drop() {
         end();
         dropBody(response);
       },
