@@ -22,6 +22,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseArgs } from 'node:util';
+import { buildTools } from './build-tools.mjs';
 import { root, run, runNpm } from './steps.mjs';
 
 const { values } = parseArgs({ options: { package: { type: 'string' } } });
@@ -127,7 +128,8 @@ test('the manual page is where man finds it', () => {
   assert.match(readFileSync(join(prefix, 'share', 'man', 'man1', 'trawl.1'), 'utf8'), /^\.TH TRAWL 1/);
 });
 
-test('the types of the package compile in an empty project', () => {
+test('the types of the package compile in an empty project', async () => {
+  const { tsc } = await buildTools();
   const project = join(work, 'project');
   mkdirSync(join(project, 'node_modules', '@types'), { recursive: true });
   symlinkSync(installed, join(project, 'node_modules', 'trawl-retrieval'));
@@ -153,9 +155,7 @@ export const code = (error: TrawlError): string => error.code;
     '--module',
     'nodenext',
   ];
-  output(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), ...args, 'use.ts'], {
-    cwd: project,
-  });
+  output(process.execPath, [tsc, ...args, 'use.ts'], { cwd: project });
 });
 
 test('a damaged prebuilt binary is refused, and the demo answers in TypeScript and says so', async () => {
@@ -184,6 +184,28 @@ test('where no prebuilt binary fits, the installation compiles one', {
   output(process.execPath, [join(copy, 'scripts', 'build-native.mjs')], { env: withCompiler, cwd: copy });
   const { search } = JSON.parse(output(join(copy, 'bin', 'trawl'), ['doctor', '--json'], { env, cwd: work }));
   assert.equal(search.origin, 'compiled here');
+});
+
+test('where no prebuilt binary fits and the compiler fails, the installation succeeds, says why, and the demo answers in TypeScript', async () => {
+  const copy = join(work, 'not-compiled');
+  cpSync(installed, copy, { recursive: true });
+  rmSync(join(copy, 'prebuilds'), { recursive: true });
+  const broken = join(work, 'broken-tools');
+  cpSync(tools, broken, { recursive: true, verbatimSymlinks: true });
+  for (const program of ['make', 'g++']) {
+    writeFileSync(join(broken, program), `#!/bin/sh\necho "${program} is broken here" >&2\nexit 2\n`, { mode: 0o755 });
+  }
+  const withBroken = newUser(join(work, 'home'), broken);
+  const { status, stderr } = spawnSync(process.execPath, [join(copy, 'scripts', 'build-native.mjs')], {
+    env: withBroken,
+    cwd: copy,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /make is broken here[\s\S]*could not be built\. Searches will run in TypeScript/);
+  const { hits, notes } = await askDemo(join(copy, 'bin', 'trawl'), [], withBroken);
+  assert.equal(hits[0].document.title, 'Eiffel Tower');
+  assert.match(notes, /TypeScript/);
 });
 
 const qemu = where('qemu-aarch64');

@@ -1,3 +1,7 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { availableMemory } from '../../src/system/memory.ts';
 import { APPROXIMATE_BASELINES } from '../approximate/approximate-engine.ts';
@@ -8,10 +12,9 @@ import { EMBED_BASELINES } from '../embed/embed-engine.ts';
 import { environment, loadNow } from '../environment.ts';
 import { benchFlat } from '../flat/bench-flat.ts';
 import { BASELINES } from '../flat/flat-engine.ts';
-import { benchIndex } from '../index/bench-index.ts';
 import { benchQuestions } from '../questions/bench-questions.ts';
 import { benchServe } from '../serve/bench-serve.ts';
-import { SERVE_BASELINES } from '../serve/serve-engine.ts';
+import { SERVE_BASELINES, TRAWL } from '../serve/serve-engine.ts';
 import type { AllStage, MachinePeaks, StageResults } from './all-result.ts';
 import { type BenchInputs, builtIndex } from './bench-inputs.ts';
 import type { BenchSize } from './bench-sizes.ts';
@@ -77,8 +80,14 @@ export const RUN_STAGE: {
       runs: embed.runs,
     }),
 
-  index: ({ size: { index }, ...context }) =>
-    benchIndex({ ...context, corpus: [], rows: index.rows, dimension: DIMENSION, model: undefined }),
+  // In a process of its own: the peak memory of this one is that of the stages before.
+  async index({ size: { index }, threads, seed, scratch, signal }) {
+    const file = join(scratch, 'index.json');
+    const sizes = ['--rows', String(index.rows), '--dimension', String(DIMENSION)];
+    const common = ['--threads', String(threads), '--seed', String(seed), '--cache', scratch, '--out', file];
+    await promisify(execFile)(process.execPath, [TRAWL, 'bench', 'index', ...sizes, ...common], { signal });
+    return JSON.parse(await readFile(file, 'utf8')) as StageResults['index'];
+  },
 
   async serve({ size: { serve }, inputs, ...context }) {
     const corpus = serve.wide ? inputs.wideCorpus : inputs.corpus;

@@ -56,6 +56,10 @@ export interface BenchFilterResult {
   readonly records: readonly (FilterRecord | FilteredSearchRecord)[];
 }
 
+export function isFilterRecord(record: FilterRecord | FilteredSearchRecord): record is FilterRecord {
+  return 'evaluateMs' in record;
+}
+
 /**
  * Evaluates filters over generated columns, and with modes times searches among scattered rows.
  *

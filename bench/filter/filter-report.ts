@@ -1,11 +1,11 @@
 import type { Environment } from '../environment.ts';
 import { formatMs, machineLine, markdownTable } from '../report-format.ts';
-import type { BenchFilterResult, FilterRecord } from './bench-filter.ts';
+import { type BenchFilterResult, type FilterRecord, isFilterRecord } from './bench-filter.ts';
 import type { FilteredSearchRecord } from './filtered-searches.ts';
 
 /** The records as Markdown tables. */
 export function filterReport(records: BenchFilterResult['records'], facts: Environment): string {
-  const evaluated = records.filter((record): record is FilterRecord => 'evaluateMs' in record);
+  const evaluated = records.filter(isFilterRecord);
   const searched = records.filter((record): record is FilteredSearchRecord => 'medianMs' in record);
   const share = ({ passing, rows }: FilterRecord | FilteredSearchRecord): string =>
     `${((100 * passing) / rows).toPrecision(3)} %`;

@@ -1,4 +1,8 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
+import type { BenchFilterResult } from '../filter/bench-filter.ts';
+import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
+import { isIndexRecord } from '../lexical/bm25-report.ts';
+import type { BenchModesResult } from '../modes/bench-modes.ts';
 import { rolloutServer } from '../report/load-names.ts';
 import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
@@ -56,6 +60,37 @@ export function systemsExpectations({ rows }: SystemsResult): Expectation[] {
       tolerance: system.includes('HNSW') ? GRAPH_RECALL : QUALITY,
     })),
   );
+}
+
+/** Recall, and the passages that a filter keeps. Times are left out. */
+export function modesExpectations({ records }: BenchModesResult): Expectation[] {
+  return records.flatMap(({ case: name, passing, recallAt10 }) => [
+    { name: `${name}: recall@10`, value: recallAt10, tolerance: QUALITY },
+    { name: `${name}: passages`, value: passing, tolerance: { difference: 0 } },
+  ]);
+}
+
+/** Queries with Lucene's rows and score bits, and the time of many queries divided by Trawl's. */
+export function bm25Expectations({ records }: BenchBm25Result): Expectation[] {
+  return records.flatMap((record): Expectation[] => {
+    if (isIndexRecord(record) || record.engine === 'trawl') return [];
+    const name = `${record.case}, ${record.engine}`;
+    return [
+      ...(record.engine === 'lucene' && record.agreement !== null
+        ? [{ name: `${name}: same rows and score bits`, value: record.agreement, tolerance: { difference: 0 } }]
+        : []),
+      { name: `${name}: time / Trawl`, value: record.ratioToTrawl, tolerance: RATIO },
+    ];
+  });
+}
+
+/** The rows that pass. Times are left out. */
+export function filterExpectations({ records }: BenchFilterResult): Expectation[] {
+  return records.map((record) => ({
+    name: `${record.case}: rows that pass`,
+    value: record.passing,
+    tolerance: { difference: 0 },
+  }));
 }
 
 export function precisionExpectations({ rows }: PrecisionResult): Expectation[] {

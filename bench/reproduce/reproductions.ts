@@ -1,6 +1,10 @@
+import { join } from 'node:path';
 import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
-import { runTrawl } from '../serve/serve-index.ts';
+import type { BenchFilterResult } from '../filter/bench-filter.ts';
+import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
+import type { BenchModesResult } from '../modes/bench-modes.ts';
+import { runTrawl, SHARED } from '../serve/serve-index.ts';
 import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { FamiliesResult } from '../tables/families-result.ts';
@@ -11,16 +15,20 @@ import { testCluster } from './cluster.ts';
 import { measureFamilies } from './encoder-families.ts';
 import {
   allExpectations,
+  bm25Expectations,
   clusterExpectations,
   type Expectation,
   evalExpectations,
   familiesExpectations,
+  filterExpectations,
+  modesExpectations,
   precisionExpectations,
   type ReplicasResult,
   replicasExpectations,
   sizeExpectations,
   systemsExpectations,
 } from './expectations.ts';
+import { compareFusions } from './fusion-settings.ts';
 import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
 import { evaluateSample } from './sample-quality.ts';
@@ -57,6 +65,13 @@ const benchAll = (size: string): Pick<Reproduction, 'run' | 'expectations'> => (
   expectations: (result) => allExpectations(result as AllResult),
 });
 
+/** A case of `trawl bench` whose `--out` is the recorded file. */
+const benchCase = (args: readonly string[]): Pick<Reproduction, 'run'> => ({
+  run: ({ file, signal }) => runTrawl(['bench', ...args, '--out', file], signal),
+});
+
+const HOTPOT = join(SHARED, 'hotpot_val500_pooled');
+
 const cluster = (part: string): Pick<Reproduction, 'run' | 'expectations'> => ({
   run: async ({ file, signal }) => testCluster(part, file, signal),
   expectations: (result) => clusterExpectations(result as ClusterFigures),
@@ -79,6 +94,42 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: 'half an hour',
     run: async ({ file, scratch, signal }) => evaluateSystems(file, scratch, signal),
     expectations: (result) => systemsExpectations(result as SystemsResult),
+  },
+  {
+    name: 'fusion',
+    file: 'bench/results/fusion.json',
+    about: 'recall of dense, BM25 and hybrid search by settings and encoder over HotpotQA and SQuAD',
+    time: '20 minutes',
+    run: async ({ file, scratch, signal }) => compareFusions(file, scratch, signal),
+    expectations: (result) => systemsExpectations(result as SystemsResult),
+  },
+  {
+    name: 'modes',
+    file: 'bench/results/modes.json',
+    about: 'recall and latency of dense, BM25, hybrid and filtered search with the bundled encoder over HotpotQA',
+    time: 'a minute',
+    ...benchCase([
+      ...['modes', '--model', 'token-average-256', '--corpus', join(HOTPOT, 'corpus.jsonl')],
+      ...['--query-texts', join(HOTPOT, 'queries.jsonl')],
+    ]),
+    expectations: (result) => modesExpectations(result as BenchModesResult),
+  },
+  {
+    name: 'filters',
+    file: 'bench/results/filters.json',
+    about: 'time to evaluate filters over 21,000,000 rows',
+    time: '11 seconds',
+    ...benchCase(['filter', '--rows', '21000000', '--runs', '5']),
+    expectations: (result) => filterExpectations(result as BenchFilterResult),
+  },
+  {
+    name: 'bm25',
+    file: 'bench/results/bm25.json',
+    about:
+      'BM25 searches of 79,482 passages beside Lucene, bm25s and SQLite, with the same rows and score bits as Lucene',
+    time: 'ten minutes',
+    ...benchCase(['bm25', '--rows', '1000', '--threads', '2', '--runs', '3', '--seconds', '3']),
+    expectations: (result) => bm25Expectations(result as BenchBm25Result),
   },
   {
     name: 'precision',

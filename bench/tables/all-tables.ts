@@ -90,6 +90,21 @@ export const exactSearch: AllTable = (all) => {
   ];
 };
 
+/** Times beside FAISS alone. */
+export const searchLead: AllTable = (all) => {
+  const { counts, of } = flatEngines(all);
+  return [
+    ['queries at once', 'Trawl', 'FAISS', 'Trawl is faster by'],
+    rule(4, 0),
+    ...counts.flatMap((queries) => {
+      const [own, faiss] = [of('trawl', queries)!, of('faiss', queries)];
+      return faiss === undefined
+        ? []
+        : [[String(queries), figure.ms(own.medianMs), figure.ms(faiss.medianMs), figure.times(faiss.ratioToTrawl)]];
+    }),
+  ];
+};
+
 /** Trawl's products a second and rescored rows, and the memory of every engine. */
 export const exactSearchMemory: AllTable = (all) => {
   const { others, counts, of } = flatEngines(all);
@@ -152,8 +167,7 @@ export const indexBuilding: AllTable = (all) => [
 
 /** A line for each load; `rollouts` has one for each server of Trawl. */
 export const servers: AllTable = (all) => {
-  const records = resultOf(all, 'serve')?.records ?? [];
-  const baseline = records.find(({ engine }) => !engine.startsWith('trawl'))?.engine;
+  const { baseline, records } = serverLines(all);
   const header = [
     'load',
     'Trawl',
@@ -163,25 +177,54 @@ export const servers: AllTable = (all) => {
   return [
     header,
     rule(header.length),
-    ...records
-      .filter(({ engine }) => engine.startsWith('trawl'))
-      .map((own) => {
-        const other = records.find(({ engine, load }) => engine === baseline && load === own.load);
-        const name = loadName(own.load);
-        return [
-          own.load === 'rollouts' ? `${name}: ${rolloutServer(own.engine)}` : name,
-          rateAndTimes(own),
-          ...(baseline === undefined
-            ? []
-            : [
-                other === undefined ? '' : rateAndTimes(other),
-                own.ratioToBaseline === null ? '' : figure.times(own.ratioToBaseline),
-              ]),
-          `${own.errors}, ${own.wrong}`,
-        ];
-      }),
+    ...records.map(({ own, other }) => {
+      const name = loadName(own.load);
+      return [
+        own.load === 'rollouts' ? `${name}: ${rolloutServer(own.engine)}` : name,
+        rateAndTimes(own),
+        ...(baseline === undefined ? [] : beside(own, other)),
+        `${own.errors}, ${own.wrong}`,
+      ];
+    }),
   ];
 };
+
+/** The loads of the projects that train agents, beside the server that they use. */
+export const serverLead: AllTable = (all) => [
+  ['load', 'Trawl', 'that server', 'Trawl is better by'],
+  rule(4),
+  ...serverLines(all)
+    .records.filter(({ own }) => own.load in CLIENT_OF)
+    .map(({ own, other }) => [
+      `${loadName(own.load)}${CLIENT_OF[own.load as keyof typeof CLIENT_OF]}`,
+      rateAndTimes(own),
+      ...beside(own, other),
+    ]),
+];
+
+/** Whose clients send such a load. */
+const CLIENT_OF = { lone: '', batch: ' (Search-R1)', verl: ' (verl)', skyrl: ' (SkyRL)' } as const;
+
+function serverLines(all: AllResult): {
+  readonly baseline: string | undefined;
+  readonly records: readonly { readonly own: ServeRecord; readonly other: ServeRecord | undefined }[];
+} {
+  const records = resultOf(all, 'serve')?.records ?? [];
+  const baseline = records.find(({ engine }) => !engine.startsWith('trawl'))?.engine;
+  return {
+    baseline,
+    records: records
+      .filter(({ engine }) => engine.startsWith('trawl'))
+      .map((own) => ({ own, other: records.find(({ engine, load }) => engine === baseline && load === own.load) })),
+  };
+}
+
+function beside(own: ServeRecord, other: ServeRecord | undefined): string[] {
+  return [
+    other === undefined ? '' : rateAndTimes(other),
+    own.ratioToBaseline === null ? '' : figure.times(own.ratioToBaseline),
+  ];
+}
 
 /** A lone client is measured by its latency, one batch by its rate, and many clients by rate and latencies. */
 function rateAndTimes({ load, queriesPerS, p50Ms, p99Ms, maxMs }: ServeRecord): string {

@@ -5,6 +5,7 @@ import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts'
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
 import type { PrecisionResult } from './precision-result.ts';
+import { bm25, filters, fusion, modes } from './ranking-tables.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
 import { sizeComputed } from './size-computed.ts';
 import { sizeFigures, sizeRequests } from './size-tables.ts';
@@ -120,11 +121,17 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   encoder: all.encoder,
   'index-building': all.indexBuilding,
   servers: all.servers,
+  'search-lead': all.searchLead,
+  'server-lead': all.serverLead,
   'recall-by-latency': all.recallByLatency,
   'end-to-end': all.endToEnd,
   quality,
   evaluation: systems,
+  bm25,
   families,
+  filters,
+  fusion,
+  modes,
   precision,
   replicas,
   'size-requests': sizeRequests,

@@ -56,6 +56,29 @@ test('doctor says that Milvus does not answer', async () => {
   assert.doesNotMatch(ended.stdout, /secret/);
 });
 
+test('doctor says what is missing in a Milvus that answers, and exits with 3', async (t) => {
+  const replies: Record<string, object> = {};
+  const fake = await FakeMilvus.start(t, {
+    ListDatabases: () => ({ status: {}, db_names: ['default', 'wiki'] }),
+    DescribeCollection: ({ request }) => replies[request.collection_name] ?? NO_COLLECTION,
+  });
+  const address = `milvus://127.0.0.1:${fake.port}/wiki/c`;
+  const doctor = async (): Promise<{ version: string; collection: null; problems: string[] }> => {
+    const { code, stdout, stderr } = await runTrawl(['doctor', address, '--json']);
+    assert.equal(code, 3, stderr);
+    return JSON.parse(stdout).milvus;
+  };
+  const absent = await doctor();
+  assert.deepEqual([absent.version, absent.collection], ['v0', null]);
+  assert.match(absent.problems.join(), /there is no such collection or alias\. Publish an index with `trawl publish/);
+  replies.c = described('c', []);
+  assert.match((await doctor()).problems.join(), /the collection c was not made by `trawl publish`/);
+  replies.c = { status: { error_code: 'PermissionDenied', code: 65535, reason: 'permission deny to this user' } };
+  assert.match((await doctor()).problems.join(), /permission/i);
+  const { stdout } = await runTrawl(['doctor', address]);
+  assert.match(stdout, /version v0[\s\S]*problem .*permission/i);
+});
+
 test('BM25 and hybrid search are refused before Milvus is asked', async () => {
   for (const mode of ['bm25', 'hybrid']) {
     const ended = await runTrawl(['search', NOBODY, 'x', '--mode', mode]);

@@ -3,8 +3,6 @@
  * begins. To be shortened: measure again, commit the JSON, and mark the table (CONTRIBUTING.md).
  */
 export const MEASURED_BEFORE: readonly (readonly [page: string, header: string])[] = [
-  ['README.md', 'queries at once | Trawl | FAISS'],
-  ['README.md', 'load | Trawl | that server'],
   ['bench/README.md', 'queries | Trawl, ms | M dots/s'],
   ['bench/README.md', 'queries | Trawl, ms | FAISS, ms | ratio'],
   ['bench/README.md', 'queries | ms, codes alone'],
@@ -32,11 +30,8 @@ export const MEASURED_BEFORE: readonly (readonly [page: string, header: string])
   ['docs/building.md', 'queries | threads | p50 ms'],
   ['docs/building.md', ' | mapped files in memory'],
   ['docs/corpora.md', 'rule, output | threads'],
-  ['docs/filters.md', 'rows that pass | filter'],
   ['docs/models.md', 'CPU time per passage'],
   ['docs/models.md', 'int8: matrix product'],
-  ['docs/modes.md', ' | hotpot, MiniLM'],
-  ['docs/modes.md', ' | passages | questions | recall@10'],
   ['docs/operations.md', 'Attack | Number'],
   ['docs/operations.md', 'Trial | Answers'],
   ['docs/training.md', ' | @1 | @5 | @10'],

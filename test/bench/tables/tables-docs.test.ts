@@ -88,7 +88,7 @@ test('an engine that was not measured with some number of queries has empty cell
 
 const ALL_TABLES = [
   ...['machine', 'exact-search', 'exact-search-memory', 'encoder', 'index-building', 'servers', 'recall-by-latency'],
-  'end-to-end',
+  ...['end-to-end', 'search-lead', 'server-lead'],
 ];
 const isShort = ({ engine, queries }: { readonly engine: string; readonly queries: number }): boolean =>
   queries <= 64 || engine === 'trawl' || engine === 'faiss';

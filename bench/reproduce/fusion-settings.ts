@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
+import { packageVersion } from '../../src/package-root.ts';
+import { installedMiniLm } from '../all/bench-inputs.ts';
+import { SHARED } from '../serve/serve-index.ts';
+import type { SystemsResult } from '../tables/systems-result.ts';
+import { BUNDLED, EvaluatedSystems } from './evaluated-systems.ts';
+
+const SETS = [
+  { name: 'hotpot', folder: 'hotpot_val500_pooled' },
+  { name: 'SQuAD', folder: 'squad_v11_dev' },
+];
+const OTHER_BM25 = 'k1=1.2&b=0.75';
+const FUSIONS = [
+  { name: 'weighted', options: '' },
+  { name: 'rrf 60, weights 1 and 1', options: '&hybrid-fusion=rrf' },
+  { name: 'rrf 60, weights 0.3 and 0.7', options: '&hybrid-fusion=rrf&hybrid-weights=dense=0.3,bm25=0.7' },
+];
+/** Names as the table has them, and options of `trawl eval`. */
+const RANKINGS: readonly { readonly name: string; readonly options: string }[] = [
+  { name: '`dense`', options: 'mode=dense' },
+  { name: '`bm25` 0.9, 0.4', options: 'mode=bm25' },
+  ...FUSIONS.map(({ name, options }) => ({ name: `\`hybrid\`, ${name}`, options: `mode=hybrid${options}` })),
+  { name: '`bm25` 1.2, 0.75', options: `mode=bm25&${OTHER_BM25}` },
+  ...FUSIONS.map(({ name, options }) => ({
+    name: `\`hybrid\` of it, ${name}`,
+    options: `mode=hybrid&${OTHER_BM25}${options}`,
+  })),
+];
+
+/**
+ * Measures dense, BM25 and hybrid search with several settings, with all-MiniLM-L6-v2 and with the bundled encoder, and writes a
+ * SystemsResult.
+ *
+ * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
+ */
+export async function compareFusions(file: string, scratch: string, signal: AbortSignal): Promise<void> {
+  if (!existsSync(SHARED))
+    throw new TrawlError('CORPUS_NOT_FOUND', `The data sets of this table are expected in ${SHARED}.`);
+  const checkpoint = installedMiniLm(join(homedir(), '.cache', 'trawl'));
+  if (checkpoint === undefined) {
+    throw new TrawlError(
+      'MODEL_NOT_FOUND',
+      'all-MiniLM-L6-v2 is not installed. Install it: trawl bench baselines embed.',
+    );
+  }
+  const systems = new EvaluatedSystems({ work: scratch, signal, note: () => {} });
+  const encoders = [
+    { name: 'MiniLM', model: await systems.imported(checkpoint, ['float32']) },
+    { name: 'bundled', model: BUNDLED },
+  ];
+  for (const { name, folder } of SETS) {
+    for (const encoder of encoders) {
+      const corpus = join(SHARED, folder, 'corpus.jsonl');
+      const index = await systems.indexed(`${name}-${encoder.name}`, corpus, encoder.model, 'float32');
+      const places = RANKINGS.map((ranking) => `${ranking.name}=${index}?${ranking.options}`);
+      await systems.measure(`${name}, ${encoder.name}`, join(SHARED, folder, 'queries.jsonl'), places);
+    }
+  }
+  const result: SystemsResult = {
+    format: 'trawl-systems',
+    version: 1,
+    trawl: packageVersion,
+    date: new Date().toISOString().slice(0, 10),
+    rows: systems.rows,
+  };
+  await writeFile(file, `${JSON.stringify(result, null, 1)}\n`);
+}
