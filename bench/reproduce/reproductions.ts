@@ -135,7 +135,7 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     name: 'precision',
     file: 'bench/results/precision.json',
     about: 'recall of all-MiniLM-L6-v2 in float32, bfloat16 and int8 over HotpotQA and SQuAD',
-    time: '10 minutes',
+    time: '40 minutes without AVX-512 BF16',
     run: async ({ file, scratch, signal }) => comparePrecisions(file, scratch, signal),
     expectations: (result) => precisionExpectations(result as PrecisionResult),
   },
