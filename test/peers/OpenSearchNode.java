@@ -3,18 +3,34 @@
 // of the cluster, separated by commas. Prints "ready"; ends when stdin closes, or, with the further argument "stays", by a signal, at which it
 // leaves the cluster as OpenSearch's own program does.
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import org.opensearch.Version;
 import org.opensearch.common.settings.Settings;
 import org.opensearch.env.Environment;
 import org.opensearch.node.Node;
-import org.opensearch.painless.PainlessPlugin;
-import org.opensearch.transport.Netty4Plugin;
+import org.opensearch.plugins.PluginInfo;
 
 public class OpenSearchNode {
     static class PeerNode extends Node {
+        @SuppressWarnings({"rawtypes", "unchecked"})
         PeerNode(Environment environment) {
-            super(environment, List.of(Netty4Plugin.class, PainlessPlugin.class), false);
+            super(environment, (Collection) plugins(), false);
+        }
+
+        /** OpenSearch 2 takes classes. OpenSearch 3 has them under other names, and takes their descriptions. */
+        static List<Object> plugins() {
+            List<Object> plugins = new ArrayList<>();
+            for (String name : List.of("org.opensearch.transport.Netty4", "org.opensearch.painless.Painless")) {
+                try {
+                    plugins.add(Class.forName(name + "Plugin"));
+                } catch (ClassNotFoundException error) {
+                    String module = name + "ModulePlugin";
+                    plugins.add(new PluginInfo(module, "", "", Version.CURRENT, "21", module, null, List.of(), false));
+                }
+            }
+            return plugins;
         }
     }
 

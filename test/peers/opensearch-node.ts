@@ -19,8 +19,9 @@ const run = promisify(execFile);
 
 /** `TRAWL_OPENSEARCH_VERSION` names another. */
 export const OPENSEARCH_VERSION = process.env.TRAWL_OPENSEARCH_VERSION ?? '2.19.1';
+const IS_2 = Number.parseInt(OPENSEARCH_VERSION, 10) < 3;
 /** Of the JDK: OpenSearch 3 needs Java 21. */
-const JAVA_VERSION = Number.parseInt(OPENSEARCH_VERSION, 10) < 3 ? 17 : 21;
+const JAVA_VERSION = IS_2 ? 17 : 21;
 const PROGRAM = join(packageRoot, 'test', 'peers', 'OpenSearchNode.java');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 
@@ -29,7 +30,8 @@ const JARS = [
   ['org.opensearch', 'opensearch', OPENSEARCH_VERSION],
   ['org.opensearch.plugin', 'transport-netty4-client', OPENSEARCH_VERSION],
   ['org.opensearch.plugin', 'lang-painless', OPENSEARCH_VERSION],
-  ['org.apache.logging.log4j', 'log4j-core', '2.21.0'],
+  // Of the version of log4j-api, on which OpenSearch depends.
+  ['org.apache.logging.log4j', 'log4j-core', IS_2 ? '2.21.0' : '2.25.4'],
   ['org.locationtech.jts', 'jts-core', '1.15.0'],
   ['org.locationtech.spatial4j', 'spatial4j', '0.7'],
 ] as const;

@@ -19,7 +19,7 @@ import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { pick, randomTree, randomWords } from '../lexical-index/random-trees.ts';
-import { OpenSearchNode, withoutOpenSearch } from './opensearch-node.ts';
+import { OPENSEARCH_VERSION, OpenSearchNode, withoutOpenSearch } from './opensearch-node.ts';
 
 const skip = withoutOpenSearch();
 const HOTPOT = 'hotpot_val500_pooled/corpus.jsonl';
@@ -317,9 +317,12 @@ test('a server answers bm25 and hybrid as from the folder: filters, views, delet
   const other = await there!('/v1/search', { queries, k: 5, mode: 'bm25', bm25: { k1: 0.9 } });
   assert.equal(other.status, 501, other.text);
   assert.match(other.text, /NOT_SUPPORTED.*keeps k1 and b with the index/);
-  // A rare text whose weight OpenSearch would round otherwise: 63 times the same word, with k1 0.9; here k1 is 1.2, and it is 45.
-  const inexact = await there!('/v1/search', { queries: ['river '.repeat(45)], k: 5, mode: 'bm25' });
-  assert.match(inexact.text, /"exact":false/);
+  // A rare text whose weight OpenSearch 2 rounds otherwise: 63 times the same word, with k1 0.9; here k1 is 1.2, and it is 45. From
+  // version 3 on, scores have no factor k1 + 1 with which it could be rounded.
+  const repeated = { queries: ['river '.repeat(45)], k: 5, mode: 'bm25' };
+  const [ofFolder, ofNode] = await Promise.all([here!('/v1/search', repeated), there!('/v1/search', repeated)]);
+  if (OPENSEARCH_VERSION.startsWith('2.')) assert.match(ofNode.text, /"exact":false/);
+  else assert.deepEqual(comparable(ofNode.text), comparable(ofFolder.text));
 
   // OpenSearch refuses writes; whoever lifts that is found out.
   await node.request('PUT', '/served/_settings', { index: { blocks: { write: false } } });
