@@ -31,7 +31,8 @@ export async function* bodyChunks(response: Response, signal: AbortSignal): Asyn
 export async function bodyText(response: Response, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of bodyChunks(response, signal)) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('utf8');
+  // As `Response.text` does, without a byte order mark.
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 /** Cancels a body that nobody reads, without waiting for it. */

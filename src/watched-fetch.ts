@@ -75,6 +75,7 @@ export async function watchedFetch(
       drop() {
         end();
         dropBody(response);
+        stop();
       },
     };
   } catch (error) {

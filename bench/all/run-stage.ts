@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { availableMemory } from '../../src/system/memory.ts';
 import { APPROXIMATE_BASELINES } from '../approximate/approximate-engine.ts';
@@ -14,7 +12,8 @@ import { benchFlat } from '../flat/bench-flat.ts';
 import { BASELINES } from '../flat/flat-engine.ts';
 import { benchQuestions } from '../questions/bench-questions.ts';
 import { benchServe } from '../serve/bench-serve.ts';
-import { SERVE_BASELINES, TRAWL } from '../serve/serve-engine.ts';
+import { SERVE_BASELINES } from '../serve/serve-engine.ts';
+import { runTrawl } from '../serve/serve-index.ts';
 import type { AllStage, MachinePeaks, StageResults } from './all-result.ts';
 import { type BenchInputs, builtIndex } from './bench-inputs.ts';
 import type { BenchSize } from './bench-sizes.ts';
@@ -85,7 +84,7 @@ export const RUN_STAGE: {
     const file = join(scratch, 'index.json');
     const sizes = ['--rows', String(index.rows), '--dimension', String(DIMENSION)];
     const common = ['--threads', String(threads), '--seed', String(seed), '--cache', scratch, '--out', file];
-    await promisify(execFile)(process.execPath, [TRAWL, 'bench', 'index', ...sizes, ...common], { signal });
+    await runTrawl(['bench', 'index', ...sizes, ...common], signal);
     return JSON.parse(await readFile(file, 'utf8')) as StageResults['index'];
   },
 

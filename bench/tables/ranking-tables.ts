@@ -4,7 +4,7 @@ import { isIndexRecord } from '../lexical/bm25-report.ts';
 import type { LexicalRecord } from '../lexical/lexical-case.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
 import * as figure from '../report/figures.ts';
-import type { SystemsResult } from '../tables/systems-result.ts';
+import type { SystemsResult } from './systems-result.ts';
 import { rule, type TableMaker } from './table-maker.ts';
 
 /** recall@10: a line for each ranking, a column for each set and encoder. The best of a column is bold. */
