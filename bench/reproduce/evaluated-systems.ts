@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
+import { packageVersion } from '../../src/package-root.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 
@@ -81,4 +82,16 @@ export class EvaluatedSystems {
     const options = { cwd: work, signal, maxBuffer: 1 << 28 };
     return (await promisify(execFile)(process.execPath, [TRAWL, ...args, '--quiet'], options)).stdout;
   }
+}
+
+/** The text of a file with these rows, as of today. */
+export function systemsFile(rows: SystemsResult['rows']): string {
+  const result: SystemsResult = {
+    format: 'trawl-systems',
+    version: 1,
+    trawl: packageVersion,
+    date: new Date().toISOString().slice(0, 10),
+    rows,
+  };
+  return `${JSON.stringify(result, null, 1)}\n`;
 }

@@ -1,13 +1,7 @@
-import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { packageVersion } from '../../src/package-root.ts';
-import { installedMiniLm } from '../all/bench-inputs.ts';
-import { SHARED } from '../serve/serve-index.ts';
-import type { SystemsResult } from '../tables/systems-result.ts';
-import { BUNDLED, EvaluatedSystems } from './evaluated-systems.ts';
+import { BUNDLED, EvaluatedSystems, systemsFile } from './evaluated-systems.ts';
+import { requiredInputs } from './required-inputs.ts';
 
 const SETS = [
   { name: 'hotpot', folder: 'hotpot_val500_pooled' },
@@ -26,7 +20,7 @@ const RANKINGS: readonly { readonly name: string; readonly options: string }[] =
   ...FUSIONS.map(({ name, options }) => ({ name: `\`hybrid\`, ${name}`, options: `mode=hybrid${options}` })),
   { name: '`bm25` 1.2, 0.75', options: `mode=bm25&${OTHER_BM25}` },
   ...FUSIONS.map(({ name, options }) => ({
-    name: `\`hybrid\` of it, ${name}`,
+    name: `\`hybrid\` with 1.2, 0.75, ${name}`,
     options: `mode=hybrid&${OTHER_BM25}${options}`,
   })),
 ];
@@ -38,15 +32,7 @@ const RANKINGS: readonly { readonly name: string; readonly options: string }[] =
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
  */
 export async function compareFusions(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  if (!existsSync(SHARED))
-    throw new TrawlError('CORPUS_NOT_FOUND', `The data sets of this table are expected in ${SHARED}.`);
-  const checkpoint = installedMiniLm(join(homedir(), '.cache', 'trawl'));
-  if (checkpoint === undefined) {
-    throw new TrawlError(
-      'MODEL_NOT_FOUND',
-      'all-MiniLM-L6-v2 is not installed. Install it: trawl bench baselines embed.',
-    );
-  }
+  const { data, checkpoint } = requiredInputs();
   const systems = new EvaluatedSystems({ work: scratch, signal, note: () => {} });
   const encoders = [
     { name: 'MiniLM', model: await systems.imported(checkpoint, ['float32']) },
@@ -54,18 +40,11 @@ export async function compareFusions(file: string, scratch: string, signal: Abor
   ];
   for (const { name, folder } of SETS) {
     for (const encoder of encoders) {
-      const corpus = join(SHARED, folder, 'corpus.jsonl');
+      const corpus = join(data, folder, 'corpus.jsonl');
       const index = await systems.indexed(`${name}-${encoder.name}`, corpus, encoder.model, 'float32');
       const places = RANKINGS.map((ranking) => `${ranking.name}=${index}?${ranking.options}`);
-      await systems.measure(`${name}, ${encoder.name}`, join(SHARED, folder, 'queries.jsonl'), places);
+      await systems.measure(`${name}, ${encoder.name}`, join(data, folder, 'queries.jsonl'), places);
     }
   }
-  const result: SystemsResult = {
-    format: 'trawl-systems',
-    version: 1,
-    trawl: packageVersion,
-    date: new Date().toISOString().slice(0, 10),
-    rows: systems.rows,
-  };
-  await writeFile(file, `${JSON.stringify(result, null, 1)}\n`);
+  await writeFile(file, systemsFile(systems.rows));
 }

@@ -1,17 +1,13 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { packageRoot, packageVersion } from '../../src/package-root.ts';
-import { installedMiniLm } from '../all/bench-inputs.ts';
+import { packageVersion } from '../../src/package-root.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
+import { requiredInputs } from './required-inputs.ts';
 
-const DATA = join(packageRoot, '..', 'shared', 'data');
 const PRECISIONS = ['float32', 'bfloat16', 'int8'] as const;
 type Precision = (typeof PRECISIONS)[number];
 /** Precisions of passages and of queries; the first is what the others are compared with. */
@@ -53,15 +49,7 @@ interface Report {
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
  */
 export async function comparePrecisions(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  if (!existsSync(DATA))
-    throw new TrawlError('CORPUS_NOT_FOUND', `The data sets of this table are expected in ${DATA}.`);
-  const checkpoint = installedMiniLm(join(homedir(), '.cache', 'trawl'));
-  if (checkpoint === undefined) {
-    throw new TrawlError(
-      'MODEL_NOT_FOUND',
-      'all-MiniLM-L6-v2 is not installed. Install it: trawl bench baselines embed.',
-    );
-  }
+  const { data, checkpoint } = requiredInputs();
   const run = promisify(execFile);
   const trawl = async (...args: string[]): Promise<string> =>
     (await run(process.execPath, [TRAWL, ...args, '--quiet'], { cwd: scratch, signal, maxBuffer: 1 << 28 })).stdout;
@@ -70,7 +58,7 @@ export async function comparePrecisions(file: string, scratch: string, signal: A
   const rows: PrecisionResult['rows'][number][] = [];
   const indexOf = (folder: string, precision: Precision): string => join(scratch, `${folder}-${precision}`);
   for (const folder of new Set(SETS.map((set) => set.folder))) {
-    const corpus = join(DATA, folder, 'corpus.jsonl');
+    const corpus = join(data, folder, 'corpus.jsonl');
     for (const precision of PRECISIONS) {
       const index = ['index', corpus, '--model', model, '--precision', precision];
       await trawl(...index, '--out', indexOf(folder, precision), '--if-changed');
@@ -78,7 +66,7 @@ export async function comparePrecisions(file: string, scratch: string, signal: A
   }
   for (const { name, folder, every, pairs } of SETS) {
     const questions = join(scratch, `${folder}-${every}.jsonl`);
-    const lines = (await readFile(join(DATA, folder, 'queries.jsonl'), 'utf8')).trimEnd().split('\n');
+    const lines = (await readFile(join(data, folder, 'queries.jsonl'), 'utf8')).trimEnd().split('\n');
     await writeFile(questions, `${lines.filter((_, i) => i % every === 0).join('\n')}\n`);
     const runs: string[] = [];
     for (const [passages, queries] of pairs) {

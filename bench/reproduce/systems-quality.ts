@@ -3,11 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/errors.ts';
-import { packageVersion } from '../../src/package-root.ts';
 import { installedMiniLm } from '../all/bench-inputs.ts';
 import { baselinePython } from '../baselines.ts';
 import { SHARED } from '../serve/serve-index.ts';
-import type { SystemsResult } from '../tables/systems-result.ts';
+import { systemsFile } from './evaluated-systems.ts';
 import { SystemsMeasurement, type SystemsOptions } from './measure-systems.ts';
 
 /**
@@ -35,12 +34,5 @@ export async function writeSystems(file: string, options: SystemsOptions): Promi
       `The data sets of this table are expected in ${options.data}. With others: scripts/evaluation-table.mjs --data DIR.`,
     );
   }
-  const result: SystemsResult = {
-    format: 'trawl-systems',
-    version: 1,
-    trawl: packageVersion,
-    date: new Date().toISOString().slice(0, 10),
-    rows: await new SystemsMeasurement(options).rows(),
-  };
-  await writeFile(file, `${JSON.stringify(result, null, 1)}\n`);
+  await writeFile(file, systemsFile(await new SystemsMeasurement(options).rows()));
 }
