@@ -1,6 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
+import { ProtobufWriter } from '../src/embedding/model/protobuf-writer.ts';
 import { bug } from '../src/errors.ts';
 import { packageVersion } from '../src/package-root.ts';
 import {
@@ -13,7 +14,6 @@ import {
   type OnnxTensor,
   type OnnxValue,
 } from './onnx-graph.ts';
-import { ProtobufWriter } from './protobuf.ts';
 
 /** Operator set 17 belongs to IR version 8 and has every operator that the graphs use. */
 const IR_VERSION = 8;

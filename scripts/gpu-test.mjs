@@ -2,7 +2,8 @@
 // first step that needs it, says what is missing and what to do, and ends with 3. Writes gpu-report.txt and gpu-report.json.
 // `--out DIR` (default: gpu-report); `--provider DIR` has onnxruntime's CUDA libraries, for a machine without internet;
 // `--cuda-libraries DIR,DIR` has those of CUDA 12 and cuDNN 9; `--python PATH` has torch for the GPU and sentence-transformers, to
-// compare with. `--rehearse` does every step on the CPU, `--small` with tiny models; both try the test, not a GPU.
+// compare with. `--models DIR` keeps the models and takes them again. `--only STEP,STEP` runs only these steps on the GPU, as the report
+// names them. `--rehearse` does every step on the CPU, `--small` with tiny models; both try the test, not a GPU.
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,6 +19,8 @@ const { values } = parseArgs({
     provider: { type: 'string' },
     'cuda-libraries': { type: 'string' },
     python: { type: 'string' },
+    models: { type: 'string' },
+    only: { type: 'string' },
     rehearse: { type: 'boolean', default: false },
     small: { type: 'boolean', default: false },
     'no-setup': { type: 'boolean', default: false },
@@ -59,18 +62,15 @@ async function runSteps() {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ]) {
-    process.once(signal, () => {
-      clean();
-      process.exit(code);
-    });
+    process.once(signal, () => process.exit(code));
   }
+  // Behind what ends the test's own processes, which write there.
+  process.once('exit', clean);
   const out = resolve(values.out);
-  try {
-    const { rehearse, small, python } = values;
-    process.exitCode = await runGpuTest({ rehearse, small, python, folder, out, say });
-  } finally {
-    clean();
-  }
+  const { rehearse, small, python } = values;
+  const models = values.models === undefined ? folder : resolve(values.models);
+  const only = values.only?.split(',').map((name) => name.trim());
+  process.exitCode = await runGpuTest({ rehearse, small, python, folder, models, only, out, say });
   say(`The report is in ${join(out, 'gpu-report.txt')} and ${join(out, 'gpu-report.json')}.`);
 }
 

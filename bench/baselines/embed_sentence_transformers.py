@@ -2,7 +2,7 @@
 
     {"do": "load", "model": FOLDER, "texts": PATH, "queryPrefix": TEXT, "passagePrefix": TEXT,
      "maxQueryTokens": N, "maxPassageTokens": N, "batch": N, "device": "cpu", "dtype": "float32"}  ->  {"version": TEXT}
-    {"do": "encode", "first": N, "count": N}  ->  {"ms": MILLISECONDS, "tokens": N, "squaredTokens": N}
+    {"do": "encode", "first": N, "count": N, ["batch": N, "maxPassageTokens": N]}  ->  {"ms": MILLISECONDS, "tokens": N, "squaredTokens": N}
     {"do": "query", "first": N, "count": N}   ->  {"times": [MILLISECONDS, ...]}     one query per call
     {"do": "vectors", "count": N}             ->  {"values": [...]}                   of the first N passages
     {"do": "matmul"}                          ->  {"gflopPerS": N}                    float32 product of two 1024 x 1024 matrices
@@ -46,13 +46,14 @@ class Encoder:
         reset_peak()
         return {"version": f"sentence-transformers {sentence_transformers.__version__} (torch {torch.__version__})"}
 
-    def encode(self, first, count):
+    def encode(self, first, count, batch=None, maxPassageTokens=None):
         passages = self.passages[first : first + count]
-        self.model.max_seq_length = self.limits["passage"]
+        limit = self.limits["passage"] if maxPassageTokens is None else maxPassageTokens
+        self.model.max_seq_length = limit
         start = time.perf_counter_ns()
-        self.model.encode(passages, batch_size=self.batch, show_progress_bar=False)
+        self.model.encode(passages, batch_size=self.batch if batch is None else batch, show_progress_bar=False)
         ms = (time.perf_counter_ns() - start) / 1e6
-        ids = self.model.tokenizer(passages, truncation=True, max_length=self.limits["passage"])["input_ids"]
+        ids = self.model.tokenizer(passages, truncation=True, max_length=limit)["input_ids"]
         lengths = [len(text) for text in ids]
         return {"ms": ms, "tokens": sum(lengths), "squaredTokens": sum(length * length for length in lengths)}
 

@@ -16,13 +16,20 @@ export interface TimedEncoding {
   readonly squaredTokens: number;
 }
 
+/** Replaces what the engine was opened with; only for a baseline. */
+export interface EncodeLimits {
+  /** Texts in a batch. */
+  readonly batch: number;
+  readonly maxPassageTokens: number;
+}
+
 /** An encoder in a process of its own, with its texts loaded. One call at a time. */
 export interface EmbedEngine {
   readonly name: 'trawl' | EmbedBaseline;
   readonly precision: Precision;
   readonly version: string;
   /** Encodes passages [first, first + count) in one call. */
-  encode(first: number, count: number): Promise<TimedEncoding>;
+  encode(first: number, count: number, limits?: EncodeLimits): Promise<TimedEncoding>;
   /** Encodes queries [first, first + count) one by one; the milliseconds of each. */
   query(first: number, count: number): Promise<readonly number[]>;
   /** The vectors of the first `count` passages, row-major. */
@@ -110,8 +117,8 @@ class ScriptEncoder implements EmbedEngine {
     this.version = version;
   }
 
-  async encode(first: number, count: number): Promise<TimedEncoding> {
-    return this.#script.ask({ do: 'encode', first, count });
+  async encode(first: number, count: number, limits?: EncodeLimits): Promise<TimedEncoding> {
+    return this.#script.ask({ do: 'encode', first, count, ...limits });
   }
 
   async query(first: number, count: number): Promise<readonly number[]> {

@@ -21,8 +21,9 @@ export interface RunOptions {
    */
   readonly trialAtStart?: boolean | undefined;
   /**
-   * Worker threads on the CPU, at least 1. More threads than cores slow each other down. CUDA has one thread per device. Default:
-   * the cores that this process may use.
+   * Worker threads, at least 1. On the CPU, more threads than cores slow each other down; default: the cores that this process may
+   * use. On CUDA: the threads of each device. Each has its own copy of the weights, and one tokenises while the device runs another's
+   * batch. Default there: 4, 2 or 1, by the size of the weights.
    */
   readonly workers?: number | undefined;
   /** `cpu` (default), `cuda`, `cuda:0,cuda:1`. */
@@ -88,30 +89,42 @@ export async function poolOptions(
   cudaDevices: CudaDevices,
   options: RunOptions,
 ): Promise<EncoderPoolOptions> {
-  if (cudaDevices !== null && options.workers !== undefined && options.workers !== cudaDevices.length) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `${options.workers} workers were requested for ${cudaDevices.length} CUDA devices, but each device has one worker. ` +
-        'Omit the number of workers.',
-    );
-  }
   if (cudaDevices !== null && model.identity.precision === 'bfloat16') {
     throw new TrawlError(
       'CONFIG_INVALID',
       'bfloat16 runs on CPUs only. Omit --device, or choose another precision with --precision.',
     );
   }
-  const workers = cudaDevices?.length ?? options.workers ?? availableCores();
-  const canShare = cudaDevices === null && model.externalData.length > 0;
-  const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));
   const { trialAtStart = false, onWarning } = options;
+  if (cudaDevices !== null) {
+    const threads = options.workers ?? threadsPerDevice(await weightBytes(model));
+    if (!Number.isSafeInteger(threads) || threads < 1) {
+      throw new TrawlError('CONFIG_INVALID', `workers is ${threads}; it must be a whole number from 1.`);
+    }
+    // In turns, so that the first texts go to different devices.
+    const ofThreads = Array.from({ length: threads }, () => cudaDevices).flat();
+    return { model, workers: ofThreads.length, cudaDevices: ofThreads, shareWeights: false, trialAtStart, onWarning };
+  }
+  const workers = options.workers ?? availableCores();
+  const canShare = model.externalData.length > 0;
+  const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));
   return { model, workers, cudaDevices, shareWeights, trialAtStart, onWarning };
 }
 
-async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {
+/** The larger the model, the longer a batch takes on the device, and the fewer threads prepare enough batches meanwhile. */
+function threadsPerDevice(bytes: number): number {
+  if (bytes <= 512 * 2 ** 20) return 4;
+  return bytes <= 4 * 2 ** 30 ? 2 : 1;
+}
+
+async function weightBytes(model: ModelFolder): Promise<number> {
   let bytes = 0;
-  for (const path of model.externalData) bytes += (await stat(path)).size;
-  return bytes * workers > memoryLimit() / 2;
+  for (const path of [model.graphPath, ...model.externalData]) bytes += (await stat(path)).size;
+  return bytes;
+}
+
+async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {
+  return (await weightBytes(model)) * workers > memoryLimit() / 2;
 }
 
 async function firstPresent(nameOrFolder: string, preferred: readonly Precision[]): Promise<Precision | undefined> {

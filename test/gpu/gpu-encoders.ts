@@ -1,6 +1,7 @@
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
+import { poolOptions } from '../../src/embedding/open-encoder.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
 import { availableCores } from '../../src/system/cores.ts';
 
@@ -12,16 +13,19 @@ export interface GpuEncoderOptions {
   readonly batchTokens?: number;
   readonly overrides?: ModelOverrides;
   readonly onWarning?: (warning: string) => void;
+  /** Threads of the device. Default: 1; `null`: as many as `trawl index --device cuda` has. */
+  readonly threads?: number | null;
 }
 
 /** Tokens of a batch on a GPU. */
 const BATCH_TOKENS = 16_384;
 
 export async function openGpuEncoder(folder: string, options: GpuEncoderOptions): Promise<ModelEncoder> {
-  const { precision, device, batchTokens = BATCH_TOKENS, overrides, onWarning } = options;
+  const { precision, device, batchTokens = BATCH_TOKENS, overrides, onWarning, threads = 1 } = options;
   const model = await readModelFolder(folder, overrides, { precision });
   const cudaDevices = device === null ? null : [device];
-  return ModelEncoder.open({ model, workers: 1, cudaDevices, batchTokens, onWarning });
+  const run = await poolOptions(model, cudaDevices, { workers: threads ?? undefined, onWarning });
+  return ModelEncoder.open({ ...run, batchTokens });
 }
 
 /** The encoder of the comparison: float32 on the CPU, each text as `trawl index` embeds it without a GPU. */

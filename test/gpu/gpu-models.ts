@@ -1,5 +1,7 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { fork } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { importModel } from '../../model-import/import-model.ts';
 import { packageRoot } from '../../src/package-root.ts';
@@ -32,37 +34,63 @@ const TOKENIZERS = {
   qwen3: () => gunzipSync(readFileSync(join(FIXTURES, 'qwen3-tokenizer.json.gz'))),
 };
 
+/** all-MiniLM-L6-v2, BERT-base, XLM-R-base and Qwen3-Embedding-0.6B (4 of its 28 layers). */
+const CHECKPOINTS: Readonly<Record<string, (small: boolean) => CheckpointToWrite>> = {
+  'minilm-shape': (small) =>
+    bertCheckpoint('bert', small ? SMALL : { hidden: 384, layers: 6, heads: 12, vocabulary: 30_522 }),
+  'bert-base-shape': (small) =>
+    bertCheckpoint('bert', small ? SMALL : { hidden: 768, layers: 12, heads: 12, vocabulary: 30_522 }),
+  'xlm-r-base-shape': (small) =>
+    bertCheckpoint('xlm-roberta', small ? SMALL : { hidden: 768, layers: 12, heads: 12, vocabulary: 250_002 }),
+  'qwen3-shape': qwen3Checkpoint,
+};
+
 /**
- * Makes models with random weights in the shapes of all-MiniLM-L6-v2, BERT-base, XLM-R-base and Qwen3-Embedding-0.6B (4 of its 28
- * layers).
+ * Makes models with random weights in the shapes of `CHECKPOINTS`, each in a process of its own. Those that the folder has from an
+ * earlier run are taken.
  *
  * @param small with a few hundred thousand weights, to try the test itself.
  */
-export async function makeGpuModels(
-  folder: string,
-  small: boolean,
-  onModel: (name: string) => void,
-): Promise<GpuModel[]> {
-  const bert = (shape: BertShape): CheckpointToWrite => bertCheckpoint('bert', small ? SMALL : shape);
-  const checkpoints: Readonly<Record<string, () => CheckpointToWrite>> = {
-    'minilm-shape': () => bert({ hidden: 384, layers: 6, heads: 12, vocabulary: 30_522 }),
-    'bert-base-shape': () => bert({ hidden: 768, layers: 12, heads: 12, vocabulary: 30_522 }),
-    'xlm-r-base-shape': () =>
-      bertCheckpoint('xlm-roberta', small ? SMALL : { hidden: 768, layers: 12, heads: 12, vocabulary: 250_002 }),
-    'qwen3-shape': () => qwen3Checkpoint(small),
-  };
-  const models: GpuModel[] = [];
-  for (const [name, make] of Object.entries(checkpoints)) {
-    onModel(name);
-    const checkpoint = join(folder, 'checkpoints', name);
-    mkdirSync(checkpoint, { recursive: true });
-    writeRandomCheckpoint(checkpoint, make());
-    const out = join(folder, 'models', name);
-    mkdirSync(join(folder, 'models'), { recursive: true });
-    await importModel(checkpoint, { out, name, precisions: ['float32', 'float16'] });
-    models.push({ name, folder: out, checkpoint, isDecoder: name === 'qwen3-shape' });
-  }
+export async function makeGpuModels(folder: string, small: boolean): Promise<GpuModel[]> {
+  const models = Object.keys(CHECKPOINTS).map((name) => modelIn(folder, name));
+  await Promise.all(
+    models.filter(({ folder: made }) => !existsSync(made)).map(({ name }) => makeInProcess(folder, name, small)),
+  );
   return models;
+}
+
+/** Writes one checkpoint and imports it. */
+export async function makeGpuModel(folder: string, name: string, small: boolean): Promise<void> {
+  const { checkpoint, folder: out } = modelIn(folder, name);
+  rmSync(checkpoint, { recursive: true, force: true });
+  mkdirSync(checkpoint, { recursive: true });
+  writeRandomCheckpoint(checkpoint, CHECKPOINTS[name]!(small));
+  mkdirSync(join(folder, 'models'), { recursive: true });
+  await importModel(checkpoint, { out, name, precisions: ['float32', 'float16'] });
+}
+
+function modelIn(folder: string, name: string): GpuModel {
+  const [made, checkpoint] = [join(folder, 'models', name), join(folder, 'checkpoints', name)];
+  return { name, folder: made, checkpoint, isDecoder: name === 'qwen3-shape' };
+}
+
+function makeInProcess(folder: string, name: string, small: boolean): Promise<void> {
+  const program = fileURLToPath(new URL('./make-gpu-model.js', import.meta.url));
+  const child = fork(program, [folder, name, small ? 'small' : 'whole'], {
+    execArgv: [],
+    stdio: ['ignore', 2, 2, 'ipc'],
+  });
+  const kill = (): unknown => child.kill('SIGKILL');
+  // Before the listener that removes the files.
+  process.prependOnceListener('exit', kill);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      process.off('exit', kill);
+      if (code === 0) resolve();
+      else reject(new Error(`${name} was not made`));
+    });
+  });
 }
 
 function bertCheckpoint(

@@ -9,7 +9,11 @@ export interface StepResult {
   /** What was found, and for `missing` what to do. */
   readonly text: string;
   readonly figures?: unknown;
+  readonly seconds: number;
 }
+
+/** What a step returns. */
+export type StepOutcome = Omit<StepResult, 'name' | 'seconds'>;
 
 export interface GpuRun {
   /** CUDA device; null: a rehearsal on the CPU. */
@@ -27,7 +31,7 @@ export interface GpuRun {
 
 export interface GpuStep {
   readonly name: string;
-  run(run: GpuRun): Promise<Omit<StepResult, 'name'>>;
+  run(run: GpuRun): Promise<StepOutcome>;
 }
 
 /** Least cosine of a vector from a GPU and the one from the CPU. */
@@ -65,7 +69,7 @@ function cosineOf(a: Float32Array, b: Float32Array, from: number, to: number): n
 }
 
 /** A step's result from the agreements that it found, by what was compared. */
-export function agreementResult(found: Readonly<Record<string, Agreement>>): Omit<StepResult, 'name'> {
+export function agreementResult(found: Readonly<Record<string, Agreement>>): StepOutcome {
   const entries = Object.entries(found);
   const failed = entries.filter(([, { below }]) => below.length > 0);
   const lines = entries.map(

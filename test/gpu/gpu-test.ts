@@ -15,8 +15,12 @@ export interface GpuTestOptions {
   /** The steps on the CPU, with padded batches: tries the test, not a GPU. */
   readonly rehearse: boolean;
   readonly small: boolean;
-  /** Checkpoints, models and indexes are written here. */
+  /** Indexes and texts are written here. */
   readonly folder: string;
+  /** Checkpoints and models are written here, or taken from an earlier run. */
+  readonly models: string;
+  /** Names of the steps on the GPU to run; undefined: all. */
+  readonly only: readonly string[] | undefined;
   /** The report is written here as `gpu-report.json` and `gpu-report.txt`. */
   readonly out: string;
   readonly python: string | undefined;
@@ -30,18 +34,18 @@ const MISSING = 3;
 
 /** Runs every step, up to the first that the machine cannot do, and writes the report. Returns the exit code. */
 export async function runGpuTest(options: GpuTestOptions): Promise<number> {
-  const { folder, say, rehearse } = options;
+  const { say, rehearse, only } = options;
   const gpus = gpuNames();
   const results: StepResult[] = [];
   const add = (result: StepResult): void => {
     results.push(result);
-    say(`${result.outcome}: ${result.name}\n${indented(result.text)}`);
+    say(`${result.outcome}: ${result.name} (${result.seconds} s)\n${indented(result.text)}`);
   };
   let models: readonly GpuModel[] = [];
   const makeModels: GpuStep = {
     name: 'models',
     async run() {
-      models = await makeGpuModels(folder, options.small, (name) => say(`  ${name}`));
+      models = await makeGpuModels(options.models, options.small);
       return { outcome: 'passed', text: `${models.map(({ name }) => name).join(', ')}, with random weights` };
     },
   };
@@ -51,13 +55,15 @@ export async function runGpuTest(options: GpuTestOptions): Promise<number> {
     device: rehearse ? null : 0,
     devices: rehearse ? [] : gpus.map((_, i) => i),
   });
-  for (const step of [makeModels, cpuStep, firstStep(rehearse, gpus), ...GPU_STEPS]) {
+  const chosen = GPU_STEPS.filter(({ name }) => only === undefined || only.includes(name));
+  for (const step of [makeModels, cpuStep, firstStep(rehearse, gpus), ...chosen]) {
     say(step.name);
+    const begun = performance.now();
     const result = await step.run(run()).catch((error: unknown) => ({
       outcome: 'failed' as const,
       text: error instanceof Error ? `${error.message}` : String(error),
     }));
-    add({ name: step.name, ...result });
+    add({ name: step.name, ...result, seconds: Math.round((performance.now() - begun) / 100) / 10 });
     if (step.name === FIRST && result.outcome !== 'passed') break;
   }
   writeReport(options, gpus, results);
@@ -83,7 +89,9 @@ function writeReport(
     rehearse ? 'A rehearsal on the CPU: these are no figures of a GPU.' : 'Trawl on a GPU',
     `${facts.date.slice(0, 10)}, ${facts.gpus.join(', ') || 'no GPU'}, ${facts.processor}, ${facts.cores} cores, onnxruntime ${facts.onnxruntime}, Node.js ${facts.node}, Trawl ${facts.trawl}`,
   ];
-  const lines = results.map(({ name, outcome, text }) => `${outcome}: ${name}\n${indented(text)}`);
+  const lines = results.map(
+    ({ name, outcome, text, seconds }) => `${outcome}: ${name} (${seconds} s)\n${indented(text)}`,
+  );
   writeFileSync(join(out, 'gpu-report.txt'), `${[...head, '', ...lines].join('\n')}\n`);
 }
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openBaselineEncoder } from '../../bench/embed/embed-engine.ts';
+import { type EmbedEngine, openBaselineEncoder } from '../../bench/embed/embed-engine.ts';
 import { EngineUnavailable } from '../../bench/script-process.ts';
 import { median, sortedSamples } from '../../bench/statistics.ts';
 import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
@@ -9,9 +9,11 @@ import type { GpuRun, GpuStep } from './gpu-step.ts';
 import { longTexts } from './gpu-texts.ts';
 
 const LENGTHS = [16, 64, 128, 256, 512];
-const BATCHES = [2_048, 8_192, 16_384, 65_536];
-/** Texts of a batch of sentence-transformers: the best of these counts. */
-const TORCH_BATCHES = [32, 128, 512];
+/** Tokens of a batch, for both programs; the best of each counts. */
+const BATCHES = [4_096, 16_384, 65_536];
+/** Tokens of a measurement, and the most texts. */
+const TOKENS = 2 ** 20;
+const MOST_TEXTS = 16_384;
 const RUNS = 3;
 /** The goal: this many times the texts of sentence-transformers in float16 on the same GPU. */
 const GOAL = 1.2;
@@ -21,28 +23,46 @@ interface Speed {
   readonly tokens: number;
   /** Texts a second by the tokens of a batch. */
   readonly trawl: Readonly<Record<number, number>>;
-  /** Texts a second by the texts of a batch; null: not measured. */
+  /** The same of sentence-transformers; null: not measured. */
   readonly torch: Readonly<Record<number, number>> | null;
   /** The best of Trawl beside the best of torch. */
   readonly ratio: number | null;
+}
+
+/** The texts of one length, and where they are in the file of all texts. */
+interface Texts {
+  readonly tokens: number;
+  readonly first: number;
+  readonly texts: readonly string[];
 }
 
 /** Throughput in float16 by batch and length, in turns with sentence-transformers. */
 export const speedStep: GpuStep = {
   name: 'throughput',
   async run(run) {
+    const lengths = textsOf(run);
+    const file = join(run.folder, 'speed-texts.json');
+    writeFileSync(file, JSON.stringify({ passages: lengths.flatMap(({ texts }) => texts), queries: [] }));
     const speeds: Speed[] = [];
     let reason = run.python === undefined ? 'no Python with torch for this GPU: pass --python PATH' : undefined;
     for (const model of run.models.slice(0, 2)) {
-      for (const tokens of run.small ? LENGTHS.slice(0, 1) : LENGTHS) {
-        run.say(`  ${model.name}, ${tokens} tokens`);
+      let torch: EmbedEngine | undefined;
+      if (reason === undefined) {
         try {
-          speeds.push(await measured(run, model, tokens, reason === undefined));
+          torch = await openTorch(run, model, file);
         } catch (error) {
           if (!(error instanceof EngineUnavailable)) throw error;
           reason = error.message;
-          speeds.push(await measured(run, model, tokens, false));
         }
+      }
+      try {
+        for (const texts of lengths) {
+          const speed = await measured(run, model, texts, torch);
+          run.say(`  ${lineOf(speed)}`);
+          speeds.push(speed);
+        }
+      } finally {
+        await torch?.close();
       }
     }
     const ratios = speeds.flatMap(({ ratio }) => ratio ?? []);
@@ -58,53 +78,63 @@ export const speedStep: GpuStep = {
   },
 };
 
-async function measured(run: GpuRun, model: GpuModel, tokens: number, withTorch: boolean): Promise<Speed> {
-  const count = run.small ? 16 : Math.min(16_384, Math.ceil(2 ** 20 / tokens));
-  const texts = longTexts(count, tokens);
-  const file = join(run.folder, `texts-${tokens}.json`);
-  writeFileSync(file, JSON.stringify({ passages: texts, queries: [] }));
-  const trawl: Record<number, number> = {};
-  const torch: Record<number, number> = {};
-  const overrides = { maxPassageTokens: tokens };
-  for (const [i, batchTokens] of (run.small ? BATCHES.slice(0, 1) : BATCHES).entries()) {
+function textsOf({ small }: GpuRun): Texts[] {
+  let first = 0;
+  return (small ? LENGTHS.slice(0, 1) : LENGTHS).map((tokens) => {
+    const texts = longTexts(small ? 16 : Math.min(MOST_TEXTS, TOKENS / tokens), tokens);
+    const begin = first;
+    first += texts.length;
+    return { tokens, first: begin, texts };
+  });
+}
+
+async function measured(
+  run: GpuRun,
+  model: GpuModel,
+  { tokens, first, texts }: Texts,
+  torch: EmbedEngine | undefined,
+): Promise<Speed> {
+  const own: Record<number, number> = {};
+  const others: Record<number, number> = {};
+  for (const batchTokens of run.small ? BATCHES.slice(0, 1) : BATCHES) {
     const encoder = await openGpuEncoder(model.folder, {
       precision: 'float16',
       device: run.device,
+      threads: run.device === null ? 1 : null,
       batchTokens,
-      overrides,
+      overrides: { maxPassageTokens: tokens },
     });
-    const batch = withTorch ? TORCH_BATCHES[i] : undefined;
-    const other = batch === undefined ? undefined : await openTorch(run, model, { tokens, file, batch });
     try {
       // Warmed up, then in turns.
-      const [own, others]: [number[], number[]] = [[], []];
+      const [times, torchTimes]: [number[], number[]] = [[], []];
       for (let turn = 0; turn <= RUNS; turn++) {
         const begun = performance.now();
         await vectorsOf(encoder, texts);
         const ms = performance.now() - begun;
-        const torchMs = (await other?.encode(0, count))?.ms;
+        const limits = { batch: Math.max(1, batchTokens / tokens), maxPassageTokens: tokens };
+        const torchMs = (await torch?.encode(first, texts.length, limits))?.ms;
         if (turn === 0) continue;
-        own.push(ms);
-        if (torchMs !== undefined) others.push(torchMs);
+        times.push(ms);
+        if (torchMs !== undefined) torchTimes.push(torchMs);
       }
-      trawl[batchTokens] = perSecond(count, own);
-      if (batch !== undefined) torch[batch] = perSecond(count, others);
+      own[batchTokens] = perSecond(texts.length, times);
+      if (torch !== undefined) others[batchTokens] = perSecond(texts.length, torchTimes);
     } finally {
       await encoder.close();
-      await other?.close();
     }
   }
   const best = (speeds: Readonly<Record<number, number>>): number => Math.max(...Object.values(speeds));
-  const ratio = withTorch ? best(trawl) / best(torch) : null;
-  return { model: model.name, tokens, trawl, torch: withTorch ? torch : null, ratio };
+  const compared = torch !== undefined;
+  return {
+    model: model.name,
+    tokens,
+    trawl: own,
+    torch: compared ? others : null,
+    ratio: compared ? best(own) / best(others) : null,
+  };
 }
 
-function openTorch(
-  run: GpuRun,
-  model: GpuModel,
-  { tokens, file, batch }: { tokens: number; file: string; batch: number },
-) {
-  const device = run.device === null ? 'cpu' : `cuda:${run.device}`;
+function openTorch(run: GpuRun, model: GpuModel, file: string): Promise<EmbedEngine> {
   return openBaselineEncoder('sentence-transformers', {
     python: run.python!,
     threads: 1,
@@ -112,10 +142,10 @@ function openTorch(
     model: model.checkpoint,
     queryPrefix: '',
     passagePrefix: '',
-    maxQueryTokens: tokens,
-    maxPassageTokens: tokens,
-    batch,
-    device,
+    maxQueryTokens: 512,
+    maxPassageTokens: 512,
+    batch: 32,
+    device: run.device === null ? 'cpu' : `cuda:${run.device}`,
     dtype: run.device === null ? 'float32' : 'float16',
   });
 }
@@ -129,6 +159,6 @@ function lineOf({ model, tokens, trawl, torch, ratio }: Speed): string {
     Object.entries(speeds)
       .map(([batch, speed]) => `${batch}: ${speed.toFixed(0)}`)
       .join(', ');
-  const other = torch === null ? '' : `; torch by texts of a batch ${list(torch)} texts/s; ${ratio!.toFixed(2)} ×`;
-  return `${model}, ${tokens} tokens: by tokens of a batch ${list(trawl)} texts/s${other}`;
+  const other = torch === null ? '' : `; sentence-transformers ${list(torch)}; ${ratio!.toFixed(2)} ×`;
+  return `${model}, ${tokens} tokens, texts/s by tokens of a batch: Trawl ${list(trawl)}${other}`;
 }

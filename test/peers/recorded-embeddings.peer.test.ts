@@ -82,6 +82,7 @@ for (const [name, texts] of [
       outputName: null,
       cudaDevice: null,
       shareWeights: false,
+      poolsInGraph: false,
     });
     t.after(() => session.close());
     const expected = recorded(name);

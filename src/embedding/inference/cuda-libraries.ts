@@ -56,8 +56,8 @@ export function cudaUnavailable(device: number, reason: string, cause?: unknown)
 export function cudaFull(device: number, reason: string, cause?: unknown): TrawlError {
   return new TrawlError(
     'DEVICE_UNAVAILABLE',
-    `cuda:${device} has not enough free memory for the model: ${reason}. End other programs on it (nvidia-smi lists them), or use ` +
-      'another device.',
+    `cuda:${device} has not enough free memory for the model: ${reason}. End other programs on it (nvidia-smi lists them), use ` +
+      'another device, or load fewer copies of the model (--workers 1).',
     { details: { device }, cause },
   );
 }

@@ -5,8 +5,8 @@ export const MAX_GROUPED_TOKENS = 48;
 /** A text of one token runs alone: onnxruntime sums a single row in a different order from several rows. */
 export const MIN_GROUPED_TOKENS = 2;
 
-/** Padded lengths are multiples of this, so that a GPU gets few shapes and plans its memory once for each. */
-const LENGTH_STEP = 32;
+/** Padded lengths are multiples of this: few shapes, for which a GPU plans its memory once, and whole tiles of its matrix units. */
+const LENGTH_STEP = 8;
 
 /**
  * Groups texts of equal length, which run together unpadded, up to 128 tokens per group. Texts of fewer than 2 or more than 48

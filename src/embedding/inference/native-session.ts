@@ -6,6 +6,7 @@ import type { TokenBatch } from './token-batch.ts';
 
 /** The native forward pass in bfloat16 on CPU threads, with the interface of `OnnxSession`. `run` blocks its thread. */
 export class NativeSession {
+  readonly isPooled = false;
   readonly #kernel: EncoderKernel;
   readonly #bert: ReturnType<EncoderKernel['open']>;
   readonly #hidden: number;

@@ -1,9 +1,12 @@
+import { dirname } from 'node:path';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../errors.ts';
 import type { Pooling } from '../../manifest/model-identity.ts';
+import { readOnnxFacts } from '../model/onnx-facts.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
 import { integerProductSettings } from './integer-products.ts';
 import { onnxruntime } from './onnxruntime.ts';
+import { POOLED_OUTPUT, POOLING_WEIGHTS, poolingWeights, poolsTokens, withPooledOutput } from './pooled-graph.ts';
 import { isOutOfMemory, runFailure } from './run-failure.ts';
 import type { TokenBatch } from './token-batch.ts';
 
@@ -46,6 +49,11 @@ export interface OnnxSessionOptions {
    * each session copies them into the layout that multiplies fastest.
    */
   readonly shareWeights: boolean;
+  /**
+   * Whether the graph also pools the vectors of the tokens, in float32, if `use` is a pooling of tokens. For padded batches on a GPU:
+   * a text's vector then does not leave the device token by token.
+   */
+  readonly poolsInGraph: boolean;
 }
 
 /** A graph's output, row-major, with the shape `dims`. */
@@ -68,28 +76,36 @@ export function onnxruntimeFacts(): { readonly version: string; readonly provide
  * thread, so sessions live in worker threads. Ending the thread during a run aborts the process.
  */
 export class OnnxSession {
+  /** Whether the output has one row per text, because the session added the pooling to the graph. */
+  readonly isPooled: boolean;
   readonly #session: InferenceSession;
   readonly #inputs: readonly GraphInput[];
   readonly #outputName: string;
 
-  private constructor(session: InferenceSession, path: string, { use, outputName }: OnnxSessionOptions) {
+  private constructor(session: InferenceSession, path: string, options: OnnxSessionOptions) {
+    const { use, outputName, poolsInGraph } = options;
     this.#session = session;
-    this.#inputs = session.inputMetadata.map((input) => checkInput(input, path));
-    this.#outputName = chooseOutput(session, path, use, outputName);
+    this.#inputs = session.inputMetadata.map((input) => checkInput(input, path, use));
+    this.isPooled = poolsInGraph && poolsTokens(use);
+    this.#outputName = this.isPooled ? POOLED_OUTPUT : chooseOutput(session.outputNames, path, use, outputName);
   }
 
   /** Throws MODEL_INVALID if the graph is not that of an encoder, DEVICE_UNAVAILABLE if CUDA cannot be used, ENCODER_MISSING. */
   static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
-    const { cudaDevice, shareWeights } = options;
+    const { cudaDevice, shareWeights, use, outputName, poolsInGraph } = options;
     if (cudaDevice !== null) {
       // Checked first because onnxruntime would print a long report of missing libraries on stderr.
       const { installed, reason } = cudaFacts();
       if (!installed) throw cudaUnavailable(cudaDevice, reason);
     }
     const runtime = onnxruntime();
+    const tokenOutput =
+      poolsInGraph && poolsTokens(use)
+        ? chooseOutput((await readOnnxFacts(path)).outputs, path, use, outputName)
+        : undefined;
     let session: InferenceSession;
     try {
-      session = await runtime.InferenceSession.create(path, {
+      const settings = {
         // Throws if the CUDA library cannot be loaded. onnxruntime still runs shape operators on the CPU.
         executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
         executionMode: 'sequential',
@@ -98,8 +114,19 @@ export class OnnxSession {
         interOpNumThreads: 1,
         // Errors only: warnings are about the export of the graph.
         logSeverityLevel: 3,
-        extra: { session: { ...integerProductSettings(), ...(shareWeights ? { disable_prepacking: '1' } : {}) } },
-      });
+        extra: {
+          session: {
+            ...integerProductSettings(),
+            ...(shareWeights ? { disable_prepacking: '1' } : {}),
+            // A graph that is given by its bytes has no folder.
+            ...(tokenOutput === undefined ? {} : { model_external_initializers_file_folder_path: dirname(path) }),
+          },
+        },
+      } as const satisfies InferenceSession.SessionOptions;
+      session =
+        tokenOutput === undefined
+          ? await runtime.InferenceSession.create(path, settings)
+          : await runtime.InferenceSession.create(await withPooledOutput(path, tokenOutput), settings);
     } catch (error) {
       const { message } = error as Error;
       if (cudaDevice !== null && isOutOfMemory(message)) throw cudaFull(cudaDevice, message.trim(), error);
@@ -147,14 +174,17 @@ function inputTensor(
   valueAt: (batch: TokenBatch, row: number, position: number) => number,
 ): Tensor {
   const { rows, length } = batch;
-  const data = type === 'int64' ? new BigInt64Array(rows * length) : new Int32Array(rows * length);
+  const { Tensor } = onnxruntime();
+  const isLong = type === 'int64';
+  // The values are not negative, so the high half of an int64 stays zero. A BigInt per value would take ten times as long.
+  const halves = new Int32Array(rows * length * (isLong ? 2 : 1));
+  const step = isLong ? 2 : 1;
   for (let row = 0, at = 0; row < rows; row++) {
-    for (let position = 0; position < length; position++, at++) {
-      const value = valueAt(batch, row, position);
-      data[at] = type === 'int64' ? BigInt(value) : value;
-    }
+    for (let position = 0; position < length; position++, at += step) halves[at] = valueAt(batch, row, position);
   }
-  return new (onnxruntime().Tensor)(type, data, [rows, length]);
+  return isLong
+    ? new Tensor('int64', new BigInt64Array(halves.buffer), [rows, length])
+    : new Tensor('int32', halves, [rows, length]);
 }
 
 function fromFloat16(bits: Uint16Array): Float32Array {
@@ -168,8 +198,15 @@ function fromFloat16(bits: Uint16Array): Float32Array {
   });
 }
 
-function checkInput(input: InferenceSession.ValueMetadata, path: string): GraphInput {
+function checkInput(input: InferenceSession.ValueMetadata, path: string, use: Pooling | 'score'): GraphInput {
   const { name } = input;
+  if (name === POOLING_WEIGHTS && poolsTokens(use)) {
+    return {
+      name,
+      tensor: (batch) =>
+        new (onnxruntime().Tensor)('float32', poolingWeights(batch, use), [batch.rows, 1, batch.length]),
+    };
+  }
   const type = input.isTensor ? input.type : 'no tensor';
   if (Object.hasOwn(INPUT_VALUES, name) && (type === 'int64' || type === 'int32')) {
     return { name, tensor: (batch) => inputTensor(type, batch, INPUT_VALUES[name]!) };
@@ -189,20 +226,20 @@ function checkInput(input: InferenceSession.ValueMetadata, path: string): GraphI
 }
 
 function chooseOutput(
-  session: InferenceSession,
+  outputs: readonly string[],
   path: string,
   use: Pooling | 'score',
   outputName: string | null,
 ): string {
   const wanted = outputName === null ? OUTPUTS[use] : [outputName];
-  const found = wanted.find((name) => session.outputNames.includes(name));
+  const found = wanted.find((name) => outputs.includes(name));
   if (found !== undefined) return found;
-  const hint = session.outputNames.includes('sentence_embedding')
+  const hint = outputs.includes('sentence_embedding')
     ? ' Its sentence_embedding is already pooled: use pooling "none".'
     : ' Choose a pooling that one of these outputs supports, or name the output in trawl-model.json (graph.output).';
   throw new TrawlError(
     'MODEL_INVALID',
     `${path} has no output ${wanted.join(' or ')}, which ${use === 'score' ? 'a cross-encoder' : `pooling "${use}"`} needs; ` +
-      `it has ${session.outputNames.join(', ')}.${use === 'score' ? '' : hint}`,
+      `it has ${outputs.join(', ')}.${use === 'score' ? '' : hint}`,
   );
 }

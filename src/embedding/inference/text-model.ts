@@ -41,7 +41,12 @@ export class TextModel {
     const session =
       model.identity.precision === 'bfloat16'
         ? NativeSession.open(model.graphPath)
-        : await OnnxSession.open(model.graphPath, { use, outputName: model.graphOutput, ...device });
+        : await OnnxSession.open(model.graphPath, {
+            use,
+            outputName: model.graphOutput,
+            poolsInGraph: padsTexts,
+            ...device,
+          });
     const opened = new TextModel(model, tokenizer, session);
     try {
       await opened.#checkGraph();
@@ -130,6 +135,7 @@ export class TextModel {
   /** Whether the graph's output has one row per text. */
   get #isPooled(): boolean {
     const { kind, identity } = this.#model;
+    if (this.#session.isPooled) return true;
     // A decoder scores pairs at every token, and the last one has seen both texts.
     if (kind === 'cross-encoder') return identity.pooling !== 'last';
     return identity.pooling === 'pooler' || identity.pooling === 'none';

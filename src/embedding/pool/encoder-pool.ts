@@ -1,5 +1,5 @@
 import { bug, TrawlError } from '../../errors.ts';
-import type { CudaDevices } from '../inference/device.ts';
+import { type CudaDevices, keepFloat32OnCuda } from '../inference/device.ts';
 import { valuesPerInput } from '../inference/pooling.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 import type { EncodeResult } from '../text-encoder.ts';
@@ -22,9 +22,9 @@ const CUDA_BATCH_TOKENS = 16_384;
 export interface EncoderPoolOptions {
   /** Its prefixes and token limits are ignored; each call has its own (`CallOptions`). */
   readonly model: ModelFolder;
-  /** Number of encoder threads: at least 1 on the CPU, one per device on CUDA. */
+  /** Number of encoder threads, at least 1. */
   readonly workers: number;
-  /** The CUDA device of each thread; null (default) for the CPU. */
+  /** The CUDA device of each thread, several of which may use one; null (default) for the CPU. */
   readonly cudaDevices?: CudaDevices;
   /** See `OnnxSessionOptions`; default false. */
   readonly shareWeights?: boolean;
@@ -103,6 +103,7 @@ export class EncoderPool {
     }
     const devices = options.cudaDevices?.length ?? options.workers;
     if (devices !== options.workers) throw bug(`${options.workers} workers for ${devices} CUDA devices`);
+    if (options.cudaDevices != null) keepFloat32OnCuda();
     const pool = new EncoderPool(options);
     const started = await Promise.allSettled(pool.#threads.map((thread) => thread!.ready));
     const failed = started.find((result) => result.status === 'rejected');

@@ -18,7 +18,7 @@ test('every text with tokens is in exactly one batch, and no batch of several te
         for (const { indexes, length } of batches) {
           assert.ok(indexes.every((index) => lengths[index]! <= length));
           assert.ok(indexes.length === 1 || indexes.length * length <= budget);
-          assert.equal(length % 32, 0);
+          assert.equal(length % 8, 0);
         }
         const padded = batches.map(({ length }) => length);
         assert.deepEqual(
