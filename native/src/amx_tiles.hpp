@@ -2,14 +2,20 @@
 #pragma once
 #ifdef TRAWL_AMX_EMULATION
 #include "amx_emulation.hpp"
+#ifdef TRAWL_AMX_EMULATION_VECTORS
+#include <immintrin.h>
+#define TRAWL_AMX_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
+#else
 #define TRAWL_AMX_TARGET
+#endif
 #else
 #include <immintrin.h>
-#define TRAWL_AMX_TARGET __attribute__((target("amx-tile,amx-int8")))
+#define TRAWL_AMX_TARGET __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl,fma")))
 #define TRAWL_TILE_CONFIGURE(config) _tile_loadconfig(config)
 #define TRAWL_TILE_RELEASE() _tile_release()
 #define TRAWL_TILE_ZERO(tile) _tile_zero(tile)
 #define TRAWL_TILE_LOAD(tile, base, stride) _tile_loadd(tile, base, stride)
+#define TRAWL_TILE_STREAM(tile, base, stride) _tile_stream_loadd(tile, base, stride)
 #define TRAWL_TILE_STORE(tile, base, stride) _tile_stored(tile, base, stride)
 #define TRAWL_TILE_DOT(sum, rows, digits) _tile_dpbssd(sum, rows, digits)
 #endif

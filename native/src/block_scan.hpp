@@ -22,6 +22,10 @@ inline constexpr float kInfinityF32 = std::numeric_limits<float>::infinity();
 inline constexpr double kGatheredShare = 0.75, kGatheredShareOfFewQueries = 0.35;
 // Rows whose codes are prefetched before they are gathered: enough to hide the latency of memory.
 inline constexpr int64_t kGatherAhead = 6;
+// Thresholds are read again after this many scans of a few rows, because to read those of many queries takes as long as a part of
+// the scan; at once if a larger share of the pairs than kManyKept is kept. An old threshold keeps more pairs, never fewer.
+inline constexpr int kRefreshEvery = 4;
+inline constexpr double kManyKept = 1.0 / 64;
 
 // Rows of a block that do not lie together, copied side by side.
 struct GatheredRows {
@@ -46,6 +50,7 @@ struct Workspace {
       : tau_seen(packed.count, -kInfinity),
         theta(packed.groups * kLanes),
         likely(packed.count, -kInfinityF32),
+        until_refresh(packed.groups, 0),
         hits(kMaxHits) {
     // theta starts at -inf, as tau does. In lanes past the last query it is +inf, which keeps no row.
     for (size_t q = 0; q < theta.size(); ++q) theta[q] = q < tau_seen.size() ? -kInfinityF32 : kInfinityF32;
@@ -53,6 +58,7 @@ struct Workspace {
   std::vector<double> tau_seen;
   AlignedBuffer<float> theta;
   std::vector<float> likely;  // if the row test's first two terms reach this sum, the score probably reaches tau
+  std::vector<int> until_refresh;  // scans of these groups until their thresholds are read again
   alignas(64) float bias_f32[kMaxScanRows];
   alignas(64) float norm_f32[kMaxScanRows];
   std::vector<Hit> hits;
@@ -67,9 +73,7 @@ class BlockScan {
  public:
   BlockScan(const SearchContext& context, const PackedQueries& packed, const States& states)
       : context_(context), packed_(packed), states_(states), kernels_(packed.kernels) {
-    // The rows must stay in the first two cache levels while all queries are compared with them.
-    const int64_t fit = 49152 / packed.padded / 16 * 16;
-    rows_at_once_ = std::min<int64_t>(std::max<int64_t>(fit, 16), 48);
+    rows_at_once_ = rows_at_once(kernels_, packed.padded);
     by_groups_ = groups_to_scan(kernels_, packed.count);
     gathered_share_ = packed.count < kLanes ? kGatheredShareOfFewQueries : kGatheredShare;
   }
@@ -86,6 +90,7 @@ class BlockScan {
     const int64_t passing = filter.count(first_row, block_rows);
     if (passing == 0) return;
     std::unique_ptr<Workspace> workspace = borrow();
+    const ScanSession session(kernels_);
     // number_of: the number in the block of row i of `rows`, or -1 if the row does not pass.
     const auto test = [&](const CodeRows& rows, auto number_of) {
       scan(rows, *workspace, [&](int64_t first_query, const Hit* hits, size_t count) {
@@ -149,13 +154,22 @@ class BlockScan {
  private:
   template <typename Refine>
   void scan(CodeRows view, Workspace& workspace, Refine refine) {
+    // The rows after these are prefetched, a part in each call.
+    const int8_t* const next = view.codes_i8 + view.rows * packed_.padded;
+    const int64_t next_bytes = view.first_pass ? rows_at_once_ * packed_.padded : 0;
     for (int64_t group = 0; group < by_groups_; group += kernels_.groups_at_once) {
       const auto groups = static_cast<int>(std::min<int64_t>(kernels_.groups_at_once, by_groups_ - group));
       const int64_t query = group * kLanes;
-      const RowTest test = refresh(workspace, query, groups * kLanes);
+      int& wait = workspace.until_refresh[group];
+      const bool is_due = wait <= 0;
+      wait = is_due ? kRefreshEvery - 1 : wait - 1;
+      const RowTest test = is_due ? refresh(workspace, query, groups * kLanes) : tests_of(workspace, query);
+      view.ahead = next + next_bytes * group / by_groups_ / 64 * 64;
+      view.ahead_bytes = next + next_bytes * (group + groups) / by_groups_ / 64 * 64 - view.ahead;
       const size_t count = kernels_.scan_groups(view, packed_.grouped_i8.data() + query * packed_.padded, groups, test,
                                                 workspace.hits.data());
       view.first_pass = false;
+      if (static_cast<double>(count) > kManyKept * static_cast<double>(view.rows * groups * kLanes)) wait = 0;
       refine(query, workspace.hits.data(), count);
     }
     for (int64_t query = by_groups_ * kLanes; query < packed_.count; query += kMaxRowsQueries) {
@@ -177,6 +191,9 @@ class BlockScan {
       workspace.theta[q] = bound.theta(tau);
       workspace.likely[q] = static_cast<float>((tau - bound.offset_f64) / bound.step_f64);
     }
+    return tests_of(workspace, first);
+  }
+  RowTest tests_of(const Workspace& workspace, int64_t first) const {
     return {packed_.phi.data() + first, packed_.a.data() + first, packed_.c.data() + first,
             workspace.theta.data() + first};
   }

@@ -12,7 +12,6 @@ namespace trawl {
 namespace {
 
 constexpr int kPasses = 3;
-constexpr int64_t kRowsAtOnce = 48;  // as in block_scan.hpp
 constexpr int64_t kNarrowBytes = 320, kWideBytes = 768;  // a usual prefilter, and the codes of a usual encoder
 
 }  // namespace
@@ -33,10 +32,12 @@ double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded) {
   const std::vector<float> theta(groups * kLanes, std::numeric_limits<float>::infinity());
   std::vector<Hit> hits(kMaxHits);
   double best = 0;
+  const int64_t at_once = rows_at_once(kernels, padded);
+  const ScanSession session(kernels);
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
-    for (int64_t row = 0; row < kTimedRows; row += kRowsAtOnce) {
-      CodeRows view = {codes.data() + row * padded, padded, static_cast<int>(std::min(kRowsAtOnce, kTimedRows - row)),
+    for (int64_t row = 0; row < kTimedRows; row += at_once) {
+      CodeRows view = {codes.data() + row * padded, padded, static_cast<int>(std::min(at_once, kTimedRows - row)),
                        zero.data() + row, zero.data() + row, zero.data() + row, zero.data() + row, sums.data() + row, true};
       for (int64_t group = 0; group < groups; group += kernels.groups_at_once) {
         const auto here = static_cast<int>(std::min<int64_t>(kernels.groups_at_once, groups - group));

@@ -34,6 +34,8 @@ struct CodeRows {
   const float* bias_f32;       // the stored float64 bias, prepared for the row test
   const int32_t* code_sum_i32;
   bool first_pass;             // the codes are not in a cache yet, so prefetch
+  const int8_t* ahead = nullptr;  // codes that a later call reads, for kernels that prefetch them while they multiply
+  int64_t ahead_bytes = 0;        // in this call
 };
 
 // One value per query.
@@ -82,7 +84,33 @@ struct Kernels {
   bool rows_offset;     // 128 is added to natural digits
   int groups_from;      // from this number on, the queries beyond the full groups are faster as a padded group
   int groups_at_once;   // the fastest number of groups per scan_groups call
+  int row_step = 16;    // the fastest numbers of rows are multiples of this
+  int most_rows = 48;   // 12 * 4 for AVX-512 VNNI
+  void (*begin)() = nullptr;  // called on a thread before its scan_groups calls, and `end` after them; see ScanSession
+  void (*end)() = nullptr;
 };
+
+// Keeps what a thread's scan_groups calls need, as long as it lives.
+class ScanSession {
+ public:
+  explicit ScanSession(const Kernels& kernels) : kernels_(kernels) {
+    if (kernels_.begin != nullptr) kernels_.begin();
+  }
+  ~ScanSession() {
+    if (kernels_.end != nullptr) kernels_.end();
+  }
+  ScanSession(const ScanSession&) = delete;
+  ScanSession& operator=(const ScanSession&) = delete;
+
+ private:
+  const Kernels& kernels_;
+};
+
+// Rows of a scan call: they must stay in the first two cache levels while all queries are compared with them.
+inline int64_t rows_at_once(const Kernels& kernels, int64_t padded) {
+  const int64_t fit = 49152 / padded / kernels.row_step * kernels.row_step;
+  return fit < kernels.row_step ? kernels.row_step : fit > kernels.most_rows ? kernels.most_rows : fit;
+}
 
 // A pointer is null if its file was compiled for another processor family.
 extern const Kernels* const kSerialKernels;

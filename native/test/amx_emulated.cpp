@@ -1,9 +1,17 @@
 // Compiles the AMX kernel with emulated tiles: kEmulatedAmxKernels.
-#if defined(__x86_64__)
-#define TRAWL_AMX_EMULATION
-#include "../src/scan_amx.cpp"
-#else
 #include "kernels.hpp"
+#if defined(__x86_64__)
+namespace trawl {
+extern const Kernels kEmulatedAmx[5];
+}
+#define TRAWL_AMX_EMULATION
+#define TRAWL_AMX_TABLES kEmulatedAmx
+#include "../src/scan_amx.cpp"
+namespace trawl {
+extern const Kernels* const kEmulatedAmxKernels;
+const Kernels* const kEmulatedAmxKernels = kEmulatedAmx;
+}  // namespace trawl
+#else
 namespace trawl {
 extern const Kernels* const kEmulatedAmxKernels;
 const Kernels* const kEmulatedAmxKernels = nullptr;

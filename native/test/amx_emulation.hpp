@@ -48,5 +48,6 @@ inline void require_configured() {
 #define TRAWL_TILE_ZERO(number) \
   (amx_emulation::require_configured(), std::memset(&amx_emulation::tile(number), 0, sizeof(amx_emulation::Tile)))
 #define TRAWL_TILE_LOAD(number, base, stride) amx_emulation::load(number, base, stride)
+#define TRAWL_TILE_STREAM(number, base, stride) amx_emulation::load(number, base, stride)
 #define TRAWL_TILE_STORE(number, base, stride) amx_emulation::store(number, base, stride)
 #define TRAWL_TILE_DOT(sum, rows, digits) amx_emulation::dot(sum, rows, digits)

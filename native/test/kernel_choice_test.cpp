@@ -5,7 +5,7 @@
 #include "oracle.hpp"
 
 namespace trawl {
-extern const Kernels* const kEmulatedAmxKernels;
+extern const Kernels *const kEmulatedAmxKernels, *const kEmulatedAmxVectorKernels;
 }
 
 using namespace oracle;
@@ -113,6 +113,8 @@ TEST("kernel choice: searches whose passes have different kernels agree with the
   std::mt19937 random(41);
   const auto pick = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % (high - low + 1)); };
   const trawl::Kernels* const plain = &trawl::select_kernels("serial");
+  bool has_vectors = false;
+  for (const trawl::IsaStatus& isa : trawl::list_isas()) has_vectors |= isa.available && isa.name == "avx512-vnni";
   for (int round = 0; round < (check::small() ? 4 : 24); ++round) {
     const Metric metric = kMetrics[round % 3];
     const int64_t d = round % 2 ? 128 : 200;
@@ -121,7 +123,8 @@ TEST("kernel choice: searches whose passes have different kernels agree with the
     build_options.shards = 1 + round % 3;
     if (round % 2) build_options.prefilter = 64;
     const auto built = build(metric, data, pool, build_options);
-    const trawl::Kernels* const other = round % 4 == 0 && trawl::kEmulatedAmxKernels ? trawl::kEmulatedAmxKernels : &offset_kernels();
+    const trawl::Kernels* other = round % 4 == 0 && trawl::kEmulatedAmxKernels ? trawl::kEmulatedAmxKernels : &offset_kernels();
+    if (round % 4 != 0 && has_vectors) other = trawl::kEmulatedAmxVectorKernels + round % 5;
     const trawl::KernelChoice choice = {round % 3 ? plain : other, round % 3 ? other : plain, pick(1, 70), pick(1, 70)};
     trawl::SearchOptions options;
     options.kernels = &choice;

@@ -7,7 +7,7 @@
 #include "oracle.hpp"
 
 namespace trawl {
-extern const Kernels* const kEmulatedAmxKernels;
+extern const Kernels *const kEmulatedAmxKernels, *const kEmulatedAmxVectorKernels;
 }
 
 using namespace oracle;
@@ -18,6 +18,9 @@ std::vector<const trawl::Kernels*> all_kernels() {
   std::vector<const trawl::Kernels*> list;
   for (const trawl::IsaStatus& isa : trawl::list_isas()) {
     if (isa.available) list.push_back(&trawl::select_kernels(isa.name));
+    if (isa.available && isa.name == "avx512-vnni") {
+      for (int variant = 0; variant < 5; ++variant) list.push_back(trawl::kEmulatedAmxVectorKernels + variant);
+    }
   }
   if (trawl::kEmulatedAmxKernels != nullptr) list.push_back(trawl::kEmulatedAmxKernels);
   return list;
@@ -89,6 +92,7 @@ struct Problem {
     Pairs kept;
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
     trawl::AlignedBuffer<float> none(groups * 16);
+    const trawl::ScanSession session(kernels);
     for (int g = 0; g < groups; g += at_once) {
       const int here = std::min(at_once, groups - g);
       const trawl::RowTest test = {phi.data() + g * 16, none.data(), none.data(), theta.data() + g * 16};
@@ -192,6 +196,7 @@ TEST("kernel: a hit has the value that was compared with the threshold") {
         packed[j / 4 * 64 + q * 4 + j % 4] = static_cast<int8_t>(problem.digits[q * 128 + j] ^ (kernels->groups_offset ? -128 : 0));
       }
     }
+    const trawl::ScanSession session(*kernels);
     CHECK_EQUAL(kernels->scan_groups(problem.view(), packed.data(), 1, test, hits.data()), count);
     check();
   }
