@@ -1,3 +1,5 @@
+// The AMX kernel before it tested between its products, to measure the difference: kAmxBefore.
+//
 // AMX int8: tdpbssd multiplies 16 rows x 64 columns by 64 columns x 16 queries, signed by signed into int32, without offset
 // or saturation. The left operand is 16 rows in the layout of the file, the right one a packed group of queries.
 // scan_rows is the one of AVX-512 VNNI, which every machine with AMX has: for few queries, tiles would be mostly padding.
@@ -166,25 +168,18 @@ void project(const double* rows, const float* panel, int64_t dimension, double* 
 #endif
 }
 
-#ifdef TRAWL_AMX_EMULATION
-constexpr Kernels kTable = {"amx-emulated", scan_groups, scan_rows, dot_codes, sum_rows, project, false, false, 5, 2};
-#else
-constexpr Kernels kTable = {"amx", scan_groups, scan_rows, dot_codes, sum_rows, project, false, true, 5, 2};
-#endif
+constexpr Kernels kTable = {"amx-before", scan_groups, scan_rows, dot_codes, sum_rows, project, false, true, 5, 2};
 
 }  // namespace
 
-#ifdef TRAWL_AMX_EMULATION
-extern const Kernels* const kEmulatedAmxKernels;
-const Kernels* const kEmulatedAmxKernels = &kTable;
-#else
-const Kernels* const kAmxKernels = &kTable;
-#endif
+extern const Kernels* const kAmxBefore;
+const Kernels* const kAmxBefore = &kTable;
 
 }  // namespace trawl
 
 #else
 namespace trawl {
-const Kernels* const kAmxKernels = nullptr;
+extern const Kernels* const kAmxBefore;
+const Kernels* const kAmxBefore = nullptr;
 }
 #endif

@@ -3,8 +3,10 @@
 //
 //   bench [--rows N] [--dimension D] [--queries 1,16,64] [--k K] [--threads 1,2] [--isa NAME] [--repeats R]
 //         [--sample faiss-flat-file] [--keep DIR] [--metric ip|l2|cosine] [--vectors faiss-flat-file]
-//         [--prefilter H,...]
+//         [--prefilter H,...] [--warm 1] [--kernels 1]
 //
+// --isa NAME,... measures several in turns; "best" is the engine's own choice. Besides its instruction sets there are amx-before and the
+// variants of the AMX kernel. --kernels 1 instead times the kernels alone on one thread over rows that fit the second cache level.
 // --vectors searches a FAISS flat index instead of synthetic vectors; its first rows are the queries.
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,7 +31,28 @@
 #include "synthetic.hpp"
 #include "trawl/trawl.hpp"
 
+namespace trawl {
+extern const Kernels* const kAmxBefore;
+extern const Kernels kAmxVariants[5];
+}  // namespace trawl
+
 namespace {
+
+// The kernels of a name, or the engine's choice.
+trawl::KernelChoice choice_of(const std::string& name) {
+  if (name.empty() || name == "best") return trawl::choose_kernels("");
+#if defined(__x86_64__)
+  const auto alone = [](const trawl::Kernels& kernels) {
+    trawl::select_kernels("amx");  // throws where there are no tiles
+    return trawl::KernelChoice{&kernels, &kernels, 0, 0};
+  };
+  if (name == "amx-before") return alone(*trawl::kAmxBefore);
+  for (const trawl::Kernels& kernels : trawl::kAmxVariants) {
+    if (name != "amx" && name == kernels.name) return alone(kernels);
+  }
+#endif
+  return trawl::choose_kernels(name);
+}
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -45,6 +68,14 @@ double cpu_s() {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+std::vector<std::string> names_of(const std::string& text) {
+  std::vector<std::string> list;
+  std::stringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) list.push_back(item);
+  if (list.empty()) list.push_back("");
+  return list;
 }
 
 std::vector<int64_t> numbers(const std::string& text) {
@@ -90,8 +121,10 @@ double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& que
     thread_local std::vector<float> bias;
     const CodesBlock block = codes.block(index);
     bias.resize(codes.rows_per_block());
-    for (int64_t at = 0; at < block.rows; at += 48) {
-      const int64_t rows = std::min<int64_t>(48, block.rows - at);
+    const int64_t at_once = rows_at_once(kernels, codes.padded()), next_bytes = at_once * codes.padded();
+    const ScanSession session(kernels);
+    for (int64_t at = 0; at < block.rows; at += at_once) {
+      const int64_t rows = std::min<int64_t>(at_once, block.rows - at);
       CodeRows view = {block.codes_i8 + at * codes.padded(), codes.padded(), static_cast<int>(rows),
                              block.scale_f32 + at, block.residual_f32 + at, block.norm_f32 + at, bias.data() + at,
                              block.code_sum_i32 + at, true};
@@ -100,6 +133,9 @@ double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& que
       };
       for (int64_t g = 0; g < by_groups; g += kernels.groups_at_once) {
         const int groups = static_cast<int>(std::min<int64_t>(kernels.groups_at_once, by_groups - g));
+        const int8_t* const next = block.codes_i8 + at * codes.padded() + next_bytes;
+        view.ahead = next + next_bytes * g / by_groups / 64 * 64;
+        view.ahead_bytes = next + next_bytes * (g + groups) / by_groups / 64 * 64 - view.ahead;
         kernels.scan_groups(view, packed.grouped_i8.data() + g * kLanes * codes.padded(), groups, test(g * kLanes), hits.data());
         view.first_pass = false;
       }
@@ -123,13 +159,33 @@ bool file_exists(const std::string& path, int64_t bytes) {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> options = {{"--rows", "1000000"}, {"--dimension", "768"}, {"--queries", "1,16,64,128,256,512"},
                                                 {"--k", "10"}, {"--threads", "0"}, {"--isa", ""}, {"--repeats", "5"},
-                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--vectors", ""}, {"--prefilter", ""}, {"--refined-share", "0.001953125"}};
+                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--vectors", ""}, {"--prefilter", ""}, {"--refined-share", "0.001953125"}, {"--warm", "1"}, {"--kernels", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (options.count(argv[i]) == 0) {
       std::fprintf(stderr, "unknown option %s\n", argv[i]);
       return 2;
     }
     options[argv[i]] = argv[i + 1];
+  }
+  if (options["--kernels"] != "0") {
+    for (const int64_t padded : {320, 384, 768, 1024}) {
+      for (const int64_t count : {16, 32, 48, 64, 96, 128, 256, 512}) {
+        const std::vector<std::string> names = names_of(options["--isa"]);
+        std::vector<double> best(names.size(), 1e9);
+        for (int repeat = 0; repeat < std::atoi(options["--repeats"].c_str()); ++repeat) {
+          for (size_t i = 0; i < names.size(); ++i) {
+            best[i] = std::min(best[i], trawl::scan_seconds(choice_of(names[i]).of(count, padded), count, padded));
+          }
+        }
+        std::printf("{\"case\":\"kernels\",\"bytes\":%lld,\"queries\":%lld", (long long)padded, (long long)count);
+        for (size_t i = 0; i < names.size(); ++i) {
+          std::printf(",\"%s\":%.1f", names[i].c_str(), 1e-6 * static_cast<double>(trawl::kTimedRows * count) / best[i]);
+        }
+        std::printf("}\n");
+        std::fflush(stdout);
+      }
+    }
+    return 0;
   }
   const std::string vectors = options["--vectors"];
   int64_t n = std::atoll(options["--rows"].c_str());
@@ -190,8 +246,10 @@ int main(int argc, char** argv) {
     indexes.emplace_back(metric, d);
     indexes.back().add_shard(rows, codes, prefilter);
   }
-  const trawl::KernelChoice& choice = trawl::choose_kernels(options["--isa"]);
-  const auto repeats = std::atoi(options["--repeats"].c_str());
+  const std::vector<std::string> names = names_of(options["--isa"]);
+  std::vector<trawl::KernelChoice> choices;
+  for (const std::string& name : names) choices.push_back(choice_of(name));
+  const auto repeats = std::atoi(options["--repeats"].c_str()), warm = std::atoi(options["--warm"].c_str());
   for (int64_t threads : numbers(options["--threads"])) {
     if (threads == 0) threads = all_threads;
     pool.set_threads(threads);
@@ -204,27 +262,38 @@ int main(int argc, char** argv) {
         for (int64_t q = 0; q < count; ++q) rows->copy_row(q % n, queries.data() + q * d);
       }
       const std::vector<double> queries_f64(queries.begin(), queries.end());
-      trawl::SearchOptions search_options;
-      search_options.k = std::atoll(options["--k"].c_str());
-      search_options.kernels = &choice;
-      search_options.prefilter.refined_share = std::atof(options["--refined-share"].c_str());
-      for (size_t with = 0; with < indexes.size(); ++with) {
-      const trawl::Index& index = indexes[with];
-      std::vector<double> bare, full, bare_cpu, full_cpu;
-      trawl::SearchResult result;
-      for (int repeat = 0; repeat <= repeats; ++repeat) {  // the indexes alternate; the first round warms up
-        const double cpu0 = cpu_s();
-        const double bare_s = bare_scan_s(*codes, queries_f64, count, choice, pool, metric);
-        const double cpu1 = cpu_s();
-        const double start = now_s();
-        result = trawl::search(index, queries.data(), count, search_options, pool);
-        const double full_s = now_s() - start;
-        if (repeat == 0 && repeats > 0) continue;
-        bare.push_back(bare_s);
-        full.push_back(full_s);
-        bare_cpu.push_back(cpu1 - cpu0);
-        full_cpu.push_back(cpu_s() - cpu1);
+      struct Times {
+        std::vector<double> bare, full, bare_cpu, full_cpu;
+        trawl::SearchResult result;
+      };
+      std::vector<Times> times(indexes.size() * choices.size());
+      // They alternate; the first round warms up. The bare pass is over the codes, so it is measured without prefilters only.
+      for (int repeat = -warm; repeat < std::max(repeats, 1); ++repeat) {
+        for (size_t one = 0; one < times.size(); ++one) {
+          const trawl::KernelChoice& choice = choices[one / indexes.size()];
+          const bool is_bare = one % indexes.size() == 0;
+          trawl::SearchOptions search_options;
+          search_options.k = std::atoll(options["--k"].c_str());
+          search_options.kernels = &choice;
+          search_options.prefilter.refined_share = std::atof(options["--refined-share"].c_str());
+          const double cpu0 = cpu_s();
+          const double bare_s = is_bare ? bare_scan_s(*codes, queries_f64, count, choice, pool, metric) : times[one - one % indexes.size()].bare.empty() ? 0 : times[one - one % indexes.size()].bare.back();
+          const double cpu1 = cpu_s();
+          const double start = now_s();
+          times[one].result = trawl::search(indexes[one % indexes.size()], queries.data(), count, search_options, pool);
+          const double full_s = now_s() - start;
+          if (repeat < 0) continue;
+          times[one].bare.push_back(bare_s);
+          times[one].full.push_back(full_s);
+          times[one].bare_cpu.push_back(is_bare ? cpu1 - cpu0 : times[one - one % indexes.size()].bare_cpu.back());
+          times[one].full_cpu.push_back(cpu_s() - cpu1);
+        }
       }
+      for (size_t one = 0; one < times.size(); ++one) {
+        const size_t with = one % indexes.size();
+        const std::string& name = names[one / indexes.size()];
+        const trawl::KernelChoice& choice = choices[one / indexes.size()];
+        const auto& [bare, full, bare_cpu, full_cpu, result] = times[one];
       std::vector<double> rescored, survivors, refined;
       for (const trawl::QueryStats& stats : result.stats) {
         rescored.push_back(static_cast<double>(stats.rescored));
@@ -235,12 +304,12 @@ int main(int argc, char** argv) {
       const double dots = static_cast<double>(n) * static_cast<double>(count);
       const double codes_gb = static_cast<double>(codes->bytes()) / 1e9;
       std::printf(
-          "{\"case\":\"flat\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
+          "{\"case\":\"flat\",\"asked\":\"%s\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
           "\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,"
           "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
           "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"prefilter\":%lld,\"refined_median\":%.0f,\"refined_max\":%.0f,\"rescored_median\":%.0f,"
           "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
-          trawl::kernels_name(choice.of(count, codes->padded())), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
+          name.c_str(), trawl::kernels_name(choice.of(count, with ? prefilters[with]->components() : codes->padded())), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
           (long long)count, (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
           median(full) * 1e3, dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
           (long long)(prefilters[with] ? prefilters[with]->components() : 0), median(refined), *std::max_element(refined.begin(), refined.end()), rescored[rescored.size() / 2],

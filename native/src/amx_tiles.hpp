@@ -1,7 +1,8 @@
-// The tile instructions of scan_amx.cpp as macros, so that test/amx_emulation.hpp can replace them on machines without tiles.
+// The tile instructions of scan_amx.cpp and encoder/products_amx.cpp as macros, so that test/amx_emulation.hpp can replace them on machines without tiles.
 #pragma once
 #ifdef TRAWL_AMX_EMULATION
 #include "amx_emulation.hpp"
+#define TRAWL_AMX_BF16_TARGET
 #ifdef TRAWL_AMX_EMULATION_VECTORS
 #include <immintrin.h>
 #define TRAWL_AMX_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
@@ -11,6 +12,7 @@
 #else
 #include <immintrin.h>
 #define TRAWL_AMX_TARGET __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl,fma")))
+#define TRAWL_AMX_BF16_TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq")))
 #define TRAWL_TILE_CONFIGURE(config) _tile_loadconfig(config)
 #define TRAWL_TILE_RELEASE() _tile_release()
 #define TRAWL_TILE_ZERO(tile) _tile_zero(tile)
@@ -18,4 +20,5 @@
 #define TRAWL_TILE_STREAM(tile, base, stride) _tile_stream_loadd(tile, base, stride)
 #define TRAWL_TILE_STORE(tile, base, stride) _tile_stored(tile, base, stride)
 #define TRAWL_TILE_DOT(sum, rows, digits) _tile_dpbssd(sum, rows, digits)
+#define TRAWL_TILE_DOT_BF16(sum, rows, columns) _tile_dpbf16ps(sum, rows, columns)
 #endif

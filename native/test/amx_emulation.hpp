@@ -1,5 +1,6 @@
 // The tile operations of src/amx_tiles.hpp in plain C++, as the processor manual defines them.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -12,20 +13,50 @@ inline Tile& tile(int number) {
   thread_local Tile tiles[8];
   return tiles[number];
 }
-inline bool& configured() {
-  thread_local bool is = false;
-  return is;
+// The rows of each tile that are configured; 0 without a configuration.
+inline uint8_t* rows_of() {
+  thread_local uint8_t rows[8] = {};
+  return rows;
+}
+// Unconfigured tiles fault on a real processor.
+inline int rows_of(int number) {
+  if (rows_of()[number] == 0) __builtin_trap();
+  return rows_of()[number];
 }
 
+// Only tiles of 64 bytes a row.
+template <typename Config>
+void configure(const Config* config) {
+  for (int number = 0; number < 8; ++number) {
+    if (config->palette != 1 || config->column_bytes[number] != 64 || config->rows[number] > 16) __builtin_trap();
+    rows_of()[number] = config->rows[number];
+    std::memset(&tile(number), 0, sizeof(Tile));
+  }
+}
+inline void release() { std::memset(rows_of(), 0, 8); }
+inline void zero(int number) {
+  rows_of(number);
+  std::memset(&tile(number), 0, sizeof(Tile));
+}
 inline void load(int number, const void* base, int64_t stride) {
-  for (int r = 0; r < 16; ++r) std::memcpy(tile(number).bytes[r], static_cast<const char*>(base) + r * stride, 64);
+  const int rows = rows_of(number);
+  std::memset(&tile(number), 0, sizeof(Tile));
+  for (int r = 0; r < rows; ++r) std::memcpy(tile(number).bytes[r], static_cast<const char*>(base) + r * stride, 64);
 }
 inline void store(int number, void* base, int64_t stride) {
-  for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(base) + r * stride, tile(number).bytes[r], 64);
+  const int rows = rows_of(number);
+  for (int r = 0; r < rows; ++r) std::memcpy(static_cast<char*>(base) + r * stride, tile(number).bytes[r], 64);
 }
+// The sums have as many rows as the left operand, whose rows have as many values as the right one has rows.
+inline int rows_of_product(int sum, int left, int right) {
+  if (rows_of(sum) != rows_of(left) || rows_of(right) != 16) __builtin_trap();
+  return rows_of(sum);
+}
+
 // tdpbssd: sum[m][n] += products of the four signed bytes of rows[m][k] and digits[k][n].
 inline void dot(int sum, int rows, int digits) {
-  for (int m = 0; m < 16; ++m) {
+  const int count = rows_of_product(sum, rows, digits);
+  for (int m = 0; m < count; ++m) {
     for (int n = 0; n < 16; ++n) {
       int32_t value;
       std::memcpy(&value, tile(sum).bytes[m] + 4 * n, 4);
@@ -36,18 +67,43 @@ inline void dot(int sum, int rows, int digits) {
     }
   }
 }
-// Unconfigured tiles fault on a real processor.
-inline void require_configured() {
-  if (!configured()) __builtin_trap();
+
+// Subnormal numbers are taken for zero and flushed to it.
+inline float flushed(float value) { return std::fabs(value) < 0x1p-126f ? std::copysign(0.0f, value) : value; }
+inline float bf16(const int8_t* bytes) {
+  uint16_t half;
+  std::memcpy(&half, bytes, 2);
+  const uint32_t bits = static_cast<uint32_t>(half) << 16;
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return flushed(value);
+}
+// tdpbf16ps: the products of the even and of the odd values are summed apart, from zero and each with one rounding; then both sums are
+// added, and that to sum[m][n].
+inline void dot_bf16(int sum, int rows, int columns) {
+  const int count = rows_of_product(sum, rows, columns);
+  for (int m = 0; m < count; ++m) {
+    for (int n = 0; n < 16; ++n) {
+      float part[2] = {0, 0}, value;
+      for (int k = 0; k < 16; ++k) {
+        for (int i = 0; i < 2; ++i) {
+          part[i] = flushed(std::fma(bf16(tile(rows).bytes[m] + 4 * k + 2 * i), bf16(tile(columns).bytes[k] + 4 * n + 2 * i), part[i]));
+        }
+      }
+      std::memcpy(&value, tile(sum).bytes[m] + 4 * n, 4);
+      value = flushed(flushed(value) + flushed(part[0] + part[1]));
+      std::memcpy(tile(sum).bytes[m] + 4 * n, &value, 4);
+    }
+  }
 }
 
 }  // namespace amx_emulation
 
-#define TRAWL_TILE_CONFIGURE(config) (amx_emulation::configured() = (config)->palette == 1)
-#define TRAWL_TILE_RELEASE() (amx_emulation::configured() = false)
-#define TRAWL_TILE_ZERO(number) \
-  (amx_emulation::require_configured(), std::memset(&amx_emulation::tile(number), 0, sizeof(amx_emulation::Tile)))
+#define TRAWL_TILE_CONFIGURE(config) amx_emulation::configure(config)
+#define TRAWL_TILE_RELEASE() amx_emulation::release()
+#define TRAWL_TILE_ZERO(number) amx_emulation::zero(number)
 #define TRAWL_TILE_LOAD(number, base, stride) amx_emulation::load(number, base, stride)
 #define TRAWL_TILE_STREAM(number, base, stride) amx_emulation::load(number, base, stride)
 #define TRAWL_TILE_STORE(number, base, stride) amx_emulation::store(number, base, stride)
 #define TRAWL_TILE_DOT(sum, rows, digits) amx_emulation::dot(sum, rows, digits)
+#define TRAWL_TILE_DOT_BF16(sum, rows, columns) amx_emulation::dot_bf16(sum, rows, columns)
