@@ -64,13 +64,14 @@ part bf16 10 "${one[@]}" "$here/trawl-bf16-check"
 encoder() {
   for shape in '6 384' '12 768'; do
     set -- $shape
-    "${two[@]}" "$here/trawl-bench-encoder" --layers "$1" --hidden "$2" --tokens 128,12 --runs 5 --isa amx-bf16,avx512-bf16
+    "${two[@]}" "$here/trawl-bench-encoder" --layers "$1" --hidden "$2" --tokens 128,12 --runs 5 --isa amx-bf16,avx512-bf16,steps --threads 1,2 \
+      --file "$data/encoder.bin"
   done
 }
 export -f encoder
-part encoder 45 bash -c "here='$here' two=(${two[*]}); encoder"
+part encoder 45 bash -c "here='$here' data='$data' two=(${two[*]}); encoder"
 if [ -d "${MODELS:-/opt/m/models}" ]; then
   part onnx 40 "${one[@]}" "${NODE:-/opt/kit/trawl/node}" "$here/onnx.mjs" "${TRAWL:-/opt/kit/trawl}" "${MODELS:-/opt/m/models}"
 fi
-rm -rf "$data"
+rm -f "$data/${rows}x"* "$data/encoder.bin"
 say done

@@ -13,7 +13,12 @@
 #include <immintrin.h>
 #define TRAWL_AMX_TARGET __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl,fma")))
 #define TRAWL_AMX_BF16_TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq")))
-#define TRAWL_TILE_CONFIGURE(config) _tile_loadconfig(config)
+// GCC believes that the instruction reads only the first eight bytes, so it must not know what happens to the rest.
+#define TRAWL_TILE_CONFIGURE(config)                     \
+  do {                                                   \
+    __asm__ volatile("" : : "r"(config) : "memory");     \
+    _tile_loadconfig(config);                            \
+  } while (0)
 #define TRAWL_TILE_RELEASE() _tile_release()
 #define TRAWL_TILE_ZERO(tile) _tile_zero(tile)
 #define TRAWL_TILE_LOAD(tile, base, stride) _tile_loadd(tile, base, stride)
