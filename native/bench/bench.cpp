@@ -168,6 +168,10 @@ int main(int argc, char** argv) {
     options[argv[i]] = argv[i + 1];
   }
   if (options["--kernels"] != "0") {
+    const double start = now_s();
+    const trawl::ChosenIsas chosen = trawl::chosen_isas();
+    std::printf("{\"case\":\"choice\",\"few\":\"%s\",\"many\":\"%s\",\"codes_from\":%lld,\"prefilters_from\":%lld,\"seconds\":%.3f}\n", chosen.few.c_str(),
+                chosen.many.c_str(), (long long)chosen.codes_from, (long long)chosen.prefilters_from, now_s() - start);
     for (const int64_t padded : {320, 384, 768, 1024}) {
       for (const int64_t count : {16, 32, 48, 64, 96, 128, 256, 512}) {
         const std::vector<std::string> names = names_of(options["--isa"]);
@@ -305,13 +309,13 @@ int main(int argc, char** argv) {
       const double codes_gb = static_cast<double>(codes->bytes()) / 1e9;
       std::printf(
           "{\"case\":\"flat\",\"asked\":\"%s\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
-          "\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,"
+          "\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,\"best_ms\":%.3f,\"bare_best_dots_per_s\":%.4g,"
           "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
           "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"prefilter\":%lld,\"refined_median\":%.0f,\"refined_max\":%.0f,\"rescored_median\":%.0f,"
           "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
           name.c_str(), trawl::kernels_name(choice.of(count, with ? prefilters[with]->components() : codes->padded())), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
           (long long)count, (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
-          median(full) * 1e3, dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
+          median(full) * 1e3, *std::min_element(full.begin(), full.end()) * 1e3, dots / *std::min_element(bare.begin(), bare.end()), dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
           (long long)(prefilters[with] ? prefilters[with]->components() : 0), median(refined), *std::max_element(refined.begin(), refined.end()), rescored[rescored.size() / 2],
           rescored[rescored.size() * 95 / 100], rescored.back());
       std::fflush(stdout);

@@ -16,6 +16,10 @@
 using trawl::encoder::BertEncoder;
 using trawl::encoder::BertShape;
 
+namespace trawl::encoder {
+extern const Products kAmxBf16Variants[2];
+}
+
 namespace {
 
 std::vector<std::string> parts_of(const std::string& text) {
@@ -31,6 +35,12 @@ double gflop(const BertShape& s, double tokens) {
 }
 
 const trawl::encoder::Products& products_of(const std::string& name) {
+#if defined(__x86_64__)
+  if (name == "amx-bf16-plain") {
+    trawl::encoder::select_products("amx-bf16");  // throws where there are no tiles
+    return trawl::encoder::kAmxBf16Variants[1];
+  }
+#endif
   if (name != "steps") return trawl::encoder::select_products(name);
   static trawl::encoder::Products steps = [] {
     trawl::encoder::Products made = trawl::encoder::select_products("");

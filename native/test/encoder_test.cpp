@@ -45,7 +45,7 @@ std::vector<const Products*> tile_products() {
   try {
     list.push_back(&select_products("amx-bf16"));
   } catch (const trawl::Error& error) {
-    CHECK(error.code() == ErrorCode::kIsaUnavailable);
+    CHECK(error.code == ErrorCode::kIsaUnavailable);
   }
   return list;
 }

@@ -28,11 +28,12 @@ struct alignas(64) TileConfig {
   uint8_t rows[16];
 };
 
-// Tiles 0-3: sums, the first two of `first` rows and the other two of `second`. 4 and 5: rows of a. 6 and 7: columns of b.
-TRAWL_AMX_BF16_TARGET inline void configure(int first, int second) {
+// Tiles 0-3: sums, the first two of `first` rows and the other two of `second`. 4 and 5: rows of a, or 5 columns of b if `fifth` says so.
+// 6 and 7: columns of b.
+TRAWL_AMX_BF16_TARGET inline void configure(int first, int second, int fifth = 0) {
   TileConfig config = {};
   config.palette = 1;
-  const int rows[8] = {first, first, second, second, first, second, 16, 16};
+  const int rows[8] = {first, first, second, second, first, fifth > 0 ? fifth : second, 16, 16};
   for (int tile = 0; tile < 8; ++tile) config.column_bytes[tile] = 64, config.rows[tile] = static_cast<uint8_t>(rows[tile]);
   TRAWL_TILE_CONFIGURE(&config);
 }
@@ -117,6 +118,62 @@ TRAWL_AMX_BF16_TARGET void rows_by_panels(const ProductTask& t, int64_t row, int
   }
 }
 
+// Up to 16 rows, for which reading the matrix takes most of the time: a panel of 64 columns is read in the order of addresses.
+// Tiles 0-3: sums. 4: rows. 5-7: columns.
+constexpr int64_t kAhead = 16384;  // bytes
+
+template <bool kPrefetch>
+TRAWL_AMX_BF16_TARGET void few_rows(const ProductTask& t, int64_t row, int64_t rows, const uint16_t* panel, float* sums) {
+  TRAWL_TILE_ZERO(0);
+  TRAWL_TILE_ZERO(1);
+  TRAWL_TILE_ZERO(2);
+  TRAWL_TILE_ZERO(3);
+  const uint16_t* const a = t.a + row * t.a_stride;
+  const int64_t full = t.depth / kStep * kStep, a_stride = t.a_stride * 2;
+  const uint16_t* b = panel;
+  for (int64_t k = 0; k < full; k += kStep, b += kStep * kPanel) {
+    TRAWL_TILE_LOAD(4, a + k, a_stride);
+    TRAWL_TILE_LOAD(5, b, 256);
+    TRAWL_TILE_DOT_BF16(0, 4, 5);
+    TRAWL_TILE_LOAD(6, b + 2 * kLanes, 256);
+    TRAWL_TILE_DOT_BF16(1, 4, 6);
+    TRAWL_TILE_LOAD(7, b + 4 * kLanes, 256);
+    TRAWL_TILE_DOT_BF16(2, 4, 7);
+    TRAWL_TILE_LOAD(5, b + 6 * kLanes, 256);
+    TRAWL_TILE_DOT_BF16(3, 4, 5);
+    if (kPrefetch) {
+      const char* const ahead = reinterpret_cast<const char*>(b) + kAhead;
+      for (int line = 0; line < 64; ++line) __builtin_prefetch(ahead + 64 * line, 0, 2);
+    }
+  }
+  if (full < t.depth) {
+    alignas(64) uint16_t end_a[16][kStep], end_b[4][16][kStep];
+    std::memset(end_a, 0, sizeof end_a);
+    std::memset(end_b, 0, sizeof end_b);
+    const int64_t left = t.depth - full;
+    for (int64_t r = 0; r < rows; ++r) std::memcpy(end_a[r], a + r * t.a_stride + full, static_cast<size_t>(left) * 2);
+    for (int64_t k = 0; k < left; k += 2) {
+      for (int group = 0; group < 4; ++group) std::memcpy(end_b[group][k / 2], b + k * kPanel + group * 2 * kLanes, 64);
+    }
+    __asm__ volatile("" : : "r"(end_a), "r"(end_b) : "memory");
+    TRAWL_TILE_LOAD(4, end_a, 64);
+    TRAWL_TILE_LOAD(5, end_b[0], 64);
+    TRAWL_TILE_DOT_BF16(0, 4, 5);
+    TRAWL_TILE_LOAD(6, end_b[1], 64);
+    TRAWL_TILE_DOT_BF16(1, 4, 6);
+    TRAWL_TILE_LOAD(7, end_b[2], 64);
+    TRAWL_TILE_DOT_BF16(2, 4, 7);
+    TRAWL_TILE_LOAD(5, end_b[3], 64);
+    TRAWL_TILE_DOT_BF16(3, 4, 5);
+  }
+  float* const to = sums + row * t.sums_stride;
+  TRAWL_TILE_STORE(0, to, t.sums_stride * 4);
+  TRAWL_TILE_STORE(1, to + kLanes, t.sums_stride * 4);
+  TRAWL_TILE_STORE(2, to + 2 * kLanes, t.sums_stride * 4);
+  TRAWL_TILE_STORE(3, to + 3 * kLanes, t.sums_stride * 4);
+}
+
+template <bool kPrefetch>
 TRAWL_AMX_BF16_TARGET void multiply(const ProductTask& t, int64_t first, int64_t last) {
   if (first >= last) return;
   __asm__ volatile("" ::: "memory");
@@ -129,19 +186,28 @@ TRAWL_AMX_BF16_TARGET void multiply(const ProductTask& t, int64_t first, int64_t
     configure(16, static_cast<int>(left - 16));
     rows_by_panels<true>(t, full, t.rows, left, first, last);
   } else if (left > 0) {
-    configure(static_cast<int>(left), static_cast<int>(left));
-    rows_by_panels<false>(t, full, t.rows, left, first, last);
+    const int64_t whole = t.columns / kPanel < last ? t.columns / kPanel : last;
+    if (first < whole) configure(static_cast<int>(left), static_cast<int>(left), 16);
+    for (int64_t p = first; p < whole; ++p) few_rows<kPrefetch>(t, full, left, t.packed + p * kPanel * t.depth, t.sums + p * kPanel);
+    if (whole < last) {
+      configure(static_cast<int>(left), static_cast<int>(left));
+      rows_by_panels<false>(t, full, t.rows, left, first > whole ? first : whole, last);
+    }
   }
   TRAWL_TILE_RELEASE();
 }
 
-const Products kTable = {"amx-bf16", multiply, add_bias, activate, normalize, softmax, divide};
+Products table(const char* name, void (*multiply)(const ProductTask&, int64_t, int64_t)) {
+  return {name, multiply, add_bias, activate, normalize, softmax, divide};
+}
 
 }  // namespace
-#ifdef TRAWL_AMX_EMULATION
-extern const Products* const kEmulatedAmxBf16Products;
-const Products* const kEmulatedAmxBf16Products = &kTable;
+#ifdef TRAWL_AMX_BF16_TABLES  // variants for tests and measurements
+const Products TRAWL_AMX_BF16_TABLES[] = {table("amx-bf16", multiply<true>), table("amx-bf16-plain", multiply<false>)};
 #else
+namespace {
+const Products kTable = table("amx-bf16", multiply<true>);
+}
 const Products* const kAmxBf16Products = &kTable;
 #endif
 }  // namespace trawl::encoder
