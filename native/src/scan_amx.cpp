@@ -158,7 +158,7 @@ class StoredDots {
       return;
     }
 #endif
-    const int64_t each = (32 + steps - 1) / steps;
+    const int64_t each = steps > 0 ? (32 + steps - 1) / steps : 32;
     int64_t at = 0;
     for (int64_t step = 0; step < steps; ++step) {
       multiply(step);
