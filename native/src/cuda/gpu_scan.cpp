@@ -18,7 +18,7 @@ using namespace cuda;
 namespace {
 
 constexpr int64_t kHitsOfItem = 2048;  // bounded by one thread at once
-constexpr int64_t kBlocks = 8;         // for each multiprocessor, where blocks take more work until none is left
+constexpr int64_t kScanBlocks = 32, kDotBlocks = 8;  // for each multiprocessor, where blocks take more work until none is left
 constexpr int64_t kAhead = 12;         // hits whose rows' numbers are prefetched
 
 // The search has given the GPU work that may still run: wait for it before buffers are reused, also after an exception.
@@ -130,7 +130,7 @@ class GpuScan {
     const int lanes = count_ == 1 ? 1 : count_ <= 4 ? 4 : kMostFew;
     const int64_t shared = shared_bytes_few(lanes, packed_.padded);
     if (count_ > kMostFew || shared > gpu_.device.shared_bytes) return start_many(scan, kHitsNarrow, kHitsWide);
-    const int64_t blocks = std::min<int64_t>(scan.tiles, kBlocks * gpu_.device.multiprocessors);
+    const int64_t blocks = std::min<int64_t>(scan.tiles, kScanBlocks * gpu_.device.multiprocessors);
     gpu_.device.launch(lanes == 1 ? kHitsFew1 : lanes == 4 ? kHitsFew4 : kHitsFew8, blocks, shared, gpu_.stream->get(), &scan);
   }
 
@@ -234,7 +234,7 @@ class GpuScan {
     scan.tiles = (end - 1) / kTileRows - scan.first_tile + 1;
     launch.start.record(*gpu_.stream);
     start_hits(scan);
-    gpu_.device.launch(kDots, kBlocks * gpu_.device.multiprocessors, 0, gpu_.stream->get(), &scan);
+    gpu_.device.launch(kDots, kDotBlocks * gpu_.device.multiprocessors, 0, gpu_.stream->get(), &scan);
     launch.done.record(*gpu_.stream);
     to_host(launch.host_count.as<uint32_t>(), launch.count.address(), 4, *gpu_.stream);
     to_host(launch.host_hits.as<DeviceHit>(), launch.hits.address(),

@@ -43,7 +43,7 @@ TRAWL_DEVICE unsigned long long larger(unsigned long long a, unsigned long long 
 // At most kMostFew queries. A half warp reads four rows at once, 256 bytes of each with one instruction.
 template <int kQueries>
 TRAWL_DEVICE void scan_few(const ScanArguments& scan) {
-  constexpr int kRows = 4, kPairs = kRows * kQueries;
+  constexpr int kRows = 4, kDeep = 3, kPairs = kRows * kQueries;
   const auto chunks = static_cast<int>(scan.padded / 16);
   auto* digits = reinterpret_cast<int4*>(shared_memory());  // [kQueries][chunks]
   for (int i = static_cast<int>(thread_index()); i < kQueries * chunks; i += kThreads) {
@@ -59,21 +59,30 @@ TRAWL_DEVICE void scan_few(const ScanArguments& scan) {
       const uint32_t first_row = group_row + step + lane / 16 * kRows;
       const int4* codes = reinterpret_cast<const int4*>(scan.codes_i8 + first_row * scan.padded);
       int sums[kRows][kQueries] = {};
-#pragma unroll 3
-      for (int c = at; c < chunks; c += 16) {
-        int4 row[kRows];
+      for (int first = at; first < chunks; first += 16 * kDeep) {
+        int4 row[kDeep][kRows];  // many loads on their way
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) row[r] = load_once(codes + static_cast<int64_t>(r) * chunks + c);
-#pragma unroll
-        for (int q = 0; q < kQueries; ++q) {
-          const int4 digit = digits[q * chunks + c];
+        for (int i = 0; i < kDeep; ++i) {
 #pragma unroll
           for (int r = 0; r < kRows; ++r) {
-            int sum = sums[r][q];
-            sum = dot_of_four(row[r].x, digit.x, sum);
-            sum = dot_of_four(row[r].y, digit.y, sum);
-            sum = dot_of_four(row[r].z, digit.z, sum);
-            sums[r][q] = dot_of_four(row[r].w, digit.w, sum);
+            const int c = first + 16 * i;
+            row[i][r] = c < chunks ? load_once(codes + static_cast<int64_t>(r) * chunks + c) : int4{0, 0, 0, 0};
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < kDeep; ++i) {
+          const int c = first + 16 * i < chunks ? first + 16 * i : at;
+#pragma unroll
+          for (int q = 0; q < kQueries; ++q) {
+            const int4 digit = digits[q * chunks + c];
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) {
+              int sum = sums[r][q];
+              sum = dot_of_four(row[i][r].x, digit.x, sum);
+              sum = dot_of_four(row[i][r].y, digit.y, sum);
+              sum = dot_of_four(row[i][r].z, digit.z, sum);
+              sums[r][q] = dot_of_four(row[i][r].w, digit.w, sum);
+            }
           }
         }
       }
@@ -119,14 +128,10 @@ TRAWL_DEVICE void scan_many(const ScanArguments& scan) {
   const uint32_t first_query = block_index() % across * kTileQueries;
   const uint32_t first_row = (scan.first_tile + tile * scan.tile_stride) * kTileRows;
   if (!tile_counts(scan, first_row)) return;
-  if (!kSample && read_count(scan.count) > scan.capacity) return;  // the caller scans these rows again in smaller parts
   uint8_t* const shared = shared_memory();
   auto* row_numbers = reinterpret_cast<RowNumbers*>(shared + kStages * kStageBytes);
   auto* query_numbers = reinterpret_cast<QueryNumbers*>(row_numbers + kTileRows);
   const auto thread = static_cast<int>(thread_index());
-  for (int i = thread; i < kTileRows; i += kThreads) row_numbers[i] = scan.row_numbers[first_row + i];
-  for (int i = thread; i < kTileQueries; i += kThreads) query_numbers[i] = scan.query_numbers[first_query + i];
-
   const int8_t* const rows = scan.codes_i8 + static_cast<int64_t>(first_row) * scan.padded;
   const int8_t* const queries = scan.digits_i8 + static_cast<int64_t>(first_query) * scan.padded;
   const auto steps = static_cast<int>(scan.padded / 64);
@@ -159,6 +164,12 @@ TRAWL_DEVICE void scan_many(const ScanArguments& scan) {
   for (int step = 0; step < kStages - 1; ++step) {
     if (step < steps) load(step);
     commit_copies();
+  }
+  for (int i = thread; i < kTileRows; i += kThreads) row_numbers[i] = scan.row_numbers[first_row + i];
+  for (int i = thread; i < kTileQueries; i += kThreads) query_numbers[i] = scan.query_numbers[first_query + i];
+  if (!kSample && read_count(scan.count) > scan.capacity) {  // the caller scans these rows again in smaller parts
+    wait_copies<0>();
+    return;
   }
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
