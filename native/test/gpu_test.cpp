@@ -2,6 +2,7 @@
 #ifndef TRAWL_WITHOUT_CUDA_DOUBLE
 #include <stdlib.h>
 
+#include "cuda/scan_ptx.hpp"
 #include "gpu_cases.hpp"
 
 using namespace gpu_cases;
@@ -9,19 +10,28 @@ using namespace gpu_cases;
 namespace {
 
 // build/NAME/tests and build/cuda-double/libcuda-double.so
-std::string double_path() {
+std::string program_folder() {
   char path[4096] = {};
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
   CHECK(length > 0);
   const std::string program(path, static_cast<size_t>(length));
-  return program.substr(0, program.rfind('/')) + "/../cuda-double/libcuda-double.so";
+  return program.substr(0, program.rfind('/'));
 }
+std::string double_path() { return program_folder() + "/../cuda-double/libcuda-double.so"; }
 
 }  // namespace
 
+TEST("gpu: the compiled kernels are those of the sources (make ptx)") {
+  uint64_t checksum = 0xcbf29ce484222325ull;
+  for (const char* name : {"cuda_kernels.hpp", "device.hpp", "scan.cu"}) {
+    for (const uint8_t byte : read_file(program_folder() + "/../../src/cuda/" + name)) checksum = (checksum ^ byte) * 0x100000001b3ull;
+  }
+  CHECK_EQUAL(checksum, trawl::cuda::kPtxOf);
+}
+
 TEST("gpu: random indexes give the same answers with the first pass on a GPU, bit for bit") {
   trawl::ThreadPool pool(2);
-  compare_random(double_path(), check::small() ? 10 : 120, check::small() ? 600 : 1500, 1, pool);
+  compare_random(double_path(), check::small() ? 10 : 40, check::small() ? 600 : 1200, 1, pool);
 }
 
 TEST("gpu: each kernel, around its limits of queries, gives the answers of the CPU") {
