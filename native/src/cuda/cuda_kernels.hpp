@@ -50,7 +50,7 @@ constexpr uint32_t row_of_key(uint64_t key) { return static_cast<uint32_t>(key);
 
 constexpr int64_t shared_bytes_few(int queries, int64_t padded) { return queries * padded; }
 constexpr int64_t shared_bytes_many(int tile_queries) {
-  return kStages * 64 * (kTileRows + tile_queries) + 16 * (kTileRows + tile_queries);
+  return kStages * 64 * (kTileRows + tile_queries) + 16 * (kTileRows + tile_queries) + 16;
 }
 
 // Names of the kernels in the module.

@@ -167,14 +167,17 @@ TRAWL_DEVICE void scan_many(const ScanArguments& scan) {
   }
   for (int i = thread; i < kTileRows; i += kThreads) row_numbers[i] = scan.row_numbers[first_row + i];
   for (int i = thread; i < kTileQueries; i += kThreads) query_numbers[i] = scan.query_numbers[first_query + i];
-  if (!kSample && read_count(scan.count) > scan.capacity) {  // the caller scans these rows again in smaller parts
-    wait_copies<0>();
-    return;
-  }
+  // One thread decides for all, because the count changes meanwhile.
+  auto* is_full = reinterpret_cast<uint32_t*>(query_numbers + kTileQueries);
+  if (!kSample && thread == 0) *is_full = read_count(scan.count) > scan.capacity;
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     wait_copies<kStages - 2>();
     sync_threads();
+    if (!kSample && step == 0 && *is_full != 0) {  // the caller scans these rows again in smaller parts
+      wait_copies<0>();
+      return;
+    }
     if (step + kStages - 1 < steps) load(step + kStages - 1);
     commit_copies();
     const uint8_t* const row_codes = shared + step % kStages * kStageBytes;
