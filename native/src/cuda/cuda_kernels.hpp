@@ -7,7 +7,7 @@ namespace trawl::cuda {
 constexpr int kTileRows = 128;     // rows that a block of threads tests together; a shard's arrays are padded to a multiple of it
 constexpr int kGroupRows = 32;     // rows of one maximum in the sample pass
 constexpr int kThreads = 128;      // threads of a block, in every kernel
-constexpr int kMostFew = 8;        // up to so many queries a scan is limited by memory, and multiplies without matrix units
+constexpr int kMostFew = 8;        // queries of a scan that memory limits, so that it multiplies without matrix units
 constexpr int kNarrowQueries = 64, kWideQueries = 128;  // queries of a tile in the two kernels for many queries
 constexpr int kStages = 4;         // steps of 64 bytes that are on their way to shared memory
 

@@ -3,7 +3,7 @@
 #include "cuda_kernels.hpp"
 
 #define TRAWL_DEVICE __device__ __forceinline__
-// blocks: so many fit on a multiprocessor at once.
+// blocks: the number that a multiprocessor has room for.
 #define TRAWL_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(trawl::cuda::kThreads, blocks)
 
 namespace trawl::cuda {
