@@ -49,7 +49,7 @@ TEST("gpu: a launch whose hits do not fit is repeated in parts, and no hit is lo
   trawl::ThreadPool pool(2);
   for (const int64_t queries : {2, 40, 130}) {
     trawl::GpuWork work;
-    Case c = {Metric::kSquaredL2, 3, 700, 64, queries, 5, 2, {}};  // all rows are equal, so all are hits
+    Case c = {Metric::kSquaredL2, 3, 300, 64, queries, 5, 2, {}};  // all rows are equal, so all are hits
     c.options.library = double_path();
     c.options.max_queries = c.options.hit_capacity = 130;
     compare(c, 5, pool, &work);
