@@ -22,7 +22,7 @@ export const RETRIEVER_OPTIONS = {
     type: 'integer',
     min: 1,
     max: 1024,
-    help: 'Threads that embed queries. Default: the cores available to this process.',
+    help: 'Threads that embed queries; on GPUs, of each device. Default: the cores available to this process; on GPUs 1 to 8, by the size of the model.',
   },
   'search-threads': {
     type: 'integer',
