@@ -22,13 +22,19 @@ export const RETRIEVER_OPTIONS = {
     type: 'integer',
     min: 1,
     max: 1024,
-    help: 'Threads that embed queries. Default: the cores available to this process.',
+    help: 'Threads that embed queries; on GPUs, of each device. Default: the cores available to this process; on GPUs 1 to 8, by the size of the model.',
   },
   'search-threads': {
     type: 'integer',
     min: 1,
     max: 1024,
     help: 'Threads that search. Default: the cores available to this process.',
+  },
+  'search-device': {
+    type: 'string',
+    value: 'DEVICE',
+    default: 'cpu',
+    help: 'Where the first pass over the vectors runs: cpu, cuda, or a CUDA device such as cuda:1. On a GPU the codes of the index are in its memory; the answers have the same bits (docs/architecture.md).',
   },
   ...ENDPOINT_OPTIONS,
 } as const;
@@ -38,6 +44,7 @@ interface MachineOptions {
   readonly 'share-weights': 'auto' | 'yes' | 'no';
   readonly 'encoder-threads': number | undefined;
   readonly 'search-threads': number | undefined;
+  readonly 'search-device'?: string | undefined;
 }
 
 export function retrieverOptions(
@@ -61,5 +68,6 @@ export function machineOptions(options: MachineOptions): OpenRetrieverOptions {
     shareWeights: shareWeights(options['share-weights']),
     ...(options['encoder-threads'] === undefined ? {} : { encoderThreads: options['encoder-threads'] }),
     ...(options['search-threads'] === undefined ? {} : { searchThreads: options['search-threads'] }),
+    ...(options['search-device'] === undefined ? {} : { searchDevice: options['search-device'] }),
   };
 }

@@ -5,13 +5,13 @@
 // compare with. `--models DIR` keeps the models and takes them again. `--only STEP,STEP` runs only these steps on the GPU, as the report
 // names them. `--rehearse` does every step on the CPU, `--small` with tiny models; both try the test, not a GPU.
 import { spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { fail, setup } from './setup.mjs';
+import { bringProvider, cudaFolders } from './gpu-libraries.mjs';
+import { setup } from './setup.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -28,16 +28,16 @@ const { values } = parseArgs({
     steps: { type: 'boolean', default: false },
   },
 });
-/** The files that onnxruntime-node loads for CUDA. */
-const PROVIDER = ['libonnxruntime_providers_cuda.so', 'libonnxruntime_providers_shared.so'];
-
 if (values.steps) await runSteps();
 else {
   if (!values['no-setup']) await setup();
-  if (!values.rehearse) await bringProvider();
+  if (!values.rehearse) bringProvider(values.provider, say);
   const python = findPython();
   const { LD_LIBRARY_PATH: known = '' } = process.env;
-  const folders = [...known.split(':'), ...libraryFolders(python)].filter((folder) => folder !== '');
+  const given = values['cuda-libraries']?.split(',').map((folder) => resolve(folder)) ?? [];
+  const folders = [...known.split(':'), ...(values.rehearse ? [] : cudaFolders(given, python, say))].filter(
+    (folder) => folder !== '',
+  );
   const args = process.argv
     .slice(2)
     .filter((word, i, words) => !['--python'].includes(word) && words[i - 1] !== '--python');
@@ -74,24 +74,6 @@ async function runSteps() {
   say(`The report is in ${join(out, 'gpu-report.txt')} and ${join(out, 'gpu-report.json')}.`);
 }
 
-/** Copies onnxruntime's CUDA libraries from `--provider`, or downloads them if there is a GPU and they are missing. */
-async function bringProvider() {
-  const package_ = dirname(createRequire(import.meta.url).resolve('onnxruntime-node/package.json'));
-  const folder = join(package_, 'bin', 'napi-v6', 'linux', 'x64');
-  if (values.provider !== undefined) {
-    for (const name of PROVIDER) {
-      const file = join(values.provider, name);
-      if (!existsSync(file)) fail(`${file} is missing; --provider is a folder with ${PROVIDER.join(' and ')}.`);
-      copyFileSync(file, join(folder, name));
-    }
-    return;
-  }
-  if (!existsSync('/dev/nvidiactl') || existsSync(join(folder, PROVIDER[0]))) return;
-  say("Downloading onnxruntime's CUDA provider (about 300 MB, once)");
-  const install = join(package_, 'script', 'install.js');
-  spawnSync(process.execPath, [install, '--onnxruntime-node-install=cuda12'], { stdio: ['ignore', 2, 2] });
-}
-
 /** `--python`, else python3 if it has torch for this GPU and sentence-transformers. */
 function findPython() {
   if (values.python !== undefined) return resolve(values.python);
@@ -99,21 +81,6 @@ function findPython() {
   const check = 'import sentence_transformers, torch; torch.zeros(1, device="cuda")';
   const { status } = spawnSync('python3', ['-c', check], { stdio: 'ignore' });
   return status === 0 ? 'python3' : undefined;
-}
-
-/** Where CUDA's libraries may be: `--cuda-libraries`, the toolkit, and the wheels that torch depends on. */
-function libraryFolders(python) {
-  const given = values['cuda-libraries']?.split(',').map((folder) => resolve(folder)) ?? [];
-  const toolkits = existsSync('/usr/local')
-    ? readdirSync('/usr/local')
-        .filter((name) => name.startsWith('cuda'))
-        .map((name) => join('/usr/local', name, 'lib64'))
-    : [];
-  const list = 'import sysconfig; print(sysconfig.get_paths()["purelib"])';
-  const { stdout = '' } = spawnSync(python ?? 'python3', ['-c', list], { encoding: 'utf8' });
-  const wheels = join((stdout ?? '').trim(), 'nvidia');
-  const packages = existsSync(wheels) ? readdirSync(wheels).map((name) => join(wheels, name, 'lib')) : [];
-  return [...given, ...toolkits, ...packages].filter((folder) => existsSync(folder));
 }
 
 function say(line) {

@@ -92,6 +92,7 @@ test('every option, environment variable and npm script that a page names exists
         'TRAWL_OPENSEARCH_VERSION',
         'TRAWL_NAME',
         'TRAWL_ISA',
+        'TRAWL_CUDA_LIBRARY',
         'TRAWL_SYNC_KEY',
         'TRAWL_ADMIN_KEY',
       )

@@ -98,7 +98,7 @@ export const indexCommand = defineCommand({
       type: 'integer',
       min: 1,
       max: 1024,
-      help: 'Encoder threads on the CPU. Default: the cores available to this process.',
+      help: 'Encoder threads; on GPUs, of each device. Default: the cores available to this process; on GPUs 1 to 8, by the size of the model.',
     },
     'from-embeddings': {
       type: 'list',

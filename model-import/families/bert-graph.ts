@@ -4,7 +4,7 @@ import { GraphArithmetic, type Product } from '../graph-arithmetic.ts';
 import { ONNX_TYPES, OnnxGraph } from '../onnx-graph.ts';
 import { attention } from '../parts/attention.ts';
 import { activated } from '../parts/feed-forward.ts';
-import { BATCH, idsInput, maskInput, tokenOutput, typesInput } from '../parts/inputs.ts';
+import { BATCH, idsInput, keyMask, tokenOutput, typesInput } from '../parts/inputs.ts';
 import { layerNorm, sum } from '../parts/norms.ts';
 import { firstToken } from '../parts/pooled.ts';
 import type { Dense, LayerNorm } from '../weight-finder.ts';
@@ -49,7 +49,7 @@ class BertGraphBuilder {
 
   encoder(weights: BertWeights): string {
     const ids = idsInput(this.#arithmetic);
-    const mask = maskInput(this.#arithmetic);
+    const mask = keyMask(this.#arithmetic);
     let hidden = this.#embeddings(weights, ids);
     for (const [i, layer] of weights.layers.entries()) hidden = this.#layer(`layer.${i}`, layer, hidden, mask);
     return hidden;

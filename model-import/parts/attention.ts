@@ -6,7 +6,7 @@ export interface AttentionOptions {
   readonly heads: number;
   /** Concatenated biases of query, key and value, still to be added; '' if there are none. */
   readonly bias?: string;
-  /** int32 [batch, sequence], 0 for keys that are padding; '' if no token sees one. */
+  /** int32: [batch, sequence], 0 for keys that are padding, or [batch], the tokens of each text; '' if no token sees padding. */
   readonly mask: string;
   /** Added to the scores: [1 or batch, 1 or heads, sequence, sequence]; '' for none. */
   readonly scoreBias?: string;

@@ -100,6 +100,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<open_index>(exports, "openIndex");
   add<index_facts>(exports, "indexFacts");
   add<close_index>(exports, "closeIndex");
+  add<upload_index>(exports, "uploadIndex");
   add<search>(exports, "search");
   add<create_codes>(exports, "createCodes");
   add<append_codes>(exports, "appendCodes");

@@ -27,6 +27,9 @@ Napi::Value open_index(const Napi::CallbackInfo& info);
 Napi::Value index_facts(const Napi::CallbackInfo& info);
 // closeIndex(handle): frees the index after the searches that run on it
 Napi::Value close_index(const Napi::CallbackInfo& info);
+// uploadIndex(id, handle, device, library) -> Promise<{name, cuda, bytes}>: copies the codes to an NVIDIA GPU, for all later searches.
+// Call it once, before the first search. library: path of the driver's library; empty: that of the machine
+Napi::Value upload_index(const Napi::CallbackInfo& info);
 // search(id, handle, queries, count, k, isa, filter?) -> Promise<{counts, rows, scores, rescored, fullScans}>
 Napi::Value search(const Napi::CallbackInfo& info);
 

@@ -11,6 +11,7 @@
 #include "trawl/bert_encoder.hpp"
 #include "trawl/codes_file.hpp"
 #include "trawl/columns.hpp"
+#include "trawl/gpu_codes.hpp"
 #include "trawl/index.hpp"
 #include "trawl/lexical_builder.hpp"
 #include "trawl/lexical_index.hpp"
@@ -28,7 +29,11 @@ trawl::ThreadPool& pool();
 void set_pool_threads(int64_t threads);
 int64_t pool_threads();  // 0 before set_pool_threads() was called
 
-using IndexPointer = std::shared_ptr<const trawl::Index>;
+struct OpenIndex : trawl::Index {
+  using trawl::Index::Index;
+  std::unique_ptr<trawl::GpuCodes> gpu;  // null: searches run on the CPU. Set once, before the first search
+};
+using IndexPointer = std::shared_ptr<OpenIndex>;
 
 struct Writer {
   trawl::CodesWriter codes;

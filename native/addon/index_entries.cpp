@@ -9,6 +9,8 @@ namespace trawl_addon {
 
 namespace {
 
+constexpr int64_t kGpuBatchQueries = 1024;  // one pass over the codes, as GpuOptions::max_queries
+
 // The path in an optional field; empty if the field is missing.
 std::string optional_path(const Napi::Object& spec, const char* name) {
   const Napi::Value value = spec.Get(name);
@@ -35,7 +37,7 @@ Napi::Value open_index(const Napi::CallbackInfo& info) {
   trawl::choose_kernels();  // so that no search waits while it times them
   const Napi::Object spec = object_of(info[0], "index");
   const int64_t dimension = integer_of(spec.Get("dimension"), "dimension");
-  auto index = std::make_shared<trawl::Index>(metric_of(spec.Get("metric")), dimension);
+  auto index = std::make_shared<OpenIndex>(metric_of(spec.Get("metric")), dimension);
   const Napi::Array shards = array_of(spec.Get("shards"), "shards");
   for (uint32_t i = 0; i < shards.Length(); ++i) {
     const Napi::Object shard = object_of(shards.Get(i), "shard");
@@ -68,6 +70,27 @@ Napi::Value close_index(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value upload_index(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const IndexPointer index = index_handle_of(info[1]).object;
+  trawl::GpuOptions options;
+  options.device = integer_of(info[2], "device");
+  options.library = string_of(info[3], "library");
+  const Work work = [=](const std::atomic<bool>&) -> Deliver {
+    auto gpu = std::make_shared<std::unique_ptr<trawl::GpuCodes>>(new trawl::GpuCodes(*index, options, pool()));
+    // On the environment's thread, which also starts the searches.
+    return [index, gpu](Napi::Env env) {
+      index->gpu = std::move(*gpu);
+      Napi::Object facts = Napi::Object::New(env);
+      facts.Set("name", index->gpu->device_name());
+      facts.Set("cuda", index->gpu->driver_version());
+      facts.Set("bytes", static_cast<double>(index->gpu->bytes()));
+      return facts;
+    };
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work);
+}
+
 Napi::Value search(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
   const IndexPointer index = index_handle_of(info[1]).object;
@@ -88,6 +111,8 @@ Napi::Value search(const Napi::CallbackInfo& info) {
     options.kernels = kernels;
     options.cancel = &cancel;
     options.filter_bits = filter ? filter->words(scratch) : nullptr;
+    options.gpu = index->gpu.get();
+    if (options.gpu != nullptr) options.batch_queries = kGpuBatchQueries;
     auto found =
         std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
     return [found](Napi::Env env) { return result_of(env, *found); };

@@ -216,20 +216,24 @@ class BlockScan {
   std::vector<std::unique_ptr<Workspace>> idle_;
 };
 
-// Bounds the score of one pair in float64 from the row's codes, and offers the row to the query's state.
+// Bounds the score of one pair from the float64 sum of the rotated query times the row's codes, and offers the row to the query's
+// state.
+inline void offer_pair(const Shard& shard, const CodesBlock& block, int64_t local, const QueryBound& bound, double dot, QueryState& state) {
+  const QueryBound::Interval interval =
+      bound.interval(dot, block.scale_f32[local], block.residual_f32[local], block.norm_f32[local], block.bias_f64[local]);
+  if (interval.upper < state.tau()) return;
+  state.offer(shard.first_row + block.first_row + local, interval.lower, interval.upper);
+}
+
+// The same for a pair whose sum is not known yet.
 inline void refine_pair(const Shard& shard, const CodesBlock& block, int64_t local, const PackedQueries& packed, int64_t query,
                  QueryState& state, const Kernels& kernels) {
-  const int64_t row = shard.first_row + block.first_row + local;
 #ifdef TRAWL_MUTATE_LOSE_CANDIDATE
-  if (row % 97 == 96) return;
+  if ((shard.first_row + block.first_row + local) % 97 == 96) return;
 #endif
   const double dot = kernels.dot_codes(packed.rotated_f64.data() + query * packed.padded,
                                        block.codes_i8 + local * packed.padded, packed.padded);
-  const QueryBound::Interval interval =
-      packed.bounds[query].interval(dot, block.scale_f32[local], block.residual_f32[local], block.norm_f32[local],
-                                    block.bias_f64[local]);
-  if (interval.upper < state.tau()) return;
-  state.offer(row, interval.lower, interval.upper);
+  offer_pair(shard, block, local, packed.bounds[query], dot, state);
 }
 
 }  // namespace trawl

@@ -21,6 +21,7 @@ const char* error_code_name(ErrorCode code) {
     case ErrorCode::kIsaUnavailable: return "ISA_UNAVAILABLE";
     case ErrorCode::kNoThreads: return "NO_THREADS";
     case ErrorCode::kCancelled: return "CANCELLED";
+    case ErrorCode::kDeviceUnavailable: return "DEVICE_UNAVAILABLE";
   }
   return "UNKNOWN";
 }

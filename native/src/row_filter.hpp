@@ -32,6 +32,11 @@ class RowFilter {
     return passing;
   }
 
+  bool passes_all() const { return first_ == nullptr; }
+
+  // Bit i: row first + i passes. At most 64 rows; `first` need not be a multiple of 64.
+  uint64_t word(int64_t first, int64_t count) const { return bits(first, first + count); }
+
   // Writes the rows of [first, first + count) that pass to `passing`, counted from `first`.
   void list(int64_t first, int64_t count, int32_t* passing) const {
     for (int64_t row = first; row < first + count; row += 64) {

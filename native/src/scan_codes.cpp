@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "codes_scan.hpp"
+#include "cuda/gpu_scan.hpp"
 #include "prefiltered_shard.hpp"
 #include "query_pack.hpp"
 
@@ -23,7 +24,9 @@ void scan_codes(const SearchContext& context, const double* queries, std::vector
       packed = std::make_unique<PackedQueries>(CodesPacker(*mean), queries, static_cast<int64_t>(states.size()),
                                                context.choice, context.pool);
     }
-    if (shard.prefilter && context.options.prefilter.use) {
+    if (context.options.gpu != nullptr) {
+      scan_on_gpu(context, shard, *mean, *packed, queries, pointers);
+    } else if (shard.prefilter && context.options.prefilter.use) {
       scan_prefiltered(context, shard, *mean, *packed, queries, pointers);
     } else {
       CodesScan scan(context, shard, *mean, *packed, pointers);

@@ -63,6 +63,15 @@ export interface NativeIndexFacts {
   readonly mappedBytes: number;
 }
 
+/** The GPU that has the codes of an index. */
+export interface NativeGpu {
+  readonly name: string;
+  /** The driver's version of CUDA, such as 13.0. */
+  readonly cuda: string;
+  /** Bytes of its memory that the index takes. */
+  readonly bytes: number;
+}
+
 /** The numbers of queries from which on `many` scans codes and prefilters; fewer are scanned by `few`. −1: all are. */
 export interface ChosenIsas {
   readonly few: string;
@@ -101,6 +110,7 @@ export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctio
   openIndex(spec: NativeIndexSpec): NativeIndex;
   indexFacts(index: NativeIndex): NativeIndexFacts;
   closeIndex(index: NativeIndex): void;
+  uploadIndex(id: number, index: NativeIndex, device: number, library: string): Promise<NativeGpu>;
   search(
     id: number,
     index: NativeIndex,
@@ -146,6 +156,7 @@ const FUNCTIONS: Readonly<Record<keyof Addon, true>> = {
   openIndex: true,
   indexFacts: true,
   closeIndex: true,
+  uploadIndex: true,
   search: true,
   createCodes: true,
   appendCodes: true,

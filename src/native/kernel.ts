@@ -8,6 +8,7 @@ import type {
   ChosenIsas,
   MadePrefilter,
   NativeCodesWriter,
+  NativeGpu,
   NativeIndex,
   NativeIndexFacts,
   NativeIndexSpec,
@@ -85,6 +86,16 @@ export class Kernel {
   /** Maps the files. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
   openIndex(spec: NativeIndexSpec): NativeIndex {
     return translate(() => this.#addon.openIndex(spec));
+  }
+
+  /**
+   * Copies the codes of an index to an NVIDIA GPU, for all later searches, which have the same answers. Once, before the first search.
+   *
+   * @throws TrawlError DEVICE_UNAVAILABLE without a driver, that GPU, or enough of its memory; CANCELLED.
+   */
+  uploadIndex(index: NativeIndex, device: number, signal?: AbortSignal): Promise<NativeGpu> {
+    const library = environmentVariable('TRAWL_CUDA_LIBRARY') ?? '';
+    return this.#calls.run(signal, (id) => this.#addon.uploadIndex(id, index, device, library));
   }
 
   indexFacts(index: NativeIndex): NativeIndexFacts {

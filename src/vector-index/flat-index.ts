@@ -49,6 +49,15 @@ export class FlatIndex implements VectorIndex {
     return new FlatIndex(source, kernel, kernel.openIndex({ metric, dimension, shards, liveRows: liveRows?.bytes }));
   }
 
+  /**
+   * Copies the codes to an NVIDIA GPU, where the first pass of all searches then runs. Once, before the first search.
+   *
+   * @throws TrawlError DEVICE_UNAVAILABLE.
+   */
+  async upload(device: number): Promise<void> {
+    await this.#calls.run(() => this.#kernel.uploadIndex(this.#index, device));
+  }
+
   search(request: SearchRequest): Promise<SearchResult> {
     return this.#calls.run(() => this.#search(request));
   }

@@ -1,8 +1,10 @@
+import { TrawlError } from '../errors.ts';
 import { loadKernel } from '../native/kernel.ts';
 import { environmentVariable } from '../options/resolve-options.ts';
 import { FlatIndex } from './flat-index.ts';
 import type { IndexSource } from './index-source.ts';
 import { ReferenceIndex } from './reference-index.ts';
+import { parseSearchDevice } from './search-device.ts';
 import type { VectorIndex } from './vector-index.ts';
 
 /** Value of TRAWL_ISA that selects the reference engine in TypeScript, for comparisons. */
@@ -11,17 +13,29 @@ const REFERENCE = 'reference';
 export interface EngineOptions {
   /** Search threads; default: the available cores. */
   readonly threads?: number;
+  /** Where the first pass over the vectors runs: `cpu`, `cuda` or `cuda:1`. The results are the same. Default: `cpu`. */
+  readonly device?: string;
   /** Called if the native engine cannot be used. */
   readonly onWarning?: (warning: string) => void;
 }
 
-/** Opens an index with the fastest available engine. All engines give the same results. */
+/**
+ * Opens an index with the fastest available engine. All engines give the same results.
+ *
+ * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file; CONFIG_INVALID for an unknown device, DEVICE_UNAVAILABLE for
+ * one that cannot be used.
+ */
 export async function openEngine(source: IndexSource, options: EngineOptions = {}): Promise<VectorIndex> {
-  const { threads, onWarning = () => undefined } = options;
+  const { threads, device: named = 'cpu', onWarning = () => undefined } = options;
+  const device = parseSearchDevice(named);
   const referenceOptions = threads === undefined ? {} : { threads };
-  if (environmentVariable('TRAWL_ISA') === REFERENCE) return ReferenceIndex.open(source, referenceOptions);
+  if (environmentVariable('TRAWL_ISA') === REFERENCE) {
+    if (device !== undefined) throw withoutGpu(named, 'TRAWL_ISA=reference selects the engine in TypeScript');
+    return ReferenceIndex.open(source, referenceOptions);
+  }
   const loaded = loadKernel();
   if (!loaded.ok) {
+    if (device !== undefined) throw withoutGpu(named, `the native engine is missing (${loaded.reason})`);
     onWarning(
       `The native engine is missing (${loaded.reason}). Searches run in TypeScript, with the same results, but 20 to 1,000 ` +
         'times slower. Install a C++ compiler and run `npm run setup` to build the engine.',
@@ -29,5 +43,17 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
     return ReferenceIndex.open(source, referenceOptions);
   }
   if (threads !== undefined) loaded.kernel.setThreads(threads);
-  return FlatIndex.open(source, loaded.kernel);
+  const index = FlatIndex.open(source, loaded.kernel);
+  if (device === undefined) return index;
+  try {
+    await index.upload(device);
+    return index;
+  } catch (error) {
+    await index.close();
+    throw error;
+  }
+}
+
+function withoutGpu(device: string, reason: string): TrawlError {
+  return new TrawlError('DEVICE_UNAVAILABLE', `Searches cannot run on ${device}: ${reason}. Search on the CPU.`);
 }

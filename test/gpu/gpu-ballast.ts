@@ -1,4 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { isOutOfMemory } from '../../src/embedding/inference/run-failure.ts';
 import { freeMemory } from './gpu-machine.ts';
 
 /** What a process takes of a device's memory. It keeps it until it is killed. */
@@ -13,6 +14,8 @@ export interface BallastRequest {
 
 /** Less than this is not taken. */
 const SMALLEST = 64 * 2 ** 20;
+/** More at once is refused: CUDA's kernels count the values of a tensor in 32 bits. */
+const LARGEST = 2 ** 32;
 const MOST_PARTS = 100;
 
 // Ends with the parent.
@@ -27,13 +30,19 @@ process.once('message', (request: BallastRequest) => {
 /** Takes powers of two, each by a session of its own: onnxruntime's allocator rounds up to one, and keeps what it has. */
 async function take({ path, device, leave }: BallastRequest): Promise<number> {
   if (device === null) return hold(path, device, 2 ** 20);
-  let parts = 0;
-  for (; parts < MOST_PARTS; parts++) {
+  let [parts, largest] = [0, LARGEST];
+  while (parts < MOST_PARTS) {
     const free = freeMemory(device);
     if (free === undefined) throw new Error('nvidia-smi does not say how much memory is free');
-    const wanted = free - leave;
-    if (wanted < SMALLEST) break;
-    await hold(path, device, 2 ** Math.floor(Math.log2(wanted)));
+    const size = Math.min(largest, 2 ** Math.floor(Math.log2(Math.max(1, free - leave))));
+    if (size < SMALLEST) break;
+    try {
+      parts += await hold(path, device, size);
+    } catch (error) {
+      // The graph may need more than its tensor.
+      if (!isOutOfMemory(String(error))) throw error;
+      largest = size / 2;
+    }
   }
   return parts;
 }

@@ -3,17 +3,18 @@ import { join } from 'node:path';
 import { type EmbedEngine, openBaselineEncoder } from '../../bench/embed/embed-engine.ts';
 import { EngineUnavailable } from '../../bench/script-process.ts';
 import { median, sortedSamples } from '../../bench/statistics.ts';
+import { availableCores } from '../../src/system/cores.ts';
 import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
 import type { GpuModel } from './gpu-models.ts';
 import type { GpuRun, GpuStep } from './gpu-step.ts';
 import { longTexts } from './gpu-texts.ts';
 
-const LENGTHS = [16, 64, 128, 256, 512];
+const LENGTHS = [16, 64, 128, 512];
 /** Tokens of a batch, for both programs; the best of each counts. */
 const BATCHES = [4_096, 16_384, 65_536];
 /** Tokens of a measurement, and the most texts. */
-const TOKENS = 2 ** 20;
-const MOST_TEXTS = 16_384;
+const TOKENS = 2 ** 19;
+const MOST_TEXTS = 8_192;
 const RUNS = 3;
 /** The goal: this many times the texts of sentence-transformers in float16 on the same GPU. */
 const GOAL = 1.2;
@@ -137,7 +138,7 @@ async function measured(
 function openTorch(run: GpuRun, model: GpuModel, file: string): Promise<EmbedEngine> {
   return openBaselineEncoder('sentence-transformers', {
     python: run.python!,
-    threads: 1,
+    threads: availableCores(),
     texts: file,
     model: model.checkpoint,
     queryPrefix: '',

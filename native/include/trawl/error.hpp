@@ -17,6 +17,7 @@ enum class ErrorCode {
   kIsaUnavailable,  // the requested instruction set is unknown, or this machine lacks it
   kNoThreads,       // the operating system refused to start a thread
   kCancelled,       // the caller's cancel flag was set
+  kDeviceUnavailable,  // the GPU or its driver cannot be used, or failed
 };
 
 class Error : public std::runtime_error {

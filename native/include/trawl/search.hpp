@@ -24,6 +24,8 @@ struct PrefilterPolicy {
   double refined_share = 1.0 / 512;
 };
 
+class GpuCodes;  // gpu_codes.hpp
+
 struct SearchOptions {
   int64_t k = 10;                              // >= 1; above the index's number of rows: all rows are returned
   const uint64_t* filter_bits = nullptr;       // bit (row & 63) of word (row >> 6), per global row; null: all rows.
@@ -37,6 +39,7 @@ struct SearchOptions {
   // Queries that share one pass over the codes. More need fewer passes and more memory (at least 8*dimension bytes each).
   int64_t batch_queries = 512;
   PrefilterPolicy prefilter;
+  const GpuCodes* gpu = nullptr;               // of this index: the row test runs on its GPU, without prefilters; the answer is the same
 };
 
 struct QueryStats {

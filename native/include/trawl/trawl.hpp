@@ -2,6 +2,7 @@
 #pragma once
 #include "trawl/codes_file.hpp"
 #include "trawl/error.hpp"
+#include "trawl/gpu_codes.hpp"
 #include "trawl/half.hpp"
 #include "trawl/index.hpp"
 #include "trawl/isa.hpp"

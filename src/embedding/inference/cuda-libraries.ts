@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { TrawlError } from '../../errors.ts';
@@ -8,8 +8,10 @@ const INSTALL_SCRIPT = 'script/install.js';
 const INSTALL_FLAG = '--onnxruntime-node-install=cuda12';
 /** Installed beside onnxruntime's own library; not part of the npm package. */
 const CUDA_LIBRARY = 'libonnxruntime_providers_cuda.so';
-/** What the CUDA library is linked with. */
-const NEEDED = 'an NVIDIA driver, CUDA 12 (libcublas, libcublasLt, libcudart, libcufft, libcurand) and cuDNN 9';
+/** What a CUDA library may be linked with; its release decides, and whether from CUDA 12 or 13. */
+const LINKED = /lib(?:cublasLt|cublas|cudart|cudnn|cufft|curand|nvrtc)\.so\.\d+/g;
+/** The names of linked libraries are within this many bytes of the start of the file. */
+const NAMES_BYTES = 256 * 1024;
 
 export interface CudaFacts {
   /** Whether onnxruntime's CUDA libraries are installed; a session on a device may still fail. */
@@ -27,7 +29,7 @@ export function cudaFacts(exists: (path: string) => boolean = existsSync): CudaF
     };
   }
   const package_ = packageFolder();
-  const library = join(package_, 'bin', 'napi-v6', 'linux', 'x64', CUDA_LIBRARY);
+  const library = cudaLibrary();
   if (!exists(library)) {
     return { installed: false, reason: `${library} is missing; install it with: ${installCommand(package_)}` };
   }
@@ -37,17 +39,45 @@ export function cudaFacts(exists: (path: string) => boolean = existsSync): CudaF
       reason: 'the CUDA libraries are installed, but no NVIDIA driver was found (/dev/nvidiactl is missing)',
     };
   }
-  return { installed: true, reason: `the CUDA libraries and a driver are installed; they also need ${NEEDED}` };
+  return { installed: true, reason: `the CUDA libraries and a driver are installed; they also need ${needed()}` };
+}
+
+function cudaLibrary(): string {
+  return join(packageFolder(), 'bin', 'napi-v6', 'linux', 'x64', CUDA_LIBRARY);
+}
+
+/** What the installed CUDA library is linked with, as text for the user. */
+function needed(library = cudaLibrary()): string {
+  const names = linkedLibraries(library);
+  return names.length === 0
+    ? 'an NVIDIA driver and the CUDA libraries of their release'
+    : `an NVIDIA driver and ${names.join(', ')}`;
+}
+
+/** The CUDA libraries that a shared library names; none if it cannot be read. */
+export function linkedLibraries(path: string): string[] {
+  if (!existsSync(path)) return [];
+  const file = openSync(path, 'r');
+  try {
+    const head = Buffer.alloc(NAMES_BYTES);
+    const bytes = readSync(file, head, 0, NAMES_BYTES, 0);
+    return [...new Set(head.toString('latin1', 0, bytes).match(LINKED) ?? [])].sort();
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** The error for a requested CUDA device that cannot be used. The encoder never falls back to the CPU silently. */
 export function cudaUnavailable(device: number, reason: string, cause?: unknown): TrawlError {
   const command = installCommand(packageFolder());
-  const how = reason.includes(command) ? '' : ` Install onnxruntime's CUDA libraries with: ${command}.`;
+  const missing = existsSync(cudaLibrary()) || reason.includes(command) ? '' : ` Install it with: ${command}.`;
   return new TrawlError(
     'DEVICE_UNAVAILABLE',
-    `cuda:${device} cannot be used: ${reason}.${how} The command downloads from nuget.org. The libraries need ${NEEDED} on ` +
-      'LD_LIBRARY_PATH. Without a GPU use --device cpu.',
+    `cuda:${device} cannot be used: ${reason}.${missing} ${
+      existsSync(cudaLibrary())
+        ? `onnxruntime's CUDA library is there; it needs ${needed()} on LD_LIBRARY_PATH.`
+        : 'The command downloads from nuget.org; docs/models.md (Run on GPUs) shows how to take it from PyPI.'
+    } Without a GPU use --device cpu.`,
     { details: { device, command }, cause },
   );
 }

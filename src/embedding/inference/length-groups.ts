@@ -28,20 +28,37 @@ export function groupByLength(lengths: readonly number[]): number[][] {
   return groups;
 }
 
+/** A batch that is not full has so many eighths of the rows of a full one, or a power of two, so that a GPU gets few shapes. */
+const ROW_STEPS = 8;
+
+/** A padded batch: indexes of its texts, their padded length, and its rows, of which those after the texts are padding. */
+export interface PaddedBatch {
+  readonly indexes: number[];
+  readonly length: number;
+  readonly rows: number;
+}
+
 /**
  * Packs texts into padded batches of at most `budget` tokens, padding included; a single text may have more. Texts are sorted by
  * length, longest first, so that a batch has little padding and the largest allocation comes first. Returns indexes into
  * `lengths`, without texts that have no tokens.
  */
-export function packByLength(lengths: readonly number[], budget: number): { indexes: number[]; length: number }[] {
+export function packByLength(lengths: readonly number[], budget: number): PaddedBatch[] {
   const order = lengths.map((_, index) => index).filter((index) => lengths[index]! > 0);
   order.sort((a, b) => lengths[b]! - lengths[a]! || a - b);
-  const batches: { indexes: number[]; length: number }[] = [];
+  const batches: PaddedBatch[] = [];
   for (let next = 0; next < order.length; ) {
     const length = Math.ceil(lengths[order[next]!]! / LENGTH_STEP) * LENGTH_STEP;
-    const indexes = order.slice(next, next + Math.max(1, Math.floor(budget / length)));
-    batches.push({ indexes, length });
+    const most = Math.max(1, Math.floor(budget / length));
+    const indexes = order.slice(next, next + most);
+    batches.push({ indexes, length, rows: rowsFor(indexes.length, most) });
     next += indexes.length;
   }
   return batches;
+}
+
+function rowsFor(texts: number, most: number): number {
+  const step = Math.ceil(most / ROW_STEPS);
+  const rows = texts <= step ? 2 ** Math.ceil(Math.log2(texts)) : Math.ceil(texts / step) * step;
+  return Math.min(most, rows);
 }

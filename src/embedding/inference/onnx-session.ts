@@ -109,6 +109,8 @@ export class OnnxSession {
         // Throws if the CUDA library cannot be loaded. onnxruntime still runs shape operators on the CPU.
         executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
         executionMode: 'sequential',
+        // A plan per shape needs a single piece of memory for each; on a GPU, where shapes vary, each new one would be taken from it.
+        enableMemPattern: cudaDevice === null,
         graphOptimizationLevel: 'all',
         intraOpNumThreads: 1,
         interOpNumThreads: 1,

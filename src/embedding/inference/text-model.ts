@@ -95,12 +95,16 @@ export class TextModel {
 
   /**
    * Runs texts in one batch, padded to `length` tokens. Returns one vector per text, which for a cross-encoder holds the scores. A
-   * text without tokens (possible if the tokenizer adds no special tokens) gets the zero vector and must run alone. `threads`: see
-   * `ToWorker`. Throws ENCODING_FAILED if the vector of a text has NaN or infinity, ENCODER_FAILED for any other failure.
+   * text without tokens (possible if the tokenizer adds no special tokens) gets the zero vector and must run alone. `rows`: rows of
+   * the batch, at least the texts. `threads`: see `ToWorker`. Throws ENCODING_FAILED if the vector of a text has NaN or infinity, ENCODER_FAILED for any other failure.
    */
-  async run(texts: readonly TokenizedText[], length: number, threads = 1): Promise<Float32Array[]> {
+  async run(
+    texts: readonly TokenizedText[],
+    length: number,
+    { rows = texts.length, threads = 1 }: { readonly rows?: number; readonly threads?: number } = {},
+  ): Promise<Float32Array[]> {
     if (length === 0) return texts.map(() => new Float32Array(valuesPerInput(this.#model)));
-    const batch = tokenBatch(texts, length);
+    const batch = tokenBatch(texts, length, rows);
     const output = await this.#session.run(batch, threads);
     return texts.map((text, row) => this.#vectorOf(output, batch, row, text.ids.length));
   }

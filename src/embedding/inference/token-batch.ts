@@ -11,11 +11,13 @@ export interface TokenBatch {
   readonly tokens: Int32Array;
 }
 
-/** `length`: at least the token count of the longest text. Each text must have at least one token. */
-export function tokenBatch(texts: readonly TokenizedText[], length: number): TokenBatch {
-  const rows = texts.length;
+/**
+ * `length`: at least the token count of the longest text. Each text must have at least one token. `rows`: at least the texts; rows
+ * after them have one token each, because a model may divide by the tokens of a row.
+ */
+export function tokenBatch(texts: readonly TokenizedText[], length: number, rows = texts.length): TokenBatch {
   const ids = new Int32Array(rows * length);
-  const tokens = Int32Array.from(texts, (text) => text.ids.length);
+  const tokens = Int32Array.from({ length: rows }, (_, row) => texts[row]?.ids.length ?? 1);
   const types = texts.some((text) => text.types !== undefined) ? new Int32Array(rows * length) : null;
   for (const [row, text] of texts.entries()) {
     ids.set(text.ids, row * length);

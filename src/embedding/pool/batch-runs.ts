@@ -1,10 +1,11 @@
 import { asTrawlError } from '../../errors.ts';
 import { packByLength } from '../inference/length-groups.ts';
 
-/** Texts that run together, by their index in the chunk, and the length that they are padded to. */
+/** Texts that run together, by their index in the chunk, the length that they are padded to, and the rows of the batch. */
 export interface TextBatch {
   readonly indexes: readonly number[];
   readonly length: number;
+  readonly rows: number;
 }
 
 export interface BatchRunsOptions {
@@ -33,23 +34,24 @@ export async function runBatches(
     packByLength(
       indexes.map((index) => lengths[index]!),
       limit,
-    ).map(({ indexes: chosen, length }) => ({ indexes: chosen.map((i) => indexes[i]!), length }));
+    ).map(({ indexes: chosen, ...shape }) => ({ indexes: chosen.map((i) => indexes[i]!), ...shape }));
   const waiting = [...batches];
   for (let batch = waiting.shift(); batch !== undefined; batch = waiting.shift()) {
-    const { indexes, length } = batch;
-    if (indexes.length > 1 && indexes.length * length > limit) {
+    const { indexes, length, rows } = batch;
+    if (rows > 1 && rows * length > limit) {
       waiting.unshift(...smaller(batch));
       continue;
     }
     try {
       await run(batch);
     } catch (error) {
-      if (indexes.length === 1) failed(indexes[0]!, error);
-      else if (batchTokens !== null && asTrawlError(error).details['outOfMemory'] === true) {
-        limit = Math.floor(indexes.length / 2) * length;
+      const isTooLarge = batchTokens !== null && rows > 1 && asTrawlError(error).details['outOfMemory'] === true;
+      if (isTooLarge) {
+        limit = Math.floor(rows / 2) * length;
         onSmaller(limit);
         waiting.unshift(batch);
-      } else waiting.unshift(...indexes.map((index) => ({ indexes: [index], length: lengths[index]! })));
+      } else if (indexes.length === 1) failed(indexes[0]!, error);
+      else waiting.unshift(...indexes.map((index) => ({ indexes: [index], length: lengths[index]!, rows: 1 })));
     }
   }
 }

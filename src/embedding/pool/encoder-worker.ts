@@ -78,15 +78,15 @@ async function handle(message: ToWorker): Promise<void> {
   const tokenized = batches.filter(({ indexes }) => indexes.every((index) => texts[index] !== null));
   await runBatches(tokenized, lengths, {
     batchTokens,
-    async run({ indexes, length }) {
-      const rows = await guarded(() =>
+    async run({ indexes, length, rows }) {
+      const made = await guarded(() =>
         textModel.run(
           indexes.map((index) => texts[index]!),
           length,
-          message.threads,
+          { rows, threads: message.threads },
         ),
       );
-      for (const [i, index] of indexes.entries()) vectors.set(rows[i]!, index * width);
+      for (const [i, index] of indexes.entries()) vectors.set(made[i]!, index * width);
     },
     failed: fail,
     onSmaller: (limit) => (batchTokens = limit),
@@ -112,7 +112,7 @@ async function planBatches(lengths: readonly number[]): Promise<TextBatch[]> {
   let groups = groupByLength(lengths);
   const allAlone = groups.every(({ length }) => length === 1);
   if (!allAlone && !(await textModel.tryGrouping(guarded))) groups = lengths.map((_, index) => [index]);
-  return groups.map((indexes) => ({ indexes, length: lengths[indexes[0]!]! }));
+  return groups.map((indexes) => ({ indexes, length: lengths[indexes[0]!]!, rows: indexes.length }));
 }
 
 function countTokens(parts: readonly WorkPart[]): Int32Array {

@@ -28,7 +28,7 @@ export interface IndexEncoderOptions {
   readonly shareWeights?: boolean | undefined;
   /** See `RunOptions` of the encoder. */
   readonly trialAtStart?: boolean;
-  /** Encoder threads; default: the available cores. */
+  /** Encoder threads, on GPUs of each device. Default: that of `RunOptions.workers`. */
   readonly encoderThreads?: number;
   /** Pools that share encoder threads and weights between indexes of the same model. Default: a separate pool. */
   readonly encoderPools?: EncoderPools;

@@ -47,6 +47,8 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
   readonly encoder?: TextEncoder | undefined;
   /** Search threads; default: the available cores. */
   readonly searchThreads?: number;
+  /** Where the first pass over the vectors of a folder runs: `cpu`, `cuda` or `cuda:1`. Default: `cpu`. */
+  readonly searchDevice?: string | undefined;
   /** Name of the index. Default: the name of its directory. */
   readonly name?: string;
   /** Views that calls can name (`RetrieveCall.views`); an index that cannot have one of them is not opened. */
@@ -155,6 +157,7 @@ interface IndexParts {
 function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts {
   const engine = {
     ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
+    ...(options.searchDevice === undefined ? {} : { device: options.searchDevice }),
     ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
   };
   // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
@@ -180,6 +183,12 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
 
 async function publishedParts(address: string, options: OpenRetrieverOptions): Promise<IndexParts> {
   const { store, name } = parsePublishedAddress(address);
+  if ((options.searchDevice ?? 'cpu') !== 'cpu') {
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `${shownPlace(address)} is searched by ${store}, not here, so searches cannot run on ${options.searchDevice}. Leave out --search-device.`,
+    );
+  }
   if (store === 'Milvus' && options.modes?.some((mode) => mode !== 'dense') === true) throw withoutWordsIn(address);
   const published = await openPublishedIndex(address);
   try {

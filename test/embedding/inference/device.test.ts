@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { cudaFacts } from '../../../src/embedding/inference/cuda-libraries.ts';
+import { cudaFacts, linkedLibraries } from '../../../src/embedding/inference/cuda-libraries.ts';
 import { parseDevice } from '../../../src/embedding/inference/device.ts';
-import { openEncoder } from '../../../src/embedding/open-encoder.ts';
+import { readModelFolder } from '../../../src/embedding/model/model-folder.ts';
+import { openEncoder, poolOptions } from '../../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../../src/errors.ts';
+import { availableCores } from '../../../src/system/cores.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
 import { toyModel } from '../model-fixtures.ts';
 
 test('devices are cpu, cuda, or a list of CUDA devices', () => {
@@ -27,7 +32,15 @@ test('if CUDA is unavailable, the reason names what is missing and the command t
     /libonnxruntime_providers_cuda\.so is missing.*install\.js --onnxruntime-node-install=cuda12/,
   );
   assert.match(cudaFacts((path) => !path.startsWith('/dev')).reason, /no NVIDIA driver/);
-  assert.match(cudaFacts(() => true).reason, /CUDA 12.*cuDNN 9/);
+  assert.match(cudaFacts(() => true).reason, /a driver are installed; they also need an NVIDIA driver and/);
+});
+
+test('what a CUDA library is linked with is read from the library itself', async (t) => {
+  const folder = await tempFolder(t);
+  const library = join(folder, 'library.so');
+  writeFileSync(library, 'x\0libcudart.so.13\0libcublasLt.so.13\0libm.so.6\0libcudart.so.13\0libcudnn.so.9\0');
+  assert.deepEqual(linkedLibraries(library), ['libcublasLt.so.13', 'libcudart.so.13', 'libcudnn.so.9']);
+  assert.deepEqual(linkedLibraries(join(folder, 'absent.so')), []);
 });
 
 test('an encoder for unavailable CUDA fails to open and names the install command; it never runs on the CPU', {
@@ -41,8 +54,14 @@ test('an encoder for unavailable CUDA fails to open and names the install comman
     assert.match(error.message, /--onnxruntime-node-install=cuda12|Linux on x64/);
     return true;
   });
-  await assert.rejects(
-    openEncoder(folder, { device: 'cuda', workers: 2 }),
-    /2 workers were requested for 1 CUDA devices/,
-  );
+  await assert.rejects(openEncoder(folder, { device: 'cuda', workers: 0 }), /workers is 0; it must be a whole number/);
+});
+
+test('each CUDA device has as many threads as the size of the weights asks for, at most the cores, or as many as are asked for', async (t) => {
+  const model = await readModelFolder(await toyModel(t));
+  const threads = Math.min(8, availableCores());
+  const chosen = await poolOptions(model, [1, 0], {});
+  assert.equal(chosen.workers, 2 * threads);
+  assert.deepEqual(chosen.cudaDevices?.slice(0, 4), threads > 1 ? [1, 0, 1, 0] : [1, 0]);
+  assert.deepEqual((await poolOptions(model, [2], { workers: 3 })).cudaDevices, [2, 2, 2]);
 });

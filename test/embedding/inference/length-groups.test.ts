@@ -15,9 +15,10 @@ test('every text with tokens is in exactly one batch, and no batch of several te
           seen,
           [...lengths.keys()].filter((index) => lengths[index]! > 0),
         );
-        for (const { indexes, length } of batches) {
+        for (const { indexes, length, rows } of batches) {
           assert.ok(indexes.every((index) => lengths[index]! <= length));
-          assert.ok(indexes.length === 1 || indexes.length * length <= budget);
+          assert.ok(indexes.length <= rows);
+          assert.ok(rows === 1 || rows * length <= budget);
           assert.equal(length % 8, 0);
         }
         const padded = batches.map(({ length }) => length);
@@ -29,6 +30,14 @@ test('every text with tokens is in exactly one batch, and no batch of several te
       },
     ),
   );
+});
+
+test('the batches of one padded length have few numbers of rows', () => {
+  const rows = new Set<number>();
+  for (let texts = 1; texts <= 128; texts++) {
+    for (const batch of packByLength(Array<number>(texts).fill(128), 16_384)) rows.add(batch.rows);
+  }
+  assert.deepEqual([...rows], [1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128]);
 });
 
 test('texts of equal length form groups of at most 128 tokens; longer texts and texts of at most one token run alone', () => {

@@ -14,4 +14,13 @@ test('rows are padded with zeros that do not count as tokens, and token types ar
   assert.deepEqual([...batch.types!], [0, 0, 1, 0, 0, 0, 0, 0]);
   assert.deepEqual([...batch.tokens], [3, 1]);
   assert.equal(tokenBatch([{ ids: [1], cut: 'nothing' }], 1).types, null);
+  const taller = tokenBatch([{ ids: [1, 2], cut: 'nothing' }], 2, 3);
+  assert.deepEqual(
+    [[...taller.ids], [...taller.tokens]],
+    [
+      [1, 2, 0, 0, 0, 0],
+      [2, 1, 1],
+    ],
+    'a row without a text has one token',
+  );
 });

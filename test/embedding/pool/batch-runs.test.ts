@@ -25,7 +25,7 @@ function fakeSession(tokens: number, lengths: readonly number[], poison: readonl
       runBatches(batches, lengths, {
         batchTokens,
         async run(batch) {
-          const size = { rows: batch.indexes.length, length: batch.length };
+          const size = { rows: batch.rows, length: batch.length };
           tried.push(size.rows * size.length);
           if (size.rows * size.length > tokens) throw runFailure(new Error(ALLOCATOR), size);
           if (batch.indexes.some((index) => poison.includes(index))) throw runFailure(new Error('NaN'), size);
@@ -51,7 +51,7 @@ test('a batch for which a GPU has not enough memory is halved until it fits, and
     'every text once',
   );
   assert.deepEqual([...session.failures], []);
-  assert.ok(session.ran.every(({ indexes, length }) => indexes.length * length <= 2_100));
+  assert.ok(session.ran.every(({ rows, length }) => rows * length <= 2_100));
   assert.ok(
     session.ran.every(({ indexes, length }) => indexes.every((index) => lengths[index]! <= length)),
     'no text is longer than its batch',
@@ -60,7 +60,7 @@ test('a batch for which a GPU has not enough memory is halved until it fits, and
   assert.ok(
     session.limits.length >= 2 && session.limits.every((limit, i) => i === 0 || limit <= session.limits[i - 1]! / 2),
   );
-  assert.equal(session.limits[0], Math.floor(first!.indexes.length / 2) * first!.length);
+  assert.equal(session.limits[0], Math.floor(first!.rows / 2) * first!.length);
   // Each failure halves the limit; no larger batch is tried afterwards.
   assert.equal(session.tried.filter((tokens) => tokens > 2_100).length, session.limits.length);
 });
@@ -80,8 +80,14 @@ test('a text at fault fails alone, in a divided batch too; unpadded batches are 
   await session.runAll(packByLength(lengths, 16_384), 16_384);
   assert.deepEqual([indexesOf(session.ran), [...session.failures.keys()]], [[0, 1, 2, 3, 4, 6, 7], [5]]);
   const unpadded = fakeSession(100, lengths);
-  await unpadded.runAll([{ indexes: [0, 1, 2, 3], length: 40 }], null);
+  await unpadded.runAll([{ indexes: [0, 1, 2, 3], length: 40, rows: 4 }], null);
   assert.deepEqual([unpadded.tried, unpadded.limits], [[160, 40, 40, 40, 40], []]);
+});
+
+test('the padding rows of a batch are left out before its text fails for want of memory', async () => {
+  const session = fakeSession(100, [90]);
+  await session.runAll([{ indexes: [0], length: 96, rows: 4 }], 16_384);
+  assert.deepEqual([session.ran.map(({ rows }) => rows), [...session.failures]], [[1], []]);
 });
 
 test('what CUDA, cuBLAS and cuDNN say about memory is recognised, and nothing else', () => {

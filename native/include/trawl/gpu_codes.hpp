@@ -1,0 +1,51 @@
+// The codes of an index in the memory of an NVIDIA GPU. A search with them applies the row test there; bounds, exact scores and so
+// the answer are those of a search without, bit for bit.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trawl/index.hpp"
+#include "trawl/thread_pool.hpp"
+
+namespace trawl {
+
+struct GpuOptions {
+  int64_t device = 0;               // number of the GPU, as the driver counts
+  int64_t max_queries = 1024;       // in one pass over the codes; a larger batch needs several
+  int64_t hit_capacity = 1 << 21;   // pairs that one launch may keep, at least max_queries; a launch with more is repeated in parts
+  int64_t sample_divisor = 16;      // the first of each such number of tiles of rows is tested first, to raise the thresholds
+  int64_t pairs_at_once = int64_t{1} << 31;  // of one launch: the thresholds rise between launches
+  std::string library;              // the driver's library; empty: that of this machine
+};
+
+// What the GPU did in the searches since the last reset.
+struct GpuWork {
+  double milliseconds = 0;         // of all launches, without waiting for the CPU
+  double sample_milliseconds = 0;  // the part of them that raised the thresholds first
+  int64_t launches = 0, repeated = 0, hits = 0;
+};
+
+class GpuCodes {
+ public:
+  // Copies the codes of all shards that have some. Throws kDeviceUnavailable: no driver, no such GPU, too little free memory (with
+  // both numbers); kBadArgument. The index must outlive the object.
+  GpuCodes(const Index& index, const GpuOptions& options, ThreadPool& pool);
+  ~GpuCodes();
+  GpuCodes(const GpuCodes&) = delete;
+  GpuCodes& operator=(const GpuCodes&) = delete;
+
+  const std::string& device_name() const;
+  const std::string& driver_version() const;  // of CUDA, such as 13.0
+  int64_t bytes() const;                       // of the GPU's memory
+  GpuWork work() const;
+  void reset_work() const;
+
+  struct State;
+  State& state() const { return *state_; }  // for scan_on_gpu()
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trawl

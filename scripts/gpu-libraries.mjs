@@ -1,0 +1,88 @@
+// Brings what `npm run test:gpu` needs of CUDA: onnxruntime's CUDA provider, and the libraries that it is linked with.
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fail } from './steps.mjs';
+
+/** The files that onnxruntime-node loads for CUDA. */
+const PROVIDER = ['libonnxruntime_providers_cuda.so', 'libonnxruntime_providers_shared.so'];
+/** The libraries of CUDA 13 that the provider from PyPI is linked with, and the packages that have them. */
+const LIBRARY = 'libcublasLt.so.13';
+const LIBRARY_PACKAGES = ['nvidia-cublas==13.*', 'nvidia-cuda-runtime==13.*', 'nvidia-curand==10.*'];
+
+/**
+ * Copies the provider from a folder into onnxruntime-node; without a folder, downloads it if there is a GPU and it is missing: from
+ * PyPI, whose releases are linked with CUDA 13, else with onnxruntime-node's own script.
+ */
+export function bringProvider(given, say) {
+  const require = createRequire(import.meta.url);
+  const package_ = dirname(require.resolve('onnxruntime-node/package.json'));
+  const folder = join(package_, 'bin', 'napi-v6', 'linux', 'x64');
+  if (given !== undefined) return copyProvider(given, folder);
+  if (!existsSync('/dev/nvidiactl') || existsSync(join(folder, PROVIDER[0]))) return;
+  say("Downloading onnxruntime's CUDA provider (about 250 MB, once)");
+  const { version } = require('onnxruntime-node/package.json');
+  const wheels = mkdtempSync(join(tmpdir(), 'trawl-cuda-'));
+  try {
+    // The files are the same for every Python; the platform's tags are named so that any pip takes the wheel.
+    const platforms = ['manylinux_2_28_x86_64', 'manylinux_2_27_x86_64'].flatMap((tag) => ['--platform', tag]);
+    const wheel = ['--no-deps', '--only-binary=:all:', '--python-version', '3.12', ...platforms, '-d', wheels];
+    const [name] = pip('download', ...wheel, `onnxruntime-gpu==${version}`) ? readdirSync(wheels) : [];
+    if (name !== undefined && python('-m', 'zipfile', '-e', join(wheels, name), wheels)) {
+      return copyProvider(join(wheels, 'onnxruntime', 'capi'), folder);
+    }
+  } finally {
+    rmSync(wheels, { recursive: true, force: true });
+  }
+  say("PyPI did not give it. Trying onnxruntime-node's own script, which downloads from nuget.org");
+  const install = join(package_, 'script', 'install.js');
+  spawnSync(process.execPath, [install, '--onnxruntime-node-install=cuda12'], { stdio: ['ignore', 2, 2] });
+}
+
+function copyProvider(from, folder) {
+  for (const name of PROVIDER) {
+    const file = join(from, name);
+    if (!existsSync(file)) fail(`${file} is missing; --provider is a folder with ${PROVIDER.join(' and ')}.`);
+    copyFileSync(file, join(folder, name));
+  }
+}
+
+/** Where CUDA's libraries are: `given`, the toolkit, the wheels that torch depends on; if nowhere, they are installed in the cache. */
+export function cudaFolders(given, python_, say) {
+  const toolkits = existsSync('/usr/local')
+    ? readdirSync('/usr/local')
+        .filter((name) => name.startsWith('cuda'))
+        .map((name) => join('/usr/local', name, 'lib64'))
+    : [];
+  const list = 'import sysconfig; print(sysconfig.get_paths()["purelib"])';
+  const { stdout = '' } = spawnSync(python_ ?? 'python3', ['-c', list], { encoding: 'utf8' });
+  const folders = [...given, ...toolkits, ...wheelFolders((stdout ?? '').trim())].filter((folder) =>
+    existsSync(folder),
+  );
+  const isThere = folders.some((folder) => existsSync(join(folder, LIBRARY)));
+  if (isThere || given.length > 0 || !existsSync('/dev/nvidiactl')) return folders;
+  const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', 'cuda-13');
+  if (wheelFolders(cache).length === 0) {
+    say('Installing the libraries of CUDA 13 (about 550 MB, once)');
+    pip('install', '--no-deps', '--target', cache, ...LIBRARY_PACKAGES);
+  }
+  return [...folders, ...wheelFolders(cache)];
+}
+
+function wheelFolders(packages) {
+  const wheels = join(resolve(packages), 'nvidia');
+  if (!existsSync(wheels)) return [];
+  return readdirSync(wheels)
+    .map((name) => join(wheels, name, 'lib'))
+    .filter((folder) => existsSync(folder));
+}
+
+function pip(...args) {
+  return python('-m', 'pip', ...args);
+}
+
+function python(...args) {
+  return spawnSync('python3', args, { stdio: ['ignore', 2, 2] }).status === 0;
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { ADDON_PATH } from '../../src/native/load-addon.ts';
+import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
+import type { IndexSource } from '../../src/vector-index/index-source.ts';
+import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { parseSearchDevice } from '../../src/vector-index/search-device.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { hitsOf, normalRows, writeSource } from './index-files.ts';
+
+const loaded = loadKernel();
+const skip = loaded.ok && process.platform === 'linux' ? false : 'searches on a GPU need the native engine on Linux';
+/** The folder of the engine's sources: the addon is in build/addon/. */
+const native = join(dirname(ADDON_PATH), '..', '..');
+const double = join(native, 'build', 'cuda-double', 'libcuda-double.so');
+
+/** Sets the variable for one test. */
+function useDriver(t: TestContext, library: string): void {
+  const before = process.env.TRAWL_CUDA_LIBRARY;
+  process.env.TRAWL_CUDA_LIBRARY = library;
+  t.after(() => {
+    if (before === undefined) delete process.env.TRAWL_CUDA_LIBRARY;
+    else process.env.TRAWL_CUDA_LIBRARY = before;
+  });
+}
+
+test('a device of searches is the CPU or one CUDA device', () => {
+  assert.equal(parseSearchDevice('cpu'), undefined);
+  assert.equal(parseSearchDevice('cuda'), 0);
+  assert.equal(parseSearchDevice('cuda:3'), 3);
+  for (const text of ['', 'gpu', 'cuda:', 'cuda:-1', 'cuda:0,cuda:1', 'CUDA']) {
+    assert.throws(() => parseSearchDevice(text), trawlError('CONFIG_INVALID', /expected cpu, cuda/));
+  }
+});
+
+test('without a driver or that device, an index is not opened on a GPU', { skip }, async (t) => {
+  const { source } = await indexFiles(t);
+  useDriver(t, 'libtrawl-missing.so.1');
+  await assert.rejects(
+    openEngine(source, { device: 'cuda' }),
+    trawlError('DEVICE_UNAVAILABLE', /driver cannot be loaded/),
+  );
+  await assert.rejects(openEngine(source, { device: 'gpu' }), trawlError('CONFIG_INVALID', /expected cpu/));
+});
+
+test('searches on a GPU have the answers of the CPU', { skip }, async (t) => {
+  const made = spawnSync('make', ['-C', native, 'build/cuda-double/libcuda-double.so'], { encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stderr);
+  useDriver(t, double);
+  const { source, rows } = await indexFiles(t);
+  await assert.rejects(openEngine(source, { device: 'cuda:1' }), trawlError('DEVICE_UNAVAILABLE', /there is no GPU 1/));
+  const cpu = await openEngine(source);
+  const gpu = await openEngine(source, { device: 'cuda' });
+  t.after(() => Promise.all([cpu.close(), gpu.close()]));
+  for (const count of [1, 20]) {
+    const request = { queries: rows.values.slice(0, count * rows.dimension), count, k: 5 };
+    const [expected, actual] = [await cpu.search(request), await gpu.search(request)];
+    assert.deepEqual(hitsOf(actual, 5), hitsOf(expected, 5));
+    assert.equal(actual.certificate?.fullScans, 0);
+  }
+});
+
+async function indexFiles(t: TestContext): Promise<{ source: IndexSource; rows: ReturnType<typeof normalRows> }> {
+  const folder = await tempFolder(t);
+  const rows = normalRows(300, 64, 1);
+  const written = await writeSource(folder, rows);
+  const codes = join(folder, 'codes.i8');
+  if (!loaded.ok) throw new Error(loaded.reason);
+  const writer = new CodesWriter(codes, written, loaded.kernel);
+  await writer.append(rows.values);
+  await writer.finish();
+  return { source: { ...written, shards: written.shards.map((shard) => ({ ...shard, codes })) }, rows };
+}
