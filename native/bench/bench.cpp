@@ -5,8 +5,8 @@
 //         [--sample faiss-flat-file] [--keep DIR] [--metric ip|l2|cosine] [--vectors faiss-flat-file]
 //         [--prefilter H,...] [--warm 1] [--kernels 1]
 //
-// --isa NAME,... measures several in turns; "best" is the engine's own choice. Besides its instruction sets there are amx-before and the
-// variants of the AMX kernel. --kernels 1 instead times the kernels alone on one thread over rows that fit the second cache level.
+// --isa NAME,... measures several in turns; "best" is the engine's own choice. --kernels 1 instead times the kernels alone on one thread
+// over rows that fit the second cache level.
 // --vectors searches a FAISS flat index instead of synthetic vectors; its first rows are the queries.
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,26 +31,11 @@
 #include "synthetic.hpp"
 #include "trawl/trawl.hpp"
 
-namespace trawl {
-extern const Kernels* const kAmxBefore;
-extern const Kernels kAmxVariants[5];
-}  // namespace trawl
-
 namespace {
 
 // The kernels of a name, or the engine's choice.
 trawl::KernelChoice choice_of(const std::string& name) {
   if (name.empty() || name == "best") return trawl::choose_kernels("");
-#if defined(__x86_64__)
-  const auto alone = [](const trawl::Kernels& kernels) {
-    trawl::select_kernels("amx");  // throws where there are no tiles
-    return trawl::KernelChoice{&kernels, &kernels, 0, 0};
-  };
-  if (name == "amx-before") return alone(*trawl::kAmxBefore);
-  for (const trawl::Kernels& kernels : trawl::kAmxVariants) {
-    if (name != "amx" && name == kernels.name) return alone(kernels);
-  }
-#endif
   return trawl::choose_kernels(name);
 }
 

@@ -1,7 +1,5 @@
 // Times the forward pass of BERT encoders with random weights, on one thread and on all, and prints a JSON object per line.
-//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...] [--threads 1,2] [--file PATH]
-//     [--divide THREADS]
-// The instruction set `steps` is the fastest one without its products: the time of everything else.
+//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...] [--divide THREADS]
 // With --divide it instead times single texts that THREADS threads divide, in turns with one thread, by the clock.
 #include <algorithm>
 #include <cstdio>
@@ -15,10 +13,6 @@
 
 using trawl::encoder::BertEncoder;
 using trawl::encoder::BertShape;
-
-namespace trawl::encoder {
-extern const Products kAmxBf16Variants[2];
-}
 
 namespace {
 
@@ -34,22 +28,6 @@ double gflop(const BertShape& s, double tokens) {
   return s.layers * (tokens * (8 * h * h + 4 * h * i) + tokens * tokens * 4 * h) / 1e9;
 }
 
-const trawl::encoder::Products& products_of(const std::string& name) {
-#if defined(__x86_64__)
-  if (name == "amx-bf16-plain") {
-    trawl::encoder::select_products("amx-bf16");  // throws where there are no tiles
-    return trawl::encoder::kAmxBf16Variants[1];
-  }
-#endif
-  if (name != "steps") return trawl::encoder::select_products(name);
-  static trawl::encoder::Products steps = [] {
-    trawl::encoder::Products made = trawl::encoder::select_products("");
-    made.multiply = [](const trawl::encoder::ProductTask&, int64_t, int64_t) {};
-    return made;
-  }();
-  return steps;
-}
-
 // Processor time of all threads: other work on the machine disturbs it less than the time of the clock.
 double processor_seconds() {
   timespec time;
@@ -59,7 +37,7 @@ double processor_seconds() {
 
 // Quantiles of a text's time on one thread and on `threads`, in turns. Other work on the machine shows in the later quantiles.
 void time_divided(const std::string& path, const std::string& isa, int64_t length, int threads, int runs) {
-  BertEncoder encoder(path, products_of(isa));
+  BertEncoder encoder(path, trawl::encoder::select_products(isa));
   const BertShape& shape = encoder.shape();
   std::vector<int32_t> ids(static_cast<size_t>(length));
   for (int64_t i = 0; i < length; ++i) ids[i] = static_cast<int32_t>(i * 7919 % shape.vocabulary);
@@ -90,7 +68,7 @@ void time_divided(const std::string& path, const std::string& isa, int64_t lengt
 
 int main(int argc, char** argv) {
   BertShape shape = {6, 384, 12, 1536, 30522, 512, 2, 0, -1, 1e-12f};
-  std::string tokens = "128,12", isas, threads_list, path = "/tmp/trawl-bench-encoder.bin";
+  std::string tokens = "128,12", isas;
   int runs = 9, divide = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i], value = argv[i + 1];
@@ -99,11 +77,10 @@ int main(int argc, char** argv) {
     if (name == "--tokens") tokens = value;
     if (name == "--runs") runs = std::atoi(value.c_str());
     if (name == "--isa") isas = value;
-    if (name == "--threads") threads_list = value;
-    if (name == "--file") path = value;
     if (name == "--divide") divide = std::atoi(value.c_str());
   }
   shape.heads = shape.hidden % 64 == 0 && shape.hidden >= 768 ? shape.hidden / 64 : shape.hidden / 32;
+  const std::string path = "/tmp/trawl-bench-encoder.bin";
   bert_files::write_random(path, shape, 1);
   std::vector<std::string> names = parts_of(isas);
   if (names.empty()) {
@@ -119,9 +96,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const int cores = std::max(1u, std::thread::hardware_concurrency());
-  if (threads_list.empty()) threads_list = cores > 1 ? "1," + std::to_string(cores) : "1";
-  for (const std::string& threads_text : parts_of(threads_list)) {
-    const int threads = std::atoi(threads_text.c_str());
+  for (int threads = 1; threads <= cores; threads += std::max(1, cores - 1)) {
     for (const std::string& length_text : parts_of(tokens)) {
       const int64_t length = std::atoi(length_text.c_str());
       std::vector<int32_t> ids(static_cast<size_t>(length));
@@ -130,7 +105,7 @@ int main(int argc, char** argv) {
       std::vector<std::vector<double>> times(names.size());
       for (const std::string& name : names) {
         encoders.emplace_back();
-        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, products_of(name)));
+        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, trawl::encoder::select_products(name)));
       }
       const int repeats = std::max<int>(1, static_cast<int>(30 / gflop(shape, static_cast<double>(length))));
       for (int run = -1; run < runs; ++run) {

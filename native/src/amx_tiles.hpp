@@ -1,8 +1,7 @@
-// The tile instructions of scan_amx.cpp and encoder/products_amx.cpp as macros, so that test/amx_emulation.hpp can replace them on machines without tiles.
+// The tile instructions of scan_amx.cpp as macros, so that test/amx_emulation.hpp can replace them on machines without tiles.
 #pragma once
 #ifdef TRAWL_AMX_EMULATION
 #include "amx_emulation.hpp"
-#define TRAWL_AMX_BF16_TARGET
 #ifdef TRAWL_AMX_EMULATION_VECTORS
 #include <immintrin.h>
 #define TRAWL_AMX_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
@@ -12,7 +11,6 @@
 #else
 #include <immintrin.h>
 #define TRAWL_AMX_TARGET __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl,fma")))
-#define TRAWL_AMX_BF16_TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq")))
 // GCC believes that the instruction reads only the first eight bytes, so it must not know what happens to the rest.
 #define TRAWL_TILE_CONFIGURE(config)                     \
   do {                                                   \
@@ -25,5 +23,4 @@
 #define TRAWL_TILE_STREAM(tile, base, stride) _tile_stream_loadd(tile, base, stride)
 #define TRAWL_TILE_STORE(tile, base, stride) _tile_stored(tile, base, stride)
 #define TRAWL_TILE_DOT(sum, rows, digits) _tile_dpbssd(sum, rows, digits)
-#define TRAWL_TILE_DOT_BF16(sum, rows, columns) _tile_dpbf16ps(sum, rows, columns)
 #endif

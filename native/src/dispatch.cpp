@@ -4,7 +4,10 @@
 #include "trawl/isa.hpp"
 #include "x86_features.hpp"
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
@@ -44,7 +47,9 @@ std::string missing_amx(const X86& cpu) {
   if (!vnni.empty()) return vnni;
   if (!cpu.os_saves(kTileState)) return "the operating system does not save the tile registers";
 #if defined(__linux__)
-  if (!request_tiles()) {
+  // On Linux a process must request the 8 KB of tile state once.
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) {
     return "the kernel refused the tile registers (arch_prctl ARCH_REQ_XCOMP_PERM)";
   }
   return "";

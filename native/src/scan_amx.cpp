@@ -1,7 +1,7 @@
 // AMX int8: tdpbssd multiplies 16 rows x 64 columns by 64 columns x 16 queries, signed by signed into int32, without offset
 // or saturation. The left operand is 16 rows in the layout of the file, the right one a packed group of queries.
 // scan_rows is the one of AVX-512 VNNI, which every machine with AMX has: for few queries, tiles would be mostly padding.
-#include "kernels.hpp"
+#include "kernel_choice.hpp"
 
 #if defined(__x86_64__)
 #include <cstring>
@@ -51,7 +51,6 @@ inline size_t test_row(const CodeRows& rows, int row, const int32_t* dot, const 
   return count;
 }
 inline void prefetch(const int8_t*) {}
-inline void prefetch_digits(const int8_t*) {}
 #else
 struct Lanes {
   TRAWL_AMX_INLINE Lanes(const RowTest& test, int first)
@@ -81,7 +80,6 @@ TRAWL_AMX_INLINE size_t test_row(const CodeRows& rows, int row, const int32_t* d
   return __builtin_expect(mask == 0, 1) ? 0 : append(mask, value, row, lanes.first, hits);
 }
 TRAWL_AMX_INLINE void prefetch(const int8_t* line) { _mm_prefetch(line, _MM_HINT_T1); }
-TRAWL_AMX_INLINE void prefetch_digits(const int8_t* line) { _mm_prefetch(line, _MM_HINT_T0); }
 
 // Limits of the numbers of 16 rows.
 struct RowLimits {
@@ -133,7 +131,7 @@ class StoredDots {
   }
 
   // Tests those that are stored. multiply(step) does one of `steps` parts of the next products.
-  template <bool kByTile, typename Multiply>
+  template <bool kNarrow, typename Multiply>
   TRAWL_AMX_INLINE void test_during(int64_t steps, const RowTest& test, const Multiply& multiply) {
     if (!full_) {
       for (int64_t step = 0; step < steps; ++step) multiply(step);
@@ -141,7 +139,7 @@ class StoredDots {
     }
     const Lanes lanes0(test, query_[0]), lanes1(test, query_[1]);
 #ifndef TRAWL_AMX_PLAIN_TESTS
-    if (kByTile) {
+    if (kNarrow) {
       // One tile of 16 x 16 after every fourth part of the steps.
       int64_t tile = 0;
       const auto one = [&]() TRAWL_AMX_TARGET {
@@ -168,9 +166,9 @@ class StoredDots {
     full_ = false;
   }
 
-  template <bool kByTile>
+  template <bool kNarrow>
   TRAWL_AMX_INLINE void finish(const RowTest& test) {
-    test_during<kByTile>(0, test, [](int64_t) {});
+    test_during<kNarrow>(0, test, [](int64_t) {});
   }
 
   // Tests 16 rows x 16 queries at once.
@@ -209,10 +207,6 @@ class StoredDots {
   int row_[2] = {}, query_[2] = {};
 };
 
-// kByTile: 16 x 16 dot products are first compared with limits for all of them. kDigits: how a group's digits come from the second
-// cache level: as they are loaded, prefetched a step ahead, or with a hint that they are used once.
-enum class Digits { kLoaded, kPrefetched, kStreamed };
-
 // One part of the codes that a later call reads, after each step of 64 columns.
 class Ahead {
  public:
@@ -226,21 +220,20 @@ class Ahead {
   int64_t each_;
 };
 
-#define TRAWL_LOAD_DIGITS(tile, base)                    \
-  do {                                                   \
-    if (kDigits == Digits::kStreamed) {                  \
-      TRAWL_TILE_STREAM(tile, base, 64);                 \
-    } else {                                             \
-      TRAWL_TILE_LOAD(tile, base, 64);                   \
-    }                                                    \
-    if (kDigits == Digits::kPrefetched) {                \
-      for (int line = 0; line < 16; ++line) prefetch_digits((base) + 2048 + 64 * line); \
-    }                                                    \
+// Digits of wide rows fill the second cache level. They are loaded with a hint that they are used once, so that they leave the first to
+// the rows.
+#define TRAWL_LOAD_DIGITS(tile, base)  \
+  do {                                 \
+    if (kNarrow) {                     \
+      TRAWL_TILE_LOAD(tile, base, 64); \
+    } else {                           \
+      TRAWL_TILE_STREAM(tile, base, 64); \
+    }                                  \
   } while (0)
 
 // Tiles 0-3 hold sums, the others rows and digits. Four sums in turn hide the latency of a product, and each loaded tile is used
 // twice or four times. `dots` gets [2][32][16], as StoredDots expects.
-template <bool kByTile, Digits kDigits>
+template <bool kNarrow>
 TRAWL_AMX_TARGET size_t scan_tiles(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
   alignas(64) int32_t buffers[2][1024];
   int buffer = 0;
@@ -258,7 +251,7 @@ TRAWL_AMX_TARGET size_t scan_tiles(const CodeRows& rows, const int8_t* packed, i
       TRAWL_TILE_ZERO(1);
       TRAWL_TILE_ZERO(2);
       TRAWL_TILE_ZERO(3);
-      stored.test_during<kByTile>(steps, test, [&](int64_t step) TRAWL_AMX_TARGET {
+      stored.test_during<kNarrow>(steps, test, [&](int64_t step) TRAWL_AMX_TARGET {
         TRAWL_TILE_LOAD(4, codes + step * 64, padded);
         TRAWL_LOAD_DIGITS(6, digits0 + step * 1024);
         TRAWL_TILE_DOT(0, 4, 6);
@@ -285,7 +278,7 @@ TRAWL_AMX_TARGET size_t scan_tiles(const CodeRows& rows, const int8_t* packed, i
       TRAWL_TILE_ZERO(1);
       TRAWL_TILE_ZERO(2);
       TRAWL_TILE_ZERO(3);
-      stored.test_during<kByTile>(steps, test, [&](int64_t step) TRAWL_AMX_TARGET {
+      stored.test_during<kNarrow>(steps, test, [&](int64_t step) TRAWL_AMX_TARGET {
         TRAWL_LOAD_DIGITS(7, digits + step * 1024);
         TRAWL_TILE_LOAD(4, codes + step * 64, padded);
         TRAWL_TILE_DOT(0, 4, 7);
@@ -321,7 +314,7 @@ TRAWL_AMX_TARGET size_t scan_tiles(const CodeRows& rows, const int8_t* packed, i
       stored.test_now(dots + 256, row + 16, lanes);
     }
   }
-  stored.finish<kByTile>(test);
+  stored.finish<kNarrow>(test);
   if (row < rows.rows) {
     // 16 rows that are left.
     const int8_t* const codes = rows.codes_i8 + row * padded;
@@ -402,30 +395,29 @@ void project(const double* rows, const float* panel, int64_t dimension, double* 
 #endif
 }
 
-constexpr Kernels table(const char* name, ScanGroups scan_groups) {
-#ifdef TRAWL_AMX_EMULATION
-  constexpr bool kRowsOffset = false;
-#else
-  constexpr bool kRowsOffset = true;
-#endif
-  return {name, scan_groups, scan_rows, dot_codes, sum_rows, project, false, kRowsOffset, 5, 4, 32, 64, begin, end};
+// For narrow rows the tests of single rows would take longer than the products.
+TRAWL_AMX_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+  return rows.padded <= KernelChoice::kNarrow ? scan_tiles<true>(rows, packed, groups, test, hits)
+                                              : scan_tiles<false>(rows, packed, groups, test, hits);
 }
+
+#ifdef TRAWL_AMX_EMULATION
+constexpr bool kRowsOffset = false;
+#else
+constexpr bool kRowsOffset = true;
+#endif
+const Kernels kTable = {"amx", scan_groups, scan_rows, dot_codes, sum_rows, project, false, kRowsOffset, 5, 4, 32, 64, begin, end};
 
 }  // namespace
 
-#ifdef TRAWL_AMX_TABLES  // variants for tests and measurements
-const Kernels TRAWL_AMX_TABLES[] = {
-    table("amx", scan_tiles<false, Digits::kLoaded>),
-    table("amx-tests", scan_tiles<true, Digits::kLoaded>),
-    table("amx-prefetched", scan_tiles<false, Digits::kPrefetched>),
-    table("amx-streamed", scan_tiles<false, Digits::kStreamed>),
-    table("amx-tests-prefetched", scan_tiles<true, Digits::kPrefetched>),
-};
-#else
-namespace {
-constexpr Kernels kTable = table("amx", scan_tiles<false, Digits::kLoaded>);
-}
+#ifndef TRAWL_AMX_EMULATION
 const Kernels* const kAmxKernels = &kTable;
+#elif defined(TRAWL_AMX_EMULATION_VECTORS)
+extern const Kernels* const kEmulatedAmxVectorKernels;
+const Kernels* const kEmulatedAmxVectorKernels = &kTable;
+#else
+extern const Kernels* const kEmulatedAmxKernels;
+const Kernels* const kEmulatedAmxKernels = &kTable;
 #endif
 
 }  // namespace trawl

@@ -4,10 +4,6 @@
 #include <cpuid.h>
 
 #include <cstdint>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 namespace trawl {
 
@@ -30,16 +26,6 @@ struct X86 {
 };
 
 constexpr uint64_t kYmmState = 0x6, kZmmState = 0xE6, kTileState = 0x60000;
-
-// On Linux a process must request the 8 KB of tile state once. False: the kernel refused.
-inline bool request_tiles() {
-#if defined(__linux__)
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
 
 }  // namespace trawl
 #endif

@@ -1,6 +1,5 @@
 // The tile operations of src/amx_tiles.hpp in plain C++, as the processor manual defines them.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -68,35 +67,6 @@ inline void dot(int sum, int rows, int digits) {
   }
 }
 
-// Subnormal numbers are taken for zero and flushed to it.
-inline float flushed(float value) { return std::fabs(value) < 0x1p-126f ? std::copysign(0.0f, value) : value; }
-inline float bf16(const int8_t* bytes) {
-  uint16_t half;
-  std::memcpy(&half, bytes, 2);
-  const uint32_t bits = static_cast<uint32_t>(half) << 16;
-  float value;
-  std::memcpy(&value, &bits, 4);
-  return flushed(value);
-}
-// tdpbf16ps: the products of the even and of the odd values are summed apart, from zero and each with one rounding; then both sums are
-// added, and that to sum[m][n].
-inline void dot_bf16(int sum, int rows, int columns) {
-  const int count = rows_of_product(sum, rows, columns);
-  for (int m = 0; m < count; ++m) {
-    for (int n = 0; n < 16; ++n) {
-      float part[2] = {0, 0}, value;
-      for (int k = 0; k < 16; ++k) {
-        for (int i = 0; i < 2; ++i) {
-          part[i] = flushed(std::fma(bf16(tile(rows).bytes[m] + 4 * k + 2 * i), bf16(tile(columns).bytes[k] + 4 * n + 2 * i), part[i]));
-        }
-      }
-      std::memcpy(&value, tile(sum).bytes[m] + 4 * n, 4);
-      value = flushed(flushed(value) + flushed(part[0] + part[1]));
-      std::memcpy(tile(sum).bytes[m] + 4 * n, &value, 4);
-    }
-  }
-}
-
 }  // namespace amx_emulation
 
 #define TRAWL_TILE_CONFIGURE(config) amx_emulation::configure(config)
@@ -106,4 +76,3 @@ inline void dot_bf16(int sum, int rows, int columns) {
 #define TRAWL_TILE_STREAM(number, base, stride) amx_emulation::load(number, base, stride)
 #define TRAWL_TILE_STORE(number, base, stride) amx_emulation::store(number, base, stride)
 #define TRAWL_TILE_DOT(sum, rows, digits) amx_emulation::dot(sum, rows, digits)
-#define TRAWL_TILE_DOT_BF16(sum, rows, columns) amx_emulation::dot_bf16(sum, rows, columns)

@@ -20,10 +20,6 @@
 #include "encoder/thread_team.hpp"
 #include "trawl/error.hpp"
 
-namespace trawl::encoder {
-extern const Products* const kEmulatedAmxBf16Products;
-}
-
 using namespace trawl::encoder;
 using bert_files::Weights;
 using trawl::ErrorCode;
@@ -34,18 +30,6 @@ std::vector<const Products*> available_products() {
   std::vector<const Products*> list;
   for (const trawl::IsaStatus& one : list_products()) {
     if (one.available) list.push_back(&select_products(one.name));
-  }
-  return list;
-}
-
-// Products with tiles: emulated, and those of the processor if it has them.
-std::vector<const Products*> tile_products() {
-  std::vector<const Products*> list;
-  if (kEmulatedAmxBf16Products != nullptr) list.push_back(kEmulatedAmxBf16Products);
-  try {
-    list.push_back(&select_products("amx-bf16"));
-  } catch (const trawl::Error& error) {
-    CHECK(error.code == ErrorCode::kIsaUnavailable);
   }
   return list;
 }
@@ -267,55 +251,6 @@ void multiply_in_tiles(const ProductTask& t, int64_t first, int64_t last) {
           sum = sum + (even + odd);
         }
         t.sums[r * t.sums_stride + p * kPanel + c] = sum;
-      }
-    }
-  }
-}
-
-TEST("encoder: products with tiles have the sums of the manual for all numbers of rows and columns, and depths that fill no tile") {
-  std::mt19937 random(17);
-  std::normal_distribution<float> normal;
-  for (const int64_t depth : {2, 12, 32, 34, 64, 94}) {
-    for (const int64_t columns : {16, 32, 48, 64, 80, 144}) {
-      std::vector<float> matrix(static_cast<size_t>(depth * columns));
-      for (float& v : matrix) v = std::ldexp(normal(random), static_cast<int>(random() % 40) - 20);
-      const std::vector<uint16_t> packed = bert_files::packed(matrix, depth, columns);
-      for (const int64_t rows : {1, 2, 12, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 70}) {
-        // Rows of a matrix that is wider, as heads have.
-        const int64_t a_stride = depth + 6, stride = columns + 3;
-        std::vector<uint16_t> a(static_cast<size_t>(rows * a_stride));
-        for (uint16_t& v : a) v = to_bf16(normal(random));
-        std::vector<float> expected(static_cast<size_t>(rows * stride), 7);
-        const auto task = [&](std::vector<float>& sums) {
-          return ProductTask{a.data(), a_stride, packed.data(), depth, columns, rows, sums.data(), stride};
-        };
-        multiply_in_tiles(task(expected), 0, (columns + 63) / 64);
-        for (const Products* products : tile_products()) {
-          std::vector<float> sums(expected.size(), 7);
-          products->multiply(task(sums), 0, 1);
-          products->multiply(task(sums), 1, (columns + 63) / 64);
-          CHECK(same_bits(sums, expected));
-        }
-      }
-    }
-  }
-}
-
-TEST("encoder: the forward pass with tiles agrees with one in float64, with the same bits alone and with other texts") {
-  const BertShape shape = shape_of(2, 192, 4, 320);
-  const TempFile file("tiles");
-  const Weights weights = bert_files::write_random(file.path, shape, 11);
-  for (const Products* products : tile_products()) {
-    CHECK(!sums_as_defined(*products));
-    for (const int64_t length : {1, 7, 12, 32, 35}) {
-      const std::vector<int32_t> ids = some_ids(2 * length, static_cast<uint32_t>(length)), types = some_ids(2 * length, 9, 2);
-      const std::vector<float> together = run(file.path, *products, ids, types.data(), 2);
-      for (int64_t text = 0; text < 2; ++text) {
-        const std::vector<int32_t> own(ids.begin() + text * length, ids.begin() + (text + 1) * length);
-        const std::vector<int32_t> own_types(types.begin() + text * length, types.begin() + (text + 1) * length);
-        const std::vector<float> alone = run(file.path, *products, own, own_types.data(), 1);
-        CHECK(std::memcmp(alone.data(), together.data() + text * length * shape.hidden, alone.size() * 4) == 0);
-        CHECK(smallest_cosine(alone, exact_pass(weights, own, own_types), static_cast<size_t>(shape.hidden)) > 0.9998);
       }
     }
   }

@@ -53,16 +53,21 @@ const trawl::Kernels& offset_kernels() {
 
 }  // namespace
 
-TEST("kernel choice: with the speeds of a Sapphire Rapids, VNNI scans 64 queries and fewer, AMX more") {
-  CHECK_EQUAL(chosen({{16, {276, 249}}, {64, {339, 336}}, {256, {289, 488}}}), int64_t{96});
+TEST("kernel choice: with the speeds of an Emerald Rapids, AMX scans from 16 queries on, over codes and over prefilters") {
+  CHECK_EQUAL(chosen({{16, {245, 1110}}, {64, {293, 1517}}, {256, {294, 1846}}}), int64_t{16});
+  CHECK_EQUAL(chosen({{16, {663, 2949}}, {64, {673, 3978}}, {256, {677, 3795}}}), int64_t{16});
+}
+
+TEST("kernel choice: with the speeds of an earlier AMX kernel on a Sapphire Rapids, VNNI scans 32 queries and fewer, AMX more") {
+  CHECK_EQUAL(chosen({{16, {276, 249}}, {32, {339, 300}}, {64, {339, 336}}, {256, {289, 488}}}), int64_t{64});
 }
 
 TEST("kernel choice: the faster kernels by more than the noise are chosen, and of equal ones those that are expected") {
   CHECK_EQUAL(chosen({{256, {100, 200}}}), int64_t{16});
   CHECK_EQUAL(chosen({{256, {200, 100}}}), trawl::kNever);
-  CHECK_EQUAL(chosen({{256, {100, 100}}}), int64_t{96});
-  CHECK_EQUAL(chosen({{256, {100, 104}}}), int64_t{96});
-  CHECK_EQUAL(chosen({{256, {104, 100}}}), int64_t{96});
+  CHECK_EQUAL(chosen({{256, {100, 100}}}), trawl::kAmxFrom);
+  CHECK_EQUAL(chosen({{256, {100, 104}}}), trawl::kAmxFrom);
+  CHECK_EQUAL(chosen({{256, {104, 100}}}), trawl::kAmxFrom);
   CHECK_EQUAL(chosen({{32, {200, 100}}, {256, {100, 200}}}), int64_t{64});
   // Slower with the most queries: never, whatever it is with fewer.
   CHECK_EQUAL(chosen({{128, {100, 200}}, {256, {200, 100}}}), trawl::kNever);
@@ -117,14 +122,14 @@ TEST("kernel choice: searches whose passes have different kernels agree with the
   for (const trawl::IsaStatus& isa : trawl::list_isas()) has_vectors |= isa.available && isa.name == "avx512-vnni";
   for (int round = 0; round < (check::small() ? 4 : 24); ++round) {
     const Metric metric = kMetrics[round % 3];
-    const int64_t d = round % 2 ? 128 : 200;
+    const int64_t d = round % 6 == 5 ? 600 : round % 2 ? 128 : 200;
     const Data data = encoder_like(600, d, round), queries = encoder_like(70, d, 100 + round);
     BuildOptions build_options;
     build_options.shards = 1 + round % 3;
     if (round % 2) build_options.prefilter = 64;
     const auto built = build(metric, data, pool, build_options);
     const trawl::Kernels* other = round % 4 == 0 && trawl::kEmulatedAmxKernels ? trawl::kEmulatedAmxKernels : &offset_kernels();
-    if (round % 4 != 0 && has_vectors) other = trawl::kEmulatedAmxVectorKernels + round % 5;
+    if (round % 4 != 0 && has_vectors) other = trawl::kEmulatedAmxVectorKernels;
     const trawl::KernelChoice choice = {round % 3 ? plain : other, round % 3 ? other : plain, pick(1, 70), pick(1, 70)};
     trawl::SearchOptions options;
     options.kernels = &choice;

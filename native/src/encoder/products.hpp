@@ -70,7 +70,5 @@ extern const Products* const kAvx512Bf16Products;
 extern const Products* const kAvx512Products;
 extern const Products* const kAvx2Products;
 extern const Products* const kPortableProducts;
-// In another order of sums, see products_amx.cpp. Only select_products("amx-bf16") gives it.
-extern const Products* const kAmxBf16Products;
 
 }  // namespace trawl::encoder

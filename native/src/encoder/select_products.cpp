@@ -45,18 +45,6 @@ const std::vector<Probe>& probed() {
   return once;
 }
 
-// Why products with tiles cannot be used here. Their sums have other bits, so they are not among those that are probed.
-std::string missing_tiles() {
-#if defined(__x86_64__)
-  const X86 cpu;
-  if (!(cpu.leaf7_edx >> 24 & 1) || !(cpu.leaf7_edx >> 22 & 1)) return "the processor has no AMX tiles of bfloat16";
-  if (!cpu.os_saves(kZmmState | kTileState)) return "the operating system does not save the tile registers";
-  return request_tiles() ? "" : "the kernel refused the tile registers (arch_prctl ARCH_REQ_XCOMP_PERM)";
-#else
-  return "not an x86-64 processor";
-#endif
-}
-
 }  // namespace
 
 std::vector<IsaStatus> list_products() {
@@ -66,11 +54,6 @@ std::vector<IsaStatus> list_products() {
 }
 
 const Products& select_products(const std::string& name) {
-  if (name == "amx-bf16") {
-    static const std::string missing = missing_tiles();
-    if (missing.empty()) return *kAmxBf16Products;
-    throw Error(ErrorCode::kIsaUnavailable, "instruction set 'amx-bf16': " + missing);
-  }
   std::string available;
   for (const Probe& one : probed()) {
     if (one.products == nullptr) {
