@@ -20,7 +20,15 @@ refuseForeign();
 const GROUPS = [
   [
     'Start',
-    ['README.md', 'docs/agents.md', 'docs/corpora.md', 'docs/models.md', 'docs/building.md', 'docs/operations.md'],
+    [
+      'README.md',
+      'docs/agents.md',
+      'docs/corpora.md',
+      'docs/models.md',
+      'docs/gpu.md',
+      'docs/building.md',
+      'docs/operations.md',
+    ],
   ],
   [
     'Reference',

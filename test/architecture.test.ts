@@ -100,6 +100,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/queue-clock.ts',
     'src/model-server/',
     'src/options/onnxruntime-telemetry.ts',
+    'src/options/cuda-float32.ts',
   ],
   // Encoders behind HTTP.
   'src/embedding/endpoint/': [
@@ -132,6 +133,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/queue-clock.ts',
     'src/options/onnxruntime-telemetry.ts',
+    'src/options/cuda-float32.ts',
     'src/embedding/text-encoder.ts',
     'src/embedding/model/',
     'src/embedding/tokenizer/',

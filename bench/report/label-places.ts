@@ -46,7 +46,7 @@ const PLACES: readonly { readonly dx: number; readonly dy: number; readonly anch
   { dx: 0, dy: -26, anchor: 'middle' },
   { dx: 0, dy: 36, anchor: 'middle' },
 ];
-/** Cost of a place: of each thing that the label would cover, and a little for each better place. */
+/** Cost of a place: of each thing that the label would cover, and a little more for each place that comes later in the list. */
 const COST = { label: 1000, edge: 1000, point: 100, line: 10, later: 1 } as const;
 
 /** Places one label after the other, each at the place of least cost. */

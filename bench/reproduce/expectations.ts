@@ -7,6 +7,8 @@ import { rolloutServer } from '../report/load-names.ts';
 import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { FamiliesResult } from '../tables/families-result.ts';
+import { type GpuResult, gpuSpeeds } from '../tables/gpu-result.ts';
+import type { GpuSearchResult } from '../tables/gpu-search-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
@@ -50,6 +52,32 @@ export function familiesExpectations({ rows }: FamiliesResult): Expectation[] {
       { name: `${name}: single queries, × sentence-transformers`, value: queryRatioToBaseline, tolerance: RATIO },
     ];
   });
+}
+
+export function gpuExpectations(result: GpuResult): Expectation[] {
+  return gpuSpeeds(result).flatMap(({ model, tokens, ratio }) =>
+    ratio === null
+      ? []
+      : [{ name: `${model}, ${tokens} tokens: texts, × sentence-transformers`, value: ratio, tolerance: RATIO }],
+  );
+}
+
+/** The time of torch and of the CPU divided by that of the GPU. */
+export function gpuSearchExpectations({ searches, baselines, checked }: GpuSearchResult): Expectation[] {
+  return [
+    { name: 'small indexes with other answers', value: checked.different, tolerance: { difference: 0 } },
+    ...searches.flatMap(({ queries, ms, cpuMs, sameBits }) => [
+      { name: `${queries} queries: same bits as the CPU`, value: Number(sameBits), tolerance: { difference: 0 } },
+      { name: `${queries} queries: CPU / GPU`, value: cpuMs / ms, tolerance: RATIO },
+      ...baselines
+        .filter((line) => line.queries === queries)
+        .map((line) => ({
+          name: `${queries} queries: torch, ${line.type} / Trawl`,
+          value: line.ms / ms,
+          tolerance: RATIO,
+        })),
+    ]),
+  ];
 }
 
 export function systemsExpectations({ rows }: SystemsResult): Expectation[] {

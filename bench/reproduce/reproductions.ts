@@ -8,6 +8,8 @@ import { runTrawl, SHARED } from '../serve/serve-index.ts';
 import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { FamiliesResult } from '../tables/families-result.ts';
+import type { GpuResult } from '../tables/gpu-result.ts';
+import type { GpuSearchResult } from '../tables/gpu-search-result.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
@@ -21,6 +23,8 @@ import {
   evalExpectations,
   familiesExpectations,
   filterExpectations,
+  gpuExpectations,
+  gpuSearchExpectations,
   modesExpectations,
   precisionExpectations,
   type ReplicasResult,
@@ -29,6 +33,8 @@ import {
   systemsExpectations,
 } from './expectations.ts';
 import { compareFusions } from './fusion-settings.ts';
+import { testGpu } from './gpu.ts';
+import { measureGpuSearch } from './gpu-search.ts';
 import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
 import { evaluateSample } from './sample-quality.ts';
@@ -146,6 +152,22 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: '7 minutes',
     run: async ({ file, scratch, signal }) => measureFamilies(file, scratch, signal),
     expectations: (result) => familiesExpectations(result as FamiliesResult),
+  },
+  {
+    name: 'gpu',
+    file: 'bench/results/gpu.json',
+    about: 'embedding in float16 on an NVIDIA GPU beside the CPU and sentence-transformers, random weights',
+    time: '4 minutes on a machine with a GPU',
+    run: async ({ file, scratch, signal }) => testGpu(file, scratch, signal),
+    expectations: (result) => gpuExpectations(result as GpuResult),
+  },
+  {
+    name: 'gpu-search',
+    file: 'bench/results/gpu-search.json',
+    about: 'exact search of 10,000,000 rows on an NVIDIA GPU beside the CPU and torch, with the same bits as the CPU',
+    time: 'two minutes on a machine with a GPU',
+    run: async ({ file, scratch, signal }) => measureGpuSearch(file, scratch, signal),
+    expectations: (result) => gpuSearchExpectations(result as GpuSearchResult),
   },
   {
     name: 'bench-small',

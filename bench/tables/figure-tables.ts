@@ -4,6 +4,7 @@ import { clusterSizing } from './cluster-sizing.ts';
 import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
+import { gpuSearch, gpuThroughput } from './gpu-tables.ts';
 import type { PrecisionResult } from './precision-result.ts';
 import { bm25, filters, fusion, modes } from './ranking-tables.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
@@ -131,6 +132,8 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   families,
   filters,
   fusion,
+  'gpu-search': gpuSearch,
+  'gpu-throughput': gpuThroughput,
   modes,
   precision,
   replicas,

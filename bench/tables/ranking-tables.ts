@@ -54,7 +54,7 @@ export const filters: TableMaker<BenchFilterResult> = ({ records }) => [
   ...records
     .filter(isFilterRecord)
     .map((record) => [
-      `${((100 * record.passing) / record.rows).toPrecision(2)} %`,
+      `${Number(((100 * record.passing) / record.rows).toPrecision(2))} %`,
       `\`${record.case}\``,
       figure.ms(record.evaluateMs),
       figure.ms(record.cachedMs),

@@ -60,5 +60,5 @@ export function missingGpu(exists: (path: string) => boolean = existsSync): stri
   const { installed, reason } = cudaFacts(exists);
   return installed
     ? undefined
-    : `onnxruntime's CUDA provider is missing. ${reason}. Without internet here, see docs/models.md, “Bring CUDA to a machine without internet”, and pass --provider FOLDER.`;
+    : `onnxruntime's CUDA provider is missing. ${reason}. Without internet here, see docs/gpu.md, “Bring CUDA to a machine without internet”, and pass --provider FOLDER.`;
 }

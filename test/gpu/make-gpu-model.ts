@@ -1,5 +1,12 @@
-import { makeGpuModel } from './gpu-models.ts';
+import { mkdirSync, rmSync } from 'node:fs';
+import { importModel } from '../../model-import/import-model.ts';
+import { GPU_CHECKPOINTS } from './gpu-checkpoints.ts';
+import { writeRandomCheckpoint } from './random-checkpoint.ts';
 
-// A process of its own, so that the models are made at the same time. Arguments: folder, name, `small` or `whole`.
-const [folder, name, size] = process.argv.slice(2);
-await makeGpuModel(folder!, name!, size === 'small');
+// Writes a checkpoint and imports it, in a process of its own, so that several are made at the same time.
+// Arguments: name, folder of the checkpoint, folder of the model, `small` or `whole`.
+const [name, checkpoint, out, size] = process.argv.slice(2);
+rmSync(checkpoint!, { recursive: true, force: true });
+mkdirSync(checkpoint!, { recursive: true });
+writeRandomCheckpoint(checkpoint!, GPU_CHECKPOINTS[name!]!(size === 'small'));
+await importModel(checkpoint!, { out: out!, name: name!, precisions: ['float32', 'float16'] });

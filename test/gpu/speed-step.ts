@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type EmbedEngine, openBaselineEncoder } from '../../bench/embed/embed-engine.ts';
 import { EngineUnavailable } from '../../bench/script-process.ts';
 import { median, sortedSamples } from '../../bench/statistics.ts';
+import type { GpuSpeed } from '../../bench/tables/gpu-result.ts';
 import { availableCores } from '../../src/system/cores.ts';
 import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
 import type { GpuModel } from './gpu-models.ts';
@@ -19,17 +20,6 @@ const RUNS = 3;
 /** The goal: this many times the texts of sentence-transformers in float16 on the same GPU. */
 const GOAL = 1.2;
 
-interface Speed {
-  readonly model: string;
-  readonly tokens: number;
-  /** Texts a second by the tokens of a batch. */
-  readonly trawl: Readonly<Record<number, number>>;
-  /** The same of sentence-transformers; null: not measured. */
-  readonly torch: Readonly<Record<number, number>> | null;
-  /** The best of Trawl beside the best of torch. */
-  readonly ratio: number | null;
-}
-
 /** The texts of one length, and where they are in the file of all texts. */
 interface Texts {
   readonly tokens: number;
@@ -44,7 +34,7 @@ export const speedStep: GpuStep = {
     const lengths = textsOf(run);
     const file = join(run.folder, 'speed-texts.json');
     writeFileSync(file, JSON.stringify({ passages: lengths.flatMap(({ texts }) => texts), queries: [] }));
-    const speeds: Speed[] = [];
+    const speeds: GpuSpeed[] = [];
     let reason = run.python === undefined ? 'no Python with torch for this GPU: pass --python PATH' : undefined;
     for (const model of run.models.slice(0, 2)) {
       let torch: EmbedEngine | undefined;
@@ -94,7 +84,7 @@ async function measured(
   model: GpuModel,
   { tokens, first, texts }: Texts,
   torch: EmbedEngine | undefined,
-): Promise<Speed> {
+): Promise<GpuSpeed> {
   const own: Record<number, number> = {};
   const others: Record<number, number> = {};
   for (const batchTokens of run.small ? BATCHES.slice(0, 1) : BATCHES) {
@@ -155,7 +145,7 @@ function perSecond(count: number, times: readonly number[]): number {
   return count / (median(sortedSamples(times)) / 1000);
 }
 
-function lineOf({ model, tokens, trawl, torch, ratio }: Speed): string {
+function lineOf({ model, tokens, trawl, torch, ratio }: GpuSpeed): string {
   const list = (speeds: Readonly<Record<number, number>>): string =>
     Object.entries(speeds)
       .map(([batch, speed]) => `${batch}: ${speed.toFixed(0)}`)

@@ -20,8 +20,8 @@ export interface CudaFacts {
   readonly reason: string;
 }
 
-/** Looks for the CUDA libraries and a driver, without opening a device. Tests replace `exists`. */
-export function cudaFacts(exists: (path: string) => boolean = existsSync): CudaFacts {
+/** Looks for the CUDA libraries and a driver, without opening a device. Tests replace the arguments. */
+export function cudaFacts(exists: (path: string) => boolean = existsSync, library = cudaLibrary()): CudaFacts {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
     return {
       installed: false,
@@ -29,7 +29,6 @@ export function cudaFacts(exists: (path: string) => boolean = existsSync): CudaF
     };
   }
   const package_ = packageFolder();
-  const library = cudaLibrary();
   if (!exists(library)) {
     return { installed: false, reason: `${library} is missing; install it with: ${installCommand(package_)}` };
   }
@@ -39,7 +38,10 @@ export function cudaFacts(exists: (path: string) => boolean = existsSync): CudaF
       reason: 'the CUDA libraries are installed, but no NVIDIA driver was found (/dev/nvidiactl is missing)',
     };
   }
-  return { installed: true, reason: `the CUDA libraries and a driver are installed; they also need ${needed()}` };
+  return {
+    installed: true,
+    reason: `the CUDA libraries and a driver are installed; they also need ${needed(library)}`,
+  };
 }
 
 function cudaLibrary(): string {
@@ -47,7 +49,7 @@ function cudaLibrary(): string {
 }
 
 /** What the installed CUDA library is linked with, as text for the user. */
-function needed(library = cudaLibrary()): string {
+function needed(library: string): string {
   const names = linkedLibraries(library);
   return names.length === 0
     ? 'an NVIDIA driver and the CUDA libraries of their release'
@@ -55,7 +57,7 @@ function needed(library = cudaLibrary()): string {
 }
 
 /** The CUDA libraries that a shared library names; none if it cannot be read. */
-export function linkedLibraries(path: string): string[] {
+function linkedLibraries(path: string): string[] {
   if (!existsSync(path)) return [];
   const file = openSync(path, 'r');
   try {
@@ -75,8 +77,8 @@ export function cudaUnavailable(device: number, reason: string, cause?: unknown)
     'DEVICE_UNAVAILABLE',
     `cuda:${device} cannot be used: ${reason}.${missing} ${
       existsSync(cudaLibrary())
-        ? `onnxruntime's CUDA library is there; it needs ${needed()} on LD_LIBRARY_PATH.`
-        : 'The command downloads from nuget.org; docs/models.md (Run on GPUs) shows how to take it from PyPI.'
+        ? `onnxruntime's CUDA library is there; it needs ${needed(cudaLibrary())} on LD_LIBRARY_PATH.`
+        : 'The command downloads from nuget.org; docs/gpu.md (Libraries) shows how to take it from PyPI.'
     } Without a GPU use --device cpu.`,
     { details: { device, command }, cause },
   );

@@ -28,7 +28,7 @@ export function groupByLength(lengths: readonly number[]): number[][] {
   return groups;
 }
 
-/** A batch that is not full has so many eighths of the rows of a full one, or a power of two, so that a GPU gets few shapes. */
+/** A batch that is not full has some eighths of the rows of a full one, or a power of two, so that a GPU gets few shapes. */
 const ROW_STEPS = 8;
 
 /** A padded batch: indexes of its texts, their padded length, and its rows, of which those after the texts are padding. */

@@ -1,5 +1,6 @@
 import { bug, TrawlError } from '../../errors.ts';
-import { type CudaDevices, keepFloat32OnCuda } from '../inference/device.ts';
+import { keepFloat32OnCuda } from '../../options/cuda-float32.ts';
+import type { CudaDevices } from '../inference/device.ts';
 import { valuesPerInput } from '../inference/pooling.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 import type { EncodeResult } from '../text-encoder.ts';
