@@ -44,6 +44,12 @@ struct ChosenRows {
   int64_t count, listed;
 };
 
+// A pair that a thread has found to be deferred, before its query's state has it.
+struct DeferredPair {
+  Deferred row;
+  int64_t query;
+};
+
 // The thresholds that one thread last read, and its buffers. A later block reuses them.
 struct Workspace {
   explicit Workspace(const PackedQueries& packed)
@@ -62,6 +68,7 @@ struct Workspace {
   alignas(64) float bias_f32[kMaxScanRows];
   alignas(64) float norm_f32[kMaxScanRows];
   std::vector<Hit> hits;
+  std::vector<DeferredPair> deferred;
   std::vector<int32_t> passing;  // rows of the block that pass the filter
   GatheredRows gathered;
 };
@@ -144,6 +151,12 @@ class BlockScan {
   static const T* gather_numbers(const T* numbers, const ChosenRows& chosen, T* gathered) {
     for (int64_t i = 0; i < chosen.count; ++i) gathered[i] = numbers[chosen.rows[i]];
     return gathered;
+  }
+
+  // Calls finish(workspace) for the workspaces of all threads, which may no longer scan.
+  template <typename Finish>
+  void finish_workspaces(Finish finish) {
+    context_.pool.run(static_cast<int64_t>(idle_.size()), [&](int64_t i) { finish(*idle_[i]); });
   }
 
   const SearchContext& context_;

@@ -22,23 +22,58 @@ class PrefilterScan : public BlockScan {
 
   void block(int64_t index) {
     const CodesBlock codes = codes_.block(index);
-    pass(index, [&](const CodeRows& rows, int64_t local, int64_t query, const Hit& hit, const Workspace& workspace) {
-      QueryState& state = *states_[query];
+    pass(index, [&](const CodeRows& rows, int64_t local, int64_t query, const Hit& hit, Workspace& workspace) {
       const float margin = packed_.a[query] * rows.residual_f32[hit.row] + packed_.c[query] * rows.norm_f32[hit.row];
-      const bool deferred = hit.value - margin < workspace.likely[query] &&
-                         state.defer(hit.value, codes.first_row + local, max_deferred_);
-      if (!deferred) refine_pair(shard_, codes, local, in_codes_, numbers_[query], state, kernels_);
+      if (hit.value - margin < workspace.likely[query]) {
+        workspace.deferred.push_back({{hit.value, codes.first_row + local}, query});
+        if (workspace.deferred.size() >= kMaxBuffered) hand_over(workspace);
+      } else {
+        refine_pair(shard_, codes, local, in_codes_, numbers_[query], *states_[query], kernels_);
+      }
     });
+  }
+
+  // After the last block: the threads hand over what they have buffered.
+  void finish() {
+    finish_workspaces([&](Workspace& workspace) { hand_over(workspace); });
   }
 
   // Counts the rows that the prefilter keeps.
   void trial(int64_t index, std::vector<std::atomic<int64_t>>& kept) {
-    pass(index, [&](const CodeRows&, int64_t, int64_t query, const Hit&, const Workspace&) {
+    pass(index, [&](const CodeRows&, int64_t, int64_t query, const Hit&, Workspace&) {
       kept[query].fetch_add(1, std::memory_order_relaxed);
     });
   }
 
  private:
+  // A thread buffers this many pairs. To lock the state of a query for each of them would take longer than the pass of some kernels.
+  static constexpr size_t kMaxBuffered = 4096;
+
+  void hand_over(Workspace& workspace) {
+    std::vector<DeferredPair>& pairs = workspace.deferred;
+    // Those that tau has not overtaken since, side by side by query.
+    std::vector<uint32_t> ends(packed_.count + 1, 0);
+    const auto is_left = [&](const DeferredPair& pair) { return !(pair.row.value < workspace.theta[pair.query]); };
+    for (const DeferredPair& pair : pairs) ends[pair.query + 1] += is_left(pair);
+    for (int64_t q = 0; q < packed_.count; ++q) ends[q + 1] += ends[q];
+    std::vector<Deferred> rows(ends[packed_.count]);
+    for (const DeferredPair& pair : pairs) {
+      if (is_left(pair)) rows[ends[pair.query]++] = pair.row;
+    }
+    pairs.clear();
+    const int64_t per_block = codes_.rows_per_block();
+    int64_t first = 0;
+    for (int64_t q = 0; q < packed_.count; first = ends[q], ++q) {
+      if (ends[q] == first) continue;
+      QueryState& state = *states_[q];
+      first += state.defer(rows.data() + first, ends[q] - first, max_deferred_);
+      for (; first < ends[q]; ++first) {
+        const int64_t row = rows[first].row;
+        refine_pair(shard_, codes_.block(row / per_block), row % per_block, in_codes_, numbers_[q], state, kernels_);
+      }
+    }
+  }
+
   template <typename Refine>
   void pass(int64_t index, Refine refine) {
     const PrefilterBlock block = prefilter_.block(index);

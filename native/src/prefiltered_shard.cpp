@@ -103,6 +103,7 @@ class PrefilteredShard {
     if (!prefiltered_.empty()) {
       PrefilterScan scan(context_, shard_, *prefilter_queries_, codes_queries_, prefiltered_, max_deferred, prefiltered_states_);
       pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.block(blocks[i]); });
+      scan.finish();
     }
     if (switched_queries_) scan_codes_of(blocks, *switched_queries_, switched_states_);
   }

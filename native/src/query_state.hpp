@@ -53,13 +53,12 @@ class QueryState {
     if (!gave_up_) add_lower(score);
   }
 
-  // Defers a row until after the prefilter's pass, when tau is higher. Returns false, without deferring it, if `limit` rows are
-  // deferred already.
-  bool defer(float value, int64_t row, int64_t limit) {
+  // Defers rows until after the prefilter's pass, when tau is higher, and returns how many: `limit` rows at most can be deferred.
+  int64_t defer(const Deferred* rows, int64_t count, int64_t limit) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (static_cast<int64_t>(deferred_.size()) >= limit) return false;
-    deferred_.push_back({value, row});
-    return true;
+    count = std::min(count, std::max<int64_t>(limit - static_cast<int64_t>(deferred_.size()), 0));
+    deferred_.insert(deferred_.end(), rows, rows + count);
+    return count;
   }
   // Only one thread may call these three.
   std::vector<Deferred>& deferred() { return deferred_; }
