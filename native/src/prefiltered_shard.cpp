@@ -21,14 +21,15 @@ void drop_overtaken(const QueryBound& bound, QueryState& state) {
                  deferred.end());
 }
 
-// By falling value of the row test, NaN first: tau then rises fastest, so the codes of the fewest rows are read.
-void sort_by_value(std::vector<Deferred>& deferred) {
+constexpr int64_t kLargestFirst = 64;
+
+// Moves the rows with the largest values of the row test to the front, NaN first.
+void largest_first(std::vector<Deferred>& deferred, int64_t count) {
   for (Deferred& each : deferred) {
     if (std::isnan(each.value)) each.value = kInfinityF32;
   }
-  std::sort(deferred.begin(), deferred.end(), [](const Deferred& a, const Deferred& b) {
-    return a.value > b.value || (a.value == b.value && a.row < b.row);
-  });
+  std::nth_element(deferred.begin(), deferred.begin() + count, deferred.end(),
+                   [](const Deferred& a, const Deferred& b) { return a.value > b.value; });
 }
 
 // One search of one shard. If the prefilter keeps too many rows for a query, the query switches to the codes between two rounds
@@ -178,33 +179,38 @@ class PrefilteredShard {
                                                         static_cast<int64_t>(switched_.size()), context_.choice, pool_);
   }
 
+  // The rows with the largest values first, because they raise tau most, then the others as they lie in memory.
   void refine_deferred(int64_t i) {
     QueryState& state = *prefiltered_states_[i];
     if (state.gave_up()) return;
-    drop_overtaken(prefilter_queries_->bounds[i], state);
+    const QueryBound& bound = prefilter_queries_->bounds[i];
+    drop_overtaken(bound, state);
     std::vector<Deferred> deferred = std::move(state.deferred());
     state.deferred().clear();
-    sort_by_value(deferred);
-    const CodesFile& codes = *shard_.codes;
-    const int64_t per_block = codes.rows_per_block();
-    constexpr size_t kAhead = 4;
-    double tau = state.tau();
-    float theta = prefilter_queries_->bounds[i].theta(tau);
-    size_t done = 0;
-    for (; done < deferred.size() && !(deferred[done].value < theta); ++done) {
-      if (done + kAhead < deferred.size()) {
-        const int64_t ahead = deferred[done + kAhead].row;
-        const int8_t* row = codes.block(ahead / per_block).codes_i8 + ahead % per_block * codes.padded();
-        for (int64_t j = 0; j < codes.padded(); j += 64) __builtin_prefetch(row + j);
+    const auto largest = std::min<int64_t>(kLargestFirst, static_cast<int64_t>(deferred.size()));
+    largest_first(deferred, largest);
+    const CodesScan scan(context_, shard_, mean_, codes_queries_, states_);
+    ScatteredRows copies(mean_.padded);
+    std::vector<int64_t> rows;
+    int64_t refined = 0;
+    const auto refine = [&](int64_t from, int64_t to) {
+      // The rows are read in turn with those that are prefetched.
+      const float theta = bound.theta(state.tau());
+      rows.clear();
+      for (int64_t d = from; d < to; ++d) {
+        if (!(deferred[d].value < theta)) rows.push_back(deferred[d].row);
       }
-      const int64_t row = deferred[done].row;
-      refine_pair(shard_, codes.block(row / per_block), row % per_block, codes_queries_, prefiltered_[i], state,
-                  context_.kernels);
-      if (state.tau() == tau) continue;
-      tau = state.tau();
-      theta = prefilter_queries_->bounds[i].theta(tau);
-    }
-    state.count_refined(static_cast<int64_t>(done));
+      const auto count = static_cast<int64_t>(rows.size());
+      for (int64_t d = 0; d < std::min<int64_t>(count, kScatteredRows); ++d) scan.prefetch(rows[d]);
+      for (int64_t at = 0; at < count; at += kScatteredRows) {
+        for (int64_t d = at + kScatteredRows; d < std::min<int64_t>(count, at + 2 * kScatteredRows); ++d) scan.prefetch(rows[d]);
+        scan.scattered(rows.data() + at, static_cast<int>(std::min<int64_t>(kScatteredRows, count - at)), prefiltered_[i], copies);
+      }
+      refined += count;
+    };
+    refine(0, largest);
+    refine(largest, static_cast<int64_t>(deferred.size()));
+    state.count_refined(refined);
   }
 
   const SearchContext& context_;
