@@ -74,19 +74,17 @@ class PrefilteredShard {
     pack();
     run_trial({sample.begin(), sample.begin() + static_cast<int64_t>((sample.size() + 3) / 4)});
 
-    // With fewer than 16 queries, memory limits the speed of a pass over the codes, so fewer queries hardly make it faster, and
-    // each may defer more rows before the pass would cost less.
-    const double allowance = policy_.refined_share * passing * std::max(1.0, 16.0 / static_cast<double>(states_.size()));
+    allowance_ = policy_.refined_share * passing;
     // The allowance is compared only between rounds. Within a round a query may defer twice as many rows, and 1024 in a small
     // shard; further kept rows are refined at once, so that the memory for deferred rows is bounded.
-    const int64_t max_deferred = 1024 + static_cast<int64_t>(2 * allowance);
+    const int64_t max_deferred = 1024 + static_cast<int64_t>(2 * allowance_of(static_cast<int64_t>(states_.size())));
     size_t next = 0, round = sample.size();  // each round has twice the blocks of the round before
     while (next < others.size()) {
       const size_t end = others.size() - next < 2 * round ? others.size() : next + round;
       scan_round({others.begin() + static_cast<int64_t>(next), others.begin() + static_cast<int64_t>(end)}, max_deferred);
       next = end;
       round *= 2;
-      if (next < others.size() && !prefiltered_.empty()) switch_to_codes(over(allowance));
+      if (next < others.size() && !prefiltered_.empty()) switch_to_codes(over());
     }
     pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
       context_.check_cancelled();
@@ -145,15 +143,30 @@ class PrefilteredShard {
     switch_to_codes(switches);
   }
 
-  // Marks the queries that have deferred more than `allowance` rows, without the rows that tau has overtaken since.
-  std::vector<char> over(double allowance) {
+  // The rows that a query may defer if `switching` queries would use the codes. With fewer than 16 queries, memory limits the speed
+  // of a pass over the codes, so each of them has a larger part of its time.
+  double allowance_of(int64_t switching) const {
+    return allowance_ * std::max(1.0, 16.0 / static_cast<double>(std::max<int64_t>(switching, 1)));
+  }
+
+  // Marks the queries that have deferred more rows than their allowance, without the rows that tau has overtaken since.
+  std::vector<char> over() {
     std::vector<char> switches(prefiltered_.size(), 0);
+    std::vector<int64_t> deferred(prefiltered_.size(), 0);
     pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
       QueryState& state = *prefiltered_states_[i];
-      if (state.gave_up() || static_cast<double>(state.deferred().size()) <= allowance) return;
+      if (state.gave_up() || static_cast<double>(state.deferred().size()) <= allowance_) return;
       drop_overtaken(prefilter_queries_->bounds[i], state);
-      switches[i] = static_cast<double>(state.deferred().size()) > allowance;
+      deferred[i] = static_cast<int64_t>(state.deferred().size());
+      switches[i] = static_cast<double>(deferred[i]) > allowance_;
     });
+    // With fewer that switch, the allowance is larger, so fewer switch.
+    for (int64_t before = 0, count = std::count(switches.begin(), switches.end(), 1); count != before; ) {
+      const double allowance = allowance_of(count + static_cast<int64_t>(switched_.size()));
+      for (size_t i = 0; i < switches.size(); ++i) switches[i] &= static_cast<double>(deferred[i]) > allowance;
+      before = count;
+      count = std::count(switches.begin(), switches.end(), 1);
+    }
     return switches;
   }
 
@@ -221,6 +234,7 @@ class PrefilteredShard {
   const PackedQueries& codes_queries_;  // all queries, packed for the codes
   const double* queries_;
   const States& states_;
+  double allowance_ = 0;                              // rows that a query may defer if 16 or more switch to the codes
   std::unique_ptr<PrefilterPacker> packer_;           // null if the shard is too small for its prefilter
   std::vector<int64_t> prefiltered_, switched_;       // numbers of the queries that use the prefilter, or switched to the codes
   States prefiltered_states_, switched_states_;       // states of prefiltered_ and of switched_

@@ -25,7 +25,8 @@ struct Candidate {
   int64_t row;       // global number
 };
 
-class QueryState {
+// On cache lines of its own, because threads change the states of different queries.
+class alignas(64) QueryState {
  public:
   void begin(int64_t k, int64_t capacity, int64_t limit) {
     k_ = k;
@@ -60,7 +61,7 @@ class QueryState {
     deferred_.insert(deferred_.end(), rows, rows + count);
     return count;
   }
-  // Only one thread may call these three.
+  // Only one thread may call these.
   std::vector<Deferred>& deferred() { return deferred_; }
   void count_refined(int64_t rows) { refined_ += rows; }
   int64_t refined() const { return refined_; }
