@@ -34,7 +34,7 @@ mapfile -t cpus < <(
 two=(taskset -c "${cpus[0]},${cpus[1]:-${cpus[0]}}")
 echo "processors ${two[2]}"
 
-bench=("$here/trawl-bench" --rows "${ROWS:-1000000}" --keep "$data" --prefilter 320 --threads 2)
+bench=("$here/trawl-bench" --rows "${ROWS:-1000000}" --keep "$data" --prefilter 320 --prefilter-always 1 --threads 2)
 [ -n "${SAMPLE:-}" ] && bench+=(--sample "$SAMPLE")
 part tests 60 "$here/trawl-tests" kernel
 part kernels 30 taskset -c "${cpus[0]}" "$here/trawl-bench" --kernels 1 --isa "$isas"

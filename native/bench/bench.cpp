@@ -3,7 +3,7 @@
 //
 //   bench [--rows N] [--dimension D] [--queries 1,16,64] [--k K] [--threads 1,2] [--isa NAME] [--repeats R]
 //         [--sample faiss-flat-file] [--keep DIR] [--metric ip|l2|cosine] [--vectors faiss-flat-file]
-//         [--prefilter H,...] [--warm 1] [--kernels 1]
+//         [--prefilter H,... [--prefilter-always 1]] [--warm 1] [--kernels 1]
 //
 // --isa NAME,... measures several in turns; "best" is the engine's own choice. --kernels 1 instead times the kernels alone on one thread
 // over rows that fit the second cache level.
@@ -144,7 +144,7 @@ bool file_exists(const std::string& path, int64_t bytes) {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> options = {{"--rows", "1000000"}, {"--dimension", "768"}, {"--queries", "1,16,64,128,256,512"},
                                                 {"--k", "10"}, {"--threads", "0"}, {"--isa", ""}, {"--repeats", "5"},
-                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--vectors", ""}, {"--prefilter", ""}, {"--refined-share", "0.001953125"}, {"--warm", "1"}, {"--kernels", "0"}};
+                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--vectors", ""}, {"--prefilter", ""}, {"--refined-share", "0.001953125"}, {"--prefilter-always", "0"}, {"--warm", "1"}, {"--kernels", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (options.count(argv[i]) == 0) {
       std::fprintf(stderr, "unknown option %s\n", argv[i]);
@@ -264,6 +264,7 @@ int main(int argc, char** argv) {
           trawl::SearchOptions search_options;
           search_options.k = std::atoll(options["--k"].c_str());
           search_options.kernels = &choice;
+          search_options.prefilter.always = options["--prefilter-always"] != "0";
           search_options.prefilter.refined_share = std::atof(options["--refined-share"].c_str());
           const double cpu0 = cpu_s();
           const double bare_s = is_bare ? bare_scan_s(*codes, queries_f64, count, choice, pool, metric) : times[one - one % indexes.size()].bare.empty() ? 0 : times[one - one % indexes.size()].bare.back();

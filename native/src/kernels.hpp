@@ -86,6 +86,7 @@ struct Kernels {
   int groups_at_once;   // the fastest number of groups per scan_groups call
   int row_step = 16;    // the fastest numbers of rows are multiples of this
   int most_rows = 48;   // 12 * 4 for AVX-512 VNNI
+  int64_t codes_alone_from = INT64_MAX;  // from this number of queries on, a search by the codes is faster without a prefilter
   void (*begin)() = nullptr;  // called on a thread before its scan_groups calls, and `end` after them; see ScanSession
   void (*end)() = nullptr;
 };

@@ -7,6 +7,7 @@
 
 #include "codes_scan.hpp"
 #include "prefilter_scan.hpp"
+#include "scattered_rows.hpp"
 
 namespace trawl {
 
@@ -21,6 +22,7 @@ void drop_overtaken(const QueryBound& bound, QueryState& state) {
                  deferred.end());
 }
 
+// Deferred rows that are refined before the others, to raise tau: all sorted by value, hardly fewer rows were refined.
 constexpr int64_t kLargestFirst = 64;
 
 // Moves the rows with the largest values of the row test to the front, NaN first.
@@ -192,7 +194,7 @@ class PrefilteredShard {
                                                         static_cast<int64_t>(switched_.size()), context_.choice, pool_);
   }
 
-  // The rows with the largest values first, because they raise tau most, then the others as they lie in memory.
+  // The rows with the largest values first, because they raise tau most; then the others, nearly as they lie in memory.
   void refine_deferred(int64_t i) {
     QueryState& state = *prefiltered_states_[i];
     if (state.gave_up()) return;
@@ -202,24 +204,17 @@ class PrefilteredShard {
     state.deferred().clear();
     const auto largest = std::min<int64_t>(kLargestFirst, static_cast<int64_t>(deferred.size()));
     largest_first(deferred, largest);
-    const CodesScan scan(context_, shard_, mean_, codes_queries_, states_);
-    ScatteredRows copies(mean_.padded);
+    ScatteredRows scattered(shard_, mean_, codes_queries_);
     std::vector<int64_t> rows;
     int64_t refined = 0;
     const auto refine = [&](int64_t from, int64_t to) {
-      // The rows are read in turn with those that are prefetched.
       const float theta = bound.theta(state.tau());
       rows.clear();
       for (int64_t d = from; d < to; ++d) {
         if (!(deferred[d].value < theta)) rows.push_back(deferred[d].row);
       }
-      const auto count = static_cast<int64_t>(rows.size());
-      for (int64_t d = 0; d < std::min<int64_t>(count, kScatteredRows); ++d) scan.prefetch(rows[d]);
-      for (int64_t at = 0; at < count; at += kScatteredRows) {
-        for (int64_t d = at + kScatteredRows; d < std::min<int64_t>(count, at + 2 * kScatteredRows); ++d) scan.prefetch(rows[d]);
-        scan.scattered(rows.data() + at, static_cast<int>(std::min<int64_t>(kScatteredRows, count - at)), prefiltered_[i], copies);
-      }
-      refined += count;
+      scattered.scan(rows, prefiltered_[i], state);
+      refined += static_cast<int64_t>(rows.size());
     };
     refine(0, largest);
     refine(largest, static_cast<int64_t>(deferred.size()));

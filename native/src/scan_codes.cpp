@@ -9,6 +9,14 @@
 
 namespace trawl {
 
+namespace {
+
+bool prefilter_pays(const PrefilterPolicy& policy, const PackedQueries& packed) {
+  return policy.use && (policy.always || packed.count < packed.kernels.codes_alone_from);
+}
+
+}  // namespace
+
 void scan_codes(const SearchContext& context, const double* queries, std::vector<QueryState>& states) {
   States pointers;
   for (QueryState& state : states) pointers.push_back(&state);
@@ -26,7 +34,7 @@ void scan_codes(const SearchContext& context, const double* queries, std::vector
     }
     if (context.options.gpu != nullptr) {
       scan_on_gpu(context, shard, *mean, *packed, queries, pointers);
-    } else if (shard.prefilter && context.options.prefilter.use) {
+    } else if (shard.prefilter && prefilter_pays(context.options.prefilter, *packed)) {
       scan_prefiltered(context, shard, *mean, *packed, queries, pointers);
     } else {
       CodesScan scan(context, shard, *mean, *packed, pointers);

@@ -139,3 +139,29 @@ TEST("kernel choice: searches whose passes have different kernels agree with the
     CHECK_SEARCH(*built->index, data, queries, options, pool);
   }
 }
+
+TEST("kernel choice: kernels that scan the codes faster than a prefilter pays skip it, from their number of queries on, unless asked") {
+  CHECK(trawl::kSerialKernels->codes_alone_from == INT64_MAX);
+  if (trawl::kEmulatedAmxKernels != nullptr) CHECK_EQUAL(trawl::kEmulatedAmxKernels->codes_alone_from, int64_t{128});
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(3000, 128, 7), queries = encoder_like(24, 128, 8);
+  BuildOptions build_options;
+  build_options.rows_per_block = 64;
+  build_options.prefilter = 64;
+  const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+  trawl::Kernels kernels = trawl::select_kernels();
+  const trawl::KernelChoice choice = {&kernels, &kernels, 0, 0};
+  const auto refined = [&](int64_t codes_alone_from, bool always) {
+    kernels.codes_alone_from = codes_alone_from;
+    trawl::SearchOptions options;
+    options.kernels = &choice;
+    options.prefilter.sample_rows = 1;
+    options.prefilter.trial_share = options.prefilter.refined_share = 1;
+    options.prefilter.always = always;
+    int64_t sum = 0;
+    for (const trawl::QueryStats& stats : CHECK_SEARCH(*built->index, data, queries, options, pool).stats) sum += stats.refined;
+    return sum;
+  };
+  CHECK(refined(25, false) > 0 && refined(24, true) > 0);
+  CHECK_EQUAL(refined(24, false), int64_t{0});
+}

@@ -129,6 +129,24 @@ TEST("prefilter: of rows near a subspace of low rank, few are refined and fewer 
   }
 }
 
+TEST("prefilter: a query defers no more rows than the limit, and refines those beyond it at once") {
+  trawl::ThreadPool pool(3);
+  const int64_t n = 6400, d = 128;
+  Data data = gaussian(n, d, 5);
+  const Data queries = gaussian(20, d, 6);
+  // The first round defers few of them, so that no query switches to the codes before the last round, which defers thousands.
+  for (int64_t i = 0; i < n / 3 * d; ++i) data.values[i] *= 0.01f;
+  BuildOptions build_options;
+  build_options.rows_per_block = 16;
+  build_options.prefilter = 64;
+  const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+  SearchOptions options = eager();
+  options.prefilter.sample_rows = n / 4;
+  options.prefilter.refined_share = 0.01;
+  const auto result = CHECK_SEARCH(*built->index, data, queries, options, pool);
+  for (const trawl::QueryStats& stats : result.stats) CHECK(stats.refined > 500 && stats.refined <= 1024 + 2 * n / 100);
+}
+
 TEST("prefilter: rows of growing norm, extreme rows, duplicates, ternary rows and equal rows") {
   trawl::ThreadPool pool(2);
   std::vector<Data> sets;

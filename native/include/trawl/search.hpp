@@ -14,6 +14,7 @@ namespace trawl {
 // When a query uses the codes instead of the prefilter. The answer is the same, only the time differs.
 struct PrefilterPolicy {
   bool use = true;
+  bool always = false;  // also with as many queries and such fast instructions (AMX) that the codes alone are the faster way
   // The search first scans the codes of this many rows, or of 1/128 of the shard if that is more, to raise the threshold.
   // Shards with less than four times as many rows do not use their prefilter. Only rows that pass the filter count, here and below.
   int64_t sample_rows = 4096;
