@@ -20,8 +20,8 @@ struct PrefilterPolicy {
   int64_t sample_rows = 4096;
   // The prefilter is tried on some of these rows. If it keeps more than this share for a query, the query does not use it.
   double trial_share = 0.125;
-  // A query that defers more than this share of the shard's rows switches to the codes. The share is larger for fewer than 16
-  // queries at once, because memory limits the speed of their pass.
+  // A query that defers more than this share of the shard's rows switches to the codes. The share is larger if fewer than 16
+  // queries switch, because memory limits the speed of their pass.
   double refined_share = 1.0 / 512;
 };
 
