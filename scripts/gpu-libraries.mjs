@@ -1,6 +1,6 @@
 // Brings what `npm run test:gpu` needs of CUDA: onnxruntime's CUDA provider, and the libraries that it is linked with.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -21,10 +21,12 @@ export function bringProvider(given, say) {
   const package_ = dirname(require.resolve('onnxruntime-node/package.json'));
   const folder = join(package_, 'bin', 'napi-v6', 'linux', 'x64');
   if (given !== undefined) return copyProvider(given, folder);
-  if (!existsSync('/dev/nvidiactl') || existsSync(join(folder, PROVIDER[0]))) return;
+  if (!existsSync('/dev/nvidiactl') || PROVIDER.every((name) => existsSync(join(folder, name)))) return;
   say("Downloading onnxruntime's CUDA provider (about 250 MB, once)");
   const { version } = require('onnxruntime-node/package.json');
   const wheels = mkdtempSync(join(tmpdir(), 'trawl-cuda-'));
+  const clean = () => rmSync(wheels, { recursive: true, force: true });
+  process.once('exit', clean);
   try {
     // The files are the same for every Python; the platform's tags are named so that any pip takes the wheel.
     const platforms = ['manylinux_2_28_x86_64', 'manylinux_2_27_x86_64'].flatMap((tag) => ['--platform', tag]);
@@ -34,18 +36,31 @@ export function bringProvider(given, say) {
       return copyProvider(join(wheels, 'onnxruntime', 'capi'), folder);
     }
   } finally {
-    rmSync(wheels, { recursive: true, force: true });
+    clean();
+    process.off('exit', clean);
   }
   say("PyPI did not give it. Trying onnxruntime-node's own script, which downloads from nuget.org");
   const install = join(package_, 'script', 'install.js');
-  spawnSync(process.execPath, [install, '--onnxruntime-node-install=cuda12'], { stdio: ['ignore', 2, 2] });
+  const { status } = spawnSync(process.execPath, [install, '--onnxruntime-node-install=cuda12'], {
+    stdio: ['ignore', 2, 2],
+  });
+  if (status !== 0) say('It did not give it either. docs/gpu.md says how to bring it to a machine without internet.');
 }
 
 function copyProvider(from, folder) {
-  for (const name of PROVIDER) {
-    const file = join(from, name);
-    if (!existsSync(file)) fail(`${file} is missing; --provider is a folder with ${PROVIDER.join(' and ')}.`);
-    copyFileSync(file, join(folder, name));
+  const missing = PROVIDER.find((name) => !existsSync(join(from, name)));
+  if (missing !== undefined) {
+    fail(`${join(from, missing)} is missing; --provider is a folder with ${PROVIDER.join(' and ')}.`);
+  }
+  try {
+    for (const name of PROVIDER) {
+      // A copy that is stopped leaves no file of the right name.
+      const part = join(folder, `${name}.part`);
+      copyFileSync(join(from, name), part);
+      renameSync(part, join(folder, name));
+    }
+  } catch (error) {
+    fail(`onnxruntime's CUDA provider cannot be copied into ${folder}: ${error.message}`);
   }
 }
 
@@ -61,14 +76,19 @@ export function cudaFolders(given, python_, say) {
   const folders = [...given, ...toolkits, ...wheelFolders((stdout ?? '').trim())].filter((folder) =>
     existsSync(folder),
   );
-  const isThere = folders.some((folder) => existsSync(join(folder, LIBRARY)));
-  if (isThere || given.length > 0 || !existsSync('/dev/nvidiactl')) return folders;
+  if (hasLibrary(folders) || given.length > 0 || !existsSync('/dev/nvidiactl')) return folders;
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', 'cuda-13');
-  if (wheelFolders(cache).length === 0) {
+  if (!hasLibrary(wheelFolders(cache))) {
     say('Installing the libraries of CUDA 13 (about 550 MB, once)');
-    pip('install', '--no-deps', '--target', cache, ...LIBRARY_PACKAGES);
+    if (!pip('install', '--no-deps', '--upgrade', '--target', cache, ...LIBRARY_PACKAGES)) {
+      say('They could not be installed. docs/gpu.md says how to bring them to a machine without internet.');
+    }
   }
   return [...folders, ...wheelFolders(cache)];
+}
+
+function hasLibrary(folders) {
+  return folders.some((folder) => existsSync(join(folder, LIBRARY)));
 }
 
 function wheelFolders(packages) {

@@ -1,7 +1,7 @@
-// `npm run test:gpu`: proves the encoder on an NVIDIA GPU in one command (test/gpu, docs/models.md). Without one it runs up to the
+// `npm run test:gpu`: proves the encoder on an NVIDIA GPU in one command (test/gpu, docs/gpu.md). Without one it runs up to the
 // first step that needs it, says what is missing and what to do, and ends with 3. Writes gpu-report.txt and gpu-report.json.
 // `--out DIR` (default: gpu-report); `--provider DIR` has onnxruntime's CUDA libraries, for a machine without internet;
-// `--cuda-libraries DIR,DIR` has those of CUDA 12 and cuDNN 9; `--python PATH` has torch for the GPU and sentence-transformers, to
+// `--cuda-libraries DIR,DIR` has those that they are linked with; `--python PATH` has torch for the GPU and sentence-transformers, to
 // compare with. `--models DIR` keeps the models and takes them again. `--only STEP,STEP` runs only these steps on the GPU, as the report
 // names them. `--rehearse` does every step on the CPU, `--small` with tiny models; both try the test, not a GPU.
 import { spawn, spawnSync } from 'node:child_process';

@@ -36,8 +36,7 @@ export const ERROR_CODES = {
   MODEL_MISMATCH: 'The encoder differs from the one that the index was built with.',
   MODEL_EXISTS: 'The output folder of the model already has a model or other files.',
   MODEL_LOCKED: 'Another process is adding the same model, or is reading the same download.',
-  DEVICE_UNAVAILABLE:
-    'The requested device (CUDA) cannot be used; the message has the command that installs what is missing.',
+  DEVICE_UNAVAILABLE: 'The requested device (CUDA) cannot be used; the message says what is missing and what to do.',
   ENCODER_MISSING:
     'The encoder or reranker cannot run, because onnxruntime has no binary for this system; the message says what works without it.',
   ENCODING_FAILED:

@@ -124,6 +124,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/embedding/inference/': [
     'src/errors.ts',
     'src/manifest/',
+    'src/system/float16.ts',
     'src/options/onnxruntime-telemetry.ts',
     'src/native/',
     'src/embedding/model/',

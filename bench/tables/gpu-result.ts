@@ -9,7 +9,7 @@ export interface GpuSpeed {
   readonly trawl: Readonly<Record<number, number>>;
   /** The same of sentence-transformers; null: not measured. */
   readonly torch: Readonly<Record<number, number>> | null;
-  /** The best of Trawl beside the best of torch. */
+  /** Trawl with the batches of `--device cuda` beside the best of torch. */
   readonly ratio: number | null;
 }
 

@@ -97,13 +97,23 @@ export async function poolOptions(
   }
   const { trialAtStart = false, onWarning } = options;
   if (cudaDevices !== null) {
-    const threads = options.workers ?? threadsPerDevice(await weightBytes(model));
+    const size = deviceSize(await weightBytes(model));
+    const threads = options.workers ?? Math.min(size.threads, availableCores());
     if (!Number.isSafeInteger(threads) || threads < 1) {
       throw new TrawlError('CONFIG_INVALID', `workers is ${threads}; it must be a whole number from 1.`);
     }
     // In turns, so that the first texts go to different devices.
     const ofThreads = Array.from({ length: threads }, () => cudaDevices).flat();
-    return { model, workers: ofThreads.length, cudaDevices: ofThreads, shareWeights: false, trialAtStart, onWarning };
+    const { batchTokens } = size;
+    return {
+      model,
+      workers: ofThreads.length,
+      cudaDevices: ofThreads,
+      batchTokens,
+      shareWeights: false,
+      trialAtStart,
+      onWarning,
+    };
   }
   const workers = options.workers ?? availableCores();
   const canShare = model.externalData.length > 0;
@@ -111,20 +121,20 @@ export async function poolOptions(
   return { model, workers, cudaDevices, shareWeights, trialAtStart, onWarning };
 }
 
-/** Largest weights, in MiB, with this many threads on each device. Beyond: one. */
-const DEVICE_THREADS = [
-  { mebibytes: 128, threads: 8 },
-  { mebibytes: 512, threads: 4 },
-  { mebibytes: 4096, threads: 2 },
+/**
+ * Threads of each device and tokens of a batch, by the size of the weights: enough threads to prepare batches as fast as a device runs
+ * them. A batch of 16,384 tokens takes a thread about 15 ms, and an H100 3 ms with MiniLM and 10 ms with BERT-base. Larger batches were
+ * faster with MiniLM there, and slower with BERT-base (docs/gpu.md).
+ */
+const DEVICE_SIZES = [
+  { mebibytes: 128, threads: 8, batchTokens: 65_536 },
+  { mebibytes: 512, threads: 4, batchTokens: 16_384 },
+  { mebibytes: 4096, threads: 2, batchTokens: 16_384 },
+  { mebibytes: Number.POSITIVE_INFINITY, threads: 1, batchTokens: 16_384 },
 ];
 
-/**
- * Enough threads to prepare batches as fast as a device runs them: a batch takes a thread about 15 ms, and an H100 3 ms with MiniLM
- * and 10 ms with BERT-base. At most the cores of this process.
- */
-function threadsPerDevice(bytes: number): number {
-  const wanted = DEVICE_THREADS.find(({ mebibytes }) => bytes <= mebibytes * 2 ** 20)?.threads ?? 1;
-  return Math.min(wanted, availableCores());
+function deviceSize(bytes: number) {
+  return DEVICE_SIZES.find(({ mebibytes }) => bytes <= mebibytes * 2 ** 20)!;
 }
 
 async function weightBytes(model: ModelFolder): Promise<number> {

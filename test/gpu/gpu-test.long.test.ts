@@ -73,7 +73,7 @@ test('what a machine lacks is named in the order in which it is to be fixed', { 
   assert.match(missingGpu(() => false)!, /No NVIDIA GPU: \/dev\/nvidiactl is missing/);
   assert.match(
     missingGpu((path) => path.startsWith('/dev'))!,
-    /CUDA provider is missing.*install\.js.*--provider FOLDER/s,
+    /CUDA provider is missing.*docs\/gpu\.md.*--provider FOLDER/s,
   );
   assert.equal(
     missingGpu(() => true),

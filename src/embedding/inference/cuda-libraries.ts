@@ -3,9 +3,8 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { TrawlError } from '../../errors.ts';
 
-/** The script of onnxruntime-node that downloads its CUDA libraries, and its flag. */
-const INSTALL_SCRIPT = 'script/install.js';
-const INSTALL_FLAG = '--onnxruntime-node-install=cuda12';
+/** Where the user finds the commands that install the CUDA library. */
+const HOW = 'docs/gpu.md (Libraries) has the commands that install it';
 /** Installed beside onnxruntime's own library; not part of the npm package. */
 const CUDA_LIBRARY = 'libonnxruntime_providers_cuda.so';
 /** What a CUDA library may be linked with; its release decides, and whether from CUDA 12 or 13. */
@@ -16,7 +15,7 @@ const NAMES_BYTES = 256 * 1024;
 export interface CudaFacts {
   /** Whether onnxruntime's CUDA libraries are installed; a session on a device may still fail. */
   readonly installed: boolean;
-  /** Text for the user: what was found, or what is missing and the command that installs it. */
+  /** Text for the user: what was found, or what is missing and what to do. */
   readonly reason: string;
 }
 
@@ -28,10 +27,7 @@ export function cudaFacts(exists: (path: string) => boolean = existsSync, librar
       reason: `onnxruntime-node supports CUDA only on Linux x64; this is ${process.platform} ${process.arch}`,
     };
   }
-  const package_ = packageFolder();
-  if (!exists(library)) {
-    return { installed: false, reason: `${library} is missing; install it with: ${installCommand(package_)}` };
-  }
+  if (!exists(library)) return { installed: false, reason: `${library} is missing; ${HOW}` };
   if (!exists('/dev/nvidiactl')) {
     return {
       installed: true,
@@ -71,16 +67,16 @@ function linkedLibraries(path: string): string[] {
 
 /** The error for a requested CUDA device that cannot be used. The encoder never falls back to the CPU silently. */
 export function cudaUnavailable(device: number, reason: string, cause?: unknown): TrawlError {
-  const command = installCommand(packageFolder());
-  const missing = existsSync(cudaLibrary()) || reason.includes(command) ? '' : ` Install it with: ${command}.`;
+  const library = cudaLibrary();
+  const advice = existsSync(library)
+    ? ` onnxruntime's CUDA library is there; it needs ${needed(library)} on LD_LIBRARY_PATH.`
+    : reason.includes(HOW)
+      ? ''
+      : ` ${HOW}.`;
   return new TrawlError(
     'DEVICE_UNAVAILABLE',
-    `cuda:${device} cannot be used: ${reason}.${missing} ${
-      existsSync(cudaLibrary())
-        ? `onnxruntime's CUDA library is there; it needs ${needed(cudaLibrary())} on LD_LIBRARY_PATH.`
-        : 'The command downloads from nuget.org; docs/gpu.md (Libraries) shows how to take it from PyPI.'
-    } Without a GPU use --device cpu.`,
-    { details: { device, command }, cause },
+    `cuda:${device} cannot be used: ${reason}.${advice} Without a GPU use --device cpu.`,
+    { details: { device }, cause },
   );
 }
 
@@ -89,13 +85,9 @@ export function cudaFull(device: number, reason: string, cause?: unknown): Trawl
   return new TrawlError(
     'DEVICE_UNAVAILABLE',
     `cuda:${device} has not enough free memory for the model: ${reason}. End other programs on it (nvidia-smi lists them), use ` +
-      'another device, or load fewer copies of the model (--workers 1).',
+      'another device, or load fewer copies of the model: --workers 1, in a server --encoder-threads 1.',
     { details: { device }, cause },
   );
-}
-
-function installCommand(folder: string): string {
-  return `node ${join(folder, INSTALL_SCRIPT)} ${INSTALL_FLAG}`;
 }
 
 function packageFolder(): string {

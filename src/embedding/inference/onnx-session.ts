@@ -1,7 +1,9 @@
-import { dirname } from 'node:path';
+import { realpath } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../errors.ts';
 import type { Pooling } from '../../manifest/model-identity.ts';
+import { widenFloat16 } from '../../system/float16.ts';
 import { readOnnxFacts } from '../model/onnx-facts.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
 import { integerProductSettings } from './integer-products.ts';
@@ -83,10 +85,10 @@ export class OnnxSession {
   readonly #outputName: string;
 
   private constructor(session: InferenceSession, path: string, options: OnnxSessionOptions) {
-    const { use, outputName, poolsInGraph } = options;
+    const { use, outputName } = options;
     this.#session = session;
     this.#inputs = session.inputMetadata.map((input) => checkInput(input, path, use));
-    this.isPooled = poolsInGraph && poolsTokens(use);
+    this.isPooled = session.outputNames.includes(POOLED_OUTPUT);
     this.#outputName = this.isPooled ? POOLED_OUTPUT : chooseOutput(session.outputNames, path, use, outputName);
   }
 
@@ -99,9 +101,10 @@ export class OnnxSession {
       if (!installed) throw cudaUnavailable(cudaDevice, reason);
     }
     const runtime = onnxruntime();
+    const facts = poolsInGraph && poolsTokens(use) ? await readOnnxFacts(path) : undefined;
     const tokenOutput =
-      poolsInGraph && poolsTokens(use)
-        ? chooseOutput((await readOnnxFacts(path)).outputs, path, use, outputName)
+      facts !== undefined && (await canBeGivenAsBytes(path, facts.externalData))
+        ? chooseOutput(facts.outputs, path, use, outputName)
         : undefined;
     let session: InferenceSession;
     try {
@@ -159,8 +162,7 @@ export class OnnxSession {
     }
     const data = output?.data;
     if (data instanceof Float32Array) return { data, dims: output!.dims };
-    if (data instanceof Uint16Array && output!.type === 'float16')
-      return { data: fromFloat16(data), dims: output!.dims };
+    if (output?.type === 'float16') return { data: fromFloat16(output.data), dims: output.dims };
     throw new TrawlError('ENCODER_FAILED', `The graph's output ${this.#outputName} is not float32 or float16.`);
   }
 
@@ -189,15 +191,23 @@ function inputTensor(
     : new Tensor('int32', halves, [rows, length]);
 }
 
-function fromFloat16(bits: Uint16Array): Float32Array {
-  return Float32Array.from(bits, (half) => {
-    const exponent = (half >> 10) & 0x1f;
-    const fraction = half & 0x3ff;
-    const sign = half & 0x8000 ? -1 : 1;
-    if (exponent === 0) return sign * fraction * 2 ** -24;
-    if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-  });
+/** Whether onnxruntime takes the graph without its path: then it refuses weights that a link takes out of the graph's folder. */
+async function canBeGivenAsBytes(path: string, externalData: readonly string[]): Promise<boolean> {
+  const folder = await realpath(dirname(path));
+  for (const name of externalData) {
+    const file = await realpath(join(dirname(path), name)).catch(() => undefined);
+    if (file?.startsWith(folder + sep) !== true) return false;
+  }
+  return true;
+}
+
+/** onnxruntime gives a Float16Array where Node.js has that type (24 and newer), else the bits. */
+function fromFloat16(values: Tensor['data']): Float32Array {
+  const bits =
+    values instanceof Uint16Array
+      ? values
+      : new Uint16Array((values as Uint8Array).buffer, (values as Uint8Array).byteOffset, values.length);
+  return widenFloat16(bits);
 }
 
 function checkInput(input: InferenceSession.ValueMetadata, path: string, use: Pooling | 'score'): GraphInput {

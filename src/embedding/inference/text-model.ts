@@ -1,9 +1,10 @@
-import { bug, TrawlError } from '../../errors.ts';
+import { asTrawlError, bug, TrawlError } from '../../errors.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 import { type QueryAndPassage, tokenizePair, type WorkInput } from '../tokenizer/text-pair.ts';
 import { tokenizeInTemplate } from '../tokenizer/tokenize-in-template.ts';
 import { TextTokenizer } from '../tokenizer/tokenizer.ts';
 import { type TokenizedText, type TokenizeOptions, tokenizeInput } from '../tokenizer/truncation.ts';
+import { cudaFull } from './cuda-libraries.ts';
 import { canGroupTexts } from './grouping-trial.ts';
 import { NativeSession } from './native-session.ts';
 import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-session.ts';
@@ -19,9 +20,16 @@ export class TextModel {
   readonly #model: ModelFolder;
   readonly #tokenizer: TextTokenizer;
   readonly #session: OnnxSession | NativeSession;
+  readonly #cudaDevice: number | null;
   #canGroup: boolean | null = null;
 
-  private constructor(model: ModelFolder, tokenizer: TextTokenizer, session: OnnxSession | NativeSession) {
+  private constructor(
+    model: ModelFolder,
+    tokenizer: TextTokenizer,
+    session: OnnxSession | NativeSession,
+    cudaDevice: number | null,
+  ) {
+    this.#cudaDevice = cudaDevice;
     this.#model = model;
     this.#tokenizer = tokenizer;
     this.#session = session;
@@ -47,7 +55,7 @@ export class TextModel {
             poolsInGraph: padsTexts,
             ...device,
           });
-    const opened = new TextModel(model, tokenizer, session);
+    const opened = new TextModel(model, tokenizer, session, device.cudaDevice);
     try {
       await opened.#checkGraph();
       if (padsTexts) await opened.#checkPadding();
@@ -153,6 +161,9 @@ export class TextModel {
     try {
       width = rowOf(await this.#session.run(batch, 1), batch, 0, this.#isPooled ? 1 : batch.length).width;
     } catch (error) {
+      if (this.#cudaDevice !== null && asTrawlError(error).details['outOfMemory'] === true) {
+        throw cudaFull(this.#cudaDevice, (error as Error).message, error);
+      }
       throw new TrawlError(
         'MODEL_INVALID',
         `${graphPath} does not work with ${tokenizerPath}: ${(error as Error).message} ` +

@@ -21,16 +21,13 @@ test('devices are cpu, cuda, or a list of CUDA devices', () => {
   }
 });
 
-test('if CUDA is unavailable, the reason names what is missing and the command that installs it', {
+test('if CUDA is unavailable, the reason names what is missing and the page that says how to install it', {
   skip:
     process.platform !== 'linux' || process.arch !== 'x64' ? 'onnxruntime-node supports CUDA on Linux x64 only' : false,
 }, () => {
   const without = cudaFacts(() => false);
   assert.equal(without.installed, false);
-  assert.match(
-    without.reason,
-    /libonnxruntime_providers_cuda\.so is missing.*install\.js --onnxruntime-node-install=cuda12/,
-  );
+  assert.match(without.reason, /libonnxruntime_providers_cuda\.so is missing; docs\/gpu\.md/);
   assert.match(cudaFacts((path) => !path.startsWith('/dev')).reason, /no NVIDIA driver/);
   assert.match(cudaFacts(() => true).reason, /a driver are installed; they also need an NVIDIA driver and/);
 });
@@ -45,7 +42,7 @@ test('what a CUDA library is linked with is read from the library itself', async
   assert.match(cudaFacts(() => true, `${library}.absent`).reason, /the CUDA libraries of their release$/);
 });
 
-test('an encoder for unavailable CUDA fails to open and names the install command; it never runs on the CPU', {
+test('an encoder for unavailable CUDA fails to open and says what to do; it never runs on the CPU', {
   skip: cudaFacts().installed ? 'the CUDA libraries are installed here' : false,
 }, async (t) => {
   const folder = await toyModel(t);
@@ -53,7 +50,7 @@ test('an encoder for unavailable CUDA fails to open and names the install comman
     assert.ok(error instanceof TrawlError);
     assert.equal(error.code, 'DEVICE_UNAVAILABLE');
     assert.match(error.message, /cuda:1 cannot be used/);
-    assert.match(error.message, /--onnxruntime-node-install=cuda12|Linux on x64/);
+    assert.match(error.message, /docs\/gpu\.md|Linux x64/);
     return true;
   });
   await assert.rejects(openEncoder(folder, { device: 'cuda', workers: 0 }), /workers is 0; it must be a whole number/);
@@ -63,7 +60,7 @@ test('each CUDA device has as many threads as the size of the weights asks for, 
   const model = await readModelFolder(await toyModel(t));
   const threads = Math.min(8, availableCores());
   const chosen = await poolOptions(model, [1, 0], {});
-  assert.equal(chosen.workers, 2 * threads);
+  assert.deepEqual([chosen.workers, chosen.batchTokens], [2 * threads, 65_536]);
   assert.deepEqual(chosen.cudaDevices?.slice(0, 4), threads > 1 ? [1, 0, 1, 0] : [1, 0]);
   assert.deepEqual((await poolOptions(model, [2], { workers: 3 })).cudaDevices, [2, 2, 2]);
 });
