@@ -41,6 +41,8 @@ export interface NativeSearchResult {
   readonly rescored: Float64Array;
   /** Queries without a certificate, for which every row was scored. */
   readonly fullScans: number;
+  /** The GPU's error after which searches of the index run on the CPU; empty if there was none. */
+  readonly gpuFailure: string;
 }
 
 /** Peak rates of the machine, per second; 0 for a rate that is not measured on this processor. */

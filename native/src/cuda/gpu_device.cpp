@@ -62,12 +62,16 @@ void GpuDevice::load_kernels() {
 
 Function* GpuDevice::function(const char* kernel, int64_t shared_bytes_wanted) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  Function*& found = functions_[kernel];
-  if (found == nullptr) driver.check(driver.module_function(&found, module_, kernel), std::string("find the kernel ") + kernel);
-  if (shared_bytes_wanted > 48 * 1024) {
-    driver.check(driver.function_set(found, kMaxDynamicSharedBytes, static_cast<int>(shared_bytes_wanted)), "reserve shared memory");
+  Kernel& found = kernels_[kernel];
+  if (found.function == nullptr) {
+    driver.check(driver.module_function(&found.function, module_, kernel), std::string("find the kernel ") + kernel);
   }
-  return found;
+  if (shared_bytes_wanted > found.shared_bytes) {
+    driver.check(driver.function_set(found.function, kMaxDynamicSharedBytes, static_cast<int>(shared_bytes_wanted)),
+                 "reserve shared memory");
+    found.shared_bytes = shared_bytes_wanted;
+  }
+  return found.function;
 }
 
 void GpuDevice::launch(const char* kernel, int64_t blocks, int64_t shared_bytes_wanted, Stream* stream, const void* arguments) {

@@ -29,12 +29,16 @@ class GpuDevice {
  private:
   GpuDevice(const std::string& library, int64_t ordinal);
   void load_kernels();
+  struct Kernel {
+    Function* function = nullptr;
+    int64_t shared_bytes = 48 * 1024;  // that a launch may ask for; it only rises, for launches of several threads
+  };
   Function* function(const char* kernel, int64_t shared_bytes);
   Device device_ = 0;
   Context* context_ = nullptr;
   Module* module_ = nullptr;
-  std::map<std::string, Function*> functions_;
-  std::mutex mutex_;  // of functions_
+  std::map<std::string, Kernel> kernels_;
+  std::mutex mutex_;  // of kernels_
 };
 
 class DeviceMemory {

@@ -1,6 +1,7 @@
 #include "gpu_scan.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int64_t kHitsOfItem = 2048;  // bounded by one thread at once
 constexpr int64_t kScanBlocks = 32, kDotBlocks = 8;  // for each multiprocessor, where blocks take more work until none is left
+constexpr std::chrono::milliseconds kCancelWait(10);  // between looks at the cancel flag, while another search uses the GPU
 constexpr int64_t kAhead = 12;         // hits whose rows' numbers are prefetched
 
 // The search has given the GPU work that may still run: wait for it before buffers are reused, also after an exception.
@@ -50,6 +52,7 @@ class GpuScan {
         sampled_(count) {}
 
   void run() {
+    context_.check_cancelled();
     upload_queries();
     if (sample_pays()) sample();
     const auto rows = static_cast<uint32_t>(codes_.rows());
@@ -158,6 +161,7 @@ class GpuScan {
 
   // Raises the thresholds by the rows with the largest v of evenly spread tiles: of each group of rows the one with the largest.
   void sample() {
+    context_.check_cancelled();
     const int64_t groups = groups_wanted(), tiles = (codes_.rows() + kTileRows - 1) / kTileRows;
     const int64_t wanted = std::max(tiles / gpu_.options.sample_divisor, std::min(tiles, groups / (kTileRows / kGroupRows)));
     GpuLaunch& launch = *gpu_.launches[0];
@@ -362,7 +366,9 @@ void scan_on_gpu(const SearchContext& context, const Shard& shard, const PackMea
     if (!states[q]->gave_up()) (packed.bounds[q].testable ? testable : untestable).push_back(q);
   }
   if (!testable.empty()) {
-    const std::lock_guard<std::mutex> lock(gpu.mutex);
+    std::unique_lock<std::timed_mutex> lock(gpu.mutex, std::defer_lock);
+    while (!lock.try_lock_for(kCancelWait)) context.check_cancelled();
+    if (context.options.gpu->has_failed()) throw Error(ErrorCode::kDeviceUnavailable, "the GPU has failed in another search");
     gpu.device.use();
     const Finished finished(gpu);
     const bool filtered = upload_passing(context, gpu, shard);

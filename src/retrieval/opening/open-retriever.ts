@@ -159,6 +159,7 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
     ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
     ...(options.searchDevice === undefined ? {} : { device: options.searchDevice }),
     ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
+    signal: options.signal,
   };
   // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
   const real = realFolder(folder);
