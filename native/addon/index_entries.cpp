@@ -90,6 +90,24 @@ Napi::Value upload_index(const Napi::CallbackInfo& info) {
   return jobs_of(info.Env()).start(info.Env(), id, work);
 }
 
+Napi::Value gpus(const Napi::CallbackInfo& info) {
+  const trawl::GpuList found = trawl::list_gpus(string_of(info[0], "library"));
+  Napi::Array list = Napi::Array::New(info.Env(), found.gpus.size());
+  for (size_t i = 0; i < found.gpus.size(); ++i) {
+    const trawl::GpuFacts& gpu = found.gpus[i];
+    Napi::Object facts = Napi::Object::New(info.Env());
+    facts.Set("name", gpu.name);
+    facts.Set("freeBytes", static_cast<double>(gpu.free_bytes));
+    facts.Set("totalBytes", static_cast<double>(gpu.total_bytes));
+    facts.Set("problem", gpu.problem);
+    list.Set(static_cast<uint32_t>(i), facts);
+  }
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("cuda", found.driver_version);
+  result.Set("gpus", list);
+  return result;
+}
+
 Napi::Value search(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
   const IndexPointer index = index_handle_of(info[1]).object;

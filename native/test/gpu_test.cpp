@@ -189,6 +189,15 @@ TEST("gpu: an upload and a search that waits for another one can be cancelled") 
   CHECK(!codes.has_failed());
 }
 
+TEST("gpu: the GPUs of a machine are listed with their free memory") {
+  const trawl::GpuList found = trawl::list_gpus(double_path());
+  CHECK_EQUAL(found.driver_version, std::string("13.0"));
+  CHECK_EQUAL(found.gpus.size(), size_t{1});
+  CHECK_EQUAL(found.gpus[0].name, std::string("a test double"));
+  CHECK(found.gpus[0].problem.empty() && found.gpus[0].free_bytes > 0 && found.gpus[0].total_bytes == int64_t{1} << 30);
+  CHECK_REFUSED(trawl::list_gpus("libtrawl-missing.so.1"), trawl::ErrorCode::kDeviceUnavailable, "driver cannot be loaded");
+}
+
 TEST("gpu: the codes of another index are refused") {
   trawl::ThreadPool pool(2);
   const Data data = encoder_like(300, 64, 1), queries = encoder_like(2, 64, 2);

@@ -74,6 +74,19 @@ export interface NativeGpu {
   readonly bytes: number;
 }
 
+/** The GPUs of this machine, numbered from 0 as `cuda:0`. */
+export interface NativeGpus {
+  /** The driver's version of CUDA. */
+  readonly cuda: string;
+  readonly gpus: readonly {
+    readonly name: string;
+    readonly freeBytes: number;
+    readonly totalBytes: number;
+    /** Why it cannot be used for searches; empty if it can. */
+    readonly problem: string;
+  }[];
+}
+
 /** The numbers of queries from which on `many` scans codes and prefilters; fewer are scanned by `few`. −1: all are. */
 export interface ChosenIsas {
   readonly few: string;
@@ -112,6 +125,7 @@ export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctio
   openIndex(spec: NativeIndexSpec): NativeIndex;
   indexFacts(index: NativeIndex): NativeIndexFacts;
   closeIndex(index: NativeIndex): void;
+  gpus(library: string): NativeGpus;
   uploadIndex(id: number, index: NativeIndex, device: number, library: string): Promise<NativeGpu>;
   search(
     id: number,
@@ -158,6 +172,7 @@ const FUNCTIONS: Readonly<Record<keyof Addon, true>> = {
   openIndex: true,
   indexFacts: true,
   closeIndex: true,
+  gpus: true,
   uploadIndex: true,
   search: true,
   createCodes: true,

@@ -1,6 +1,6 @@
 import { cancelled } from '../abort.ts';
 import type { Metric } from '../metric.ts';
-import type { NativeGpu, NativeIndex } from '../native/addon.ts';
+import type { NativeIndex } from '../native/addon.ts';
 import type { Kernel } from '../native/kernel.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { IndexSource } from './index-source.ts';
@@ -29,7 +29,8 @@ export class FlatIndex implements VectorIndex {
   readonly #kernel: Kernel;
   readonly #index: NativeIndex;
   readonly #calls = new RunningCalls('The index is closed.');
-  #gpu: { readonly facts: NativeGpu; readonly onWarning: (warning: string) => void; failed: boolean } | undefined;
+  #gpu: { -readonly [fact in keyof SearchGpu]: SearchGpu[fact] } | undefined;
+  #onWarning: (warning: string) => void = () => undefined;
 
   private constructor(source: IndexSource, kernel: Kernel, index: NativeIndex) {
     this.dimension = source.dimension;
@@ -63,12 +64,13 @@ export class FlatIndex implements VectorIndex {
    * @throws TrawlError DEVICE_UNAVAILABLE, CANCELLED.
    */
   async upload(device: number, onWarning: (warning: string) => void, signal?: AbortSignal): Promise<void> {
-    const facts = await this.#calls.run(() => this.#kernel.uploadIndex(this.#index, device, signal));
-    this.#gpu = { facts, onWarning, failed: false };
+    const { name, cuda, bytes } = await this.#calls.run(() => this.#kernel.uploadIndex(this.#index, device, signal));
+    this.#gpu = { name, cuda, bytes, failed: false };
+    this.#onWarning = onWarning;
   }
 
   get gpu(): SearchGpu | undefined {
-    return this.#gpu && { ...this.#gpu.facts, failed: this.#gpu.failed };
+    return this.#gpu;
   }
 
   search(request: SearchRequest): Promise<SearchResult> {
@@ -101,7 +103,7 @@ export class FlatIndex implements VectorIndex {
   #warnOfGpu(failure: string): void {
     if (this.#gpu === undefined || this.#gpu.failed) return;
     this.#gpu.failed = true;
-    this.#gpu.onWarning(
+    this.#onWarning(
       `The GPU failed (${failure}). Searches run on the CPU from now on; restart the server to use the GPU again.`,
     );
   }

@@ -41,14 +41,14 @@ interface CertificateCost {
   readonly fullScans: number;
 }
 
-/** The GPU on which the first pass of searches runs. */
+/** The GPU on which the first pass of searches runs. An index has one such object. */
 export interface SearchGpu {
   readonly name: string;
   /** The driver's version of CUDA, such as 13.0. */
   readonly cuda: string;
   /** Bytes of its memory that the index takes. */
   readonly bytes: number;
-  /** Whether it failed, so that searches run on the CPU now. */
+  /** Becomes true if it fails: searches then run on the CPU. */
   readonly failed: boolean;
 }
 

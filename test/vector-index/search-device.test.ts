@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { ADDON_PATH } from '../../src/native/load-addon.ts';
 import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { parseSearchDevice } from '../../src/vector-index/search-device.ts';
+import { cudaDouble, withoutGpuSearches } from '../helpers/cuda-double.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { hitsOf, normalRows, writeSource } from './index-files.ts';
 
 const loaded = loadKernel();
-const skip = loaded.ok && process.platform === 'linux' ? false : 'searches on a GPU need the native engine on Linux';
-/** The folder of the engine's sources: the addon is in build/addon/. */
-const native = join(dirname(ADDON_PATH), '..', '..');
-const double = join(native, 'build', 'cuda-double', 'libcuda-double.so');
+const skip = withoutGpuSearches;
 
 /** Sets the variable for one test. */
 function setVariable(t: TestContext, name: string, value: string): void {
@@ -30,9 +26,7 @@ function setVariable(t: TestContext, name: string, value: string): void {
 
 /** Searches of one test run on the test double of a GPU. */
 function useDouble(t: TestContext): void {
-  const made = spawnSync('make', ['-C', native, 'build/cuda-double/libcuda-double.so'], { encoding: 'utf8' });
-  assert.equal(made.status, 0, made.stderr);
-  setVariable(t, 'TRAWL_CUDA_LIBRARY', double);
+  setVariable(t, 'TRAWL_CUDA_LIBRARY', cudaDouble());
 }
 
 test('a device of searches is the CPU or one CUDA device', () => {

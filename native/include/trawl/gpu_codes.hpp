@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trawl/index.hpp"
 #include "trawl/thread_pool.hpp"
@@ -26,6 +27,19 @@ struct GpuWork {
   double sample_milliseconds = 0;  // the part of them that raised the thresholds first
   int64_t launches = 0, repeated = 0, hits = 0;
 };
+
+// A GPU of this machine.
+struct GpuFacts {
+  std::string name;
+  int64_t free_bytes = 0, total_bytes = 0;
+  std::string problem;  // why it cannot be used for searches; empty: it can
+};
+struct GpuList {
+  std::string driver_version;  // of CUDA, such as 13.0
+  std::vector<GpuFacts> gpus;  // numbered from 0, as GpuOptions::device
+};
+// Throws kDeviceUnavailable without a driver. `library`: as in GpuOptions.
+GpuList list_gpus(const std::string& library);
 
 class GpuCodes {
  public:

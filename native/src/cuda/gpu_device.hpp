@@ -8,6 +8,11 @@
 
 namespace trawl::cuda {
 
+// The driver's version of CUDA, such as 13.0. Starts the driver.
+std::string start_driver(const Driver& driver);
+// Why a GPU cannot be used for searches; empty if it can.
+std::string capability_problem(const Driver& driver, Device device);
+
 class GpuDevice {
  public:
   // The same object for every caller, until the process ends: the driver takes seconds to compile the kernels, unless it finds them

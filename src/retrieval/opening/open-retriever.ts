@@ -115,6 +115,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
         mappedBytes: dense?.index.mappedBytes ?? 0,
         lexicalBytes: lexical?.mappedBytes ?? 0,
       },
+      ...(dense?.index.gpu === undefined ? {} : { gpu: dense.index.gpu }),
     };
     return assembleRetriever(
       info,
