@@ -10,6 +10,9 @@ import type { VectorIndex } from './vector-index.ts';
 /** Value of TRAWL_ISA that selects the reference engine in TypeScript, for comparisons. */
 const REFERENCE = 'reference';
 
+/** GPUs that failed in a search of this process: the driver refuses them until it ends, so a reloaded index could not be opened on them. */
+const failedDevices = new Set<number>();
+
 export interface EngineOptions {
   /** Search threads; default: the available cores. */
   readonly threads?: number;
@@ -48,8 +51,18 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
   if (threads !== undefined) loaded.kernel.setThreads(threads);
   const index = FlatIndex.open(source, loaded.kernel);
   if (device === undefined) return index;
+  if (failedDevices.has(device)) {
+    onWarning(
+      `The GPU ${named} failed in an earlier search, so the CPU searches; restart the server to use the GPU again.`,
+    );
+    return index;
+  }
+  const onFailure = (warning: string): void => {
+    failedDevices.add(device);
+    onWarning(warning);
+  };
   try {
-    await index.upload(device, onWarning, signal);
+    await index.upload(device, onFailure, signal);
     return index;
   } catch (error) {
     await index.close();

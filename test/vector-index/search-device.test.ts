@@ -66,29 +66,6 @@ test('searches on a GPU have the answers of the CPU', { skip }, async (t) => {
   assert.equal(cpu.gpu, undefined);
 });
 
-test('after a failure of the GPU searches have the answers of the CPU, and one warning says so', {
-  skip,
-}, async (t) => {
-  useDouble(t);
-  const { source, rows } = await indexFiles(t);
-  const cpu = await openEngine(source);
-  const warnings: string[] = [];
-  const gpu = await openEngine(source, { device: 'cuda', onWarning: (warning) => warnings.push(warning) });
-  t.after(() => Promise.all([cpu.close(), gpu.close()]));
-  const request = { queries: rows.values.slice(0, 20 * rows.dimension), count: 20, k: 5 };
-  const expected = hitsOf(await cpu.search(request), 5);
-  const search = async () => assert.deepEqual(hitsOf(await gpu.search(request), 5), expected);
-  await search();
-  setVariable(t, 'TRAWL_CUDA_DOUBLE_LAUNCHES', '1'); // the first search afterwards has its sample, and then fails
-  await Promise.all([search(), search()]);
-  delete process.env.TRAWL_CUDA_DOUBLE_LAUNCHES;
-  await search();
-  assert.deepEqual(warnings, [
-    'The GPU failed (the GPU cannot start trawl_dots: CUDA_ERROR_LAUNCH_FAILED (719)). Searches run on the CPU from now on; restart the server to use the GPU again.',
-  ]);
-  assert.equal(gpu.gpu?.failed, true);
-});
-
 test('an index without codes is not opened on a GPU, and shards without them are named', { skip }, async (t) => {
   useDouble(t);
   const { source } = await indexFiles(t);
@@ -116,6 +93,36 @@ test('the copying to a GPU can be cancelled', { skip }, async (t) => {
   const opening = openEngine(source, { device: 'cuda', signal: stop.signal });
   stop.abort();
   await assert.rejects(opening, trawlError('CANCELLED', /./));
+});
+
+// The last test, because the GPU is not used any more in this process.
+test('after a failure of the GPU searches have the answers of the CPU, and one warning says so', {
+  skip,
+}, async (t) => {
+  useDouble(t);
+  const { source, rows } = await indexFiles(t);
+  const cpu = await openEngine(source);
+  const warnings: string[] = [];
+  const gpu = await openEngine(source, { device: 'cuda', onWarning: (warning) => warnings.push(warning) });
+  t.after(() => Promise.all([cpu.close(), gpu.close()]));
+  const request = { queries: rows.values.slice(0, 20 * rows.dimension), count: 20, k: 5 };
+  const expected = hitsOf(await cpu.search(request), 5);
+  const search = async () => assert.deepEqual(hitsOf(await gpu.search(request), 5), expected);
+  await search();
+  setVariable(t, 'TRAWL_CUDA_DOUBLE_LAUNCHES', '1'); // the first search afterwards has its sample, and then fails
+  await Promise.all([search(), search()]);
+  delete process.env.TRAWL_CUDA_DOUBLE_LAUNCHES;
+  await search();
+  assert.deepEqual(warnings, [
+    'The GPU failed (the GPU cannot start trawl_dots: CUDA_ERROR_LAUNCH_FAILED (719)). Searches run on the CPU from now on; restart the server to use the GPU again.',
+  ]);
+  assert.equal(gpu.gpu?.failed, true);
+  // As a server that loads the index again.
+  const again = await openEngine(source, { device: 'cuda', onWarning: (warning) => warnings.push(warning) });
+  t.after(() => again.close());
+  assert.equal(again.gpu, undefined);
+  assert.deepEqual(hitsOf(await again.search(request), 5), expected);
+  assert.match(warnings[1]!, /^The GPU cuda failed in an earlier search/);
 });
 
 async function indexFiles(t: TestContext): Promise<{ source: IndexSource; rows: ReturnType<typeof normalRows> }> {

@@ -8,7 +8,7 @@ using namespace cuda;
 
 namespace {
 
-// Its free memory is told in a context only, which takes a moment and some of that memory.
+// The driver tells the free memory only in a context, which takes a moment and some of that memory.
 GpuFacts facts_of(const Driver& driver, int ordinal) {
   Device device = 0;
   driver.check(driver.device_get(&device, ordinal), "be opened");
