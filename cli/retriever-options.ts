@@ -34,7 +34,7 @@ export const RETRIEVER_OPTIONS = {
     type: 'string',
     value: 'DEVICE',
     default: 'cpu',
-    help: 'Where the first pass over the vectors runs: cpu, cuda, or a CUDA device such as cuda:1. On a GPU the codes of the index are in its memory; the answers have the same bits (docs/architecture.md).',
+    help: 'Where the first pass over the vectors runs: cpu, cuda, or a CUDA device such as cuda:1. On a GPU the codes of the index are in its memory; the answers have the same bits (docs/gpu.md).',
   },
   ...ENDPOINT_OPTIONS,
 } as const;

@@ -6,7 +6,8 @@ import { onnxruntimeProblem } from '../../src/embedding/inference/onnxruntime.ts
 import { listModels } from '../../src/embedding/model/model-location.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import { type ChosenIsas, type InstructionSet, loadKernel } from '../../src/native/kernel.ts';
+import type { NativeGpus } from '../../src/native/addon.ts';
+import { type ChosenIsas, type InstructionSet, type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { sqliteVersion } from '../../src/passages/passage-file.ts';
@@ -37,7 +38,7 @@ export const doctorCommand = defineCommand({
   summary: 'show what this machine supports and what is missing',
   description:
     'Reports the versions of Trawl, Node.js, onnxruntime and SQLite; the processor with its relevant instruction sets; the ' +
-    'cores and memory available to this process, which a container may limit; the search engine; CUDA; and the models. With an address in Milvus or OpenSearch, ' +
+    'cores and memory available to this process, which a container may limit; the search engine and the GPUs for --search-device; CUDA for the encoder; and the models. With an address in Milvus or OpenSearch, ' +
     'also what is there of the index, what is missing, and how long a search takes; the exit code is 3 if something is missing.',
   positionals: {
     usage: '[address]',
@@ -153,6 +154,8 @@ type SearchEngine =
       readonly threads: number;
       readonly origin: string;
       readonly instructionSets: readonly InstructionSet[];
+      /** GPUs for searches; a text says why there are none. */
+      readonly gpus: NativeGpus | string;
     }
   | { readonly engine: 'reference'; readonly reason: string };
 
@@ -160,7 +163,28 @@ function searchEngine(): SearchEngine {
   const loaded = loadKernel();
   if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
   const { isa, chosenIsas, threads, origin, instructionSets } = loaded.kernel;
-  return { engine: 'native', isa, chosenIsas, threads, origin, instructionSets };
+  return { engine: 'native', isa, chosenIsas, threads, origin, instructionSets, gpus: gpusOf(loaded.kernel) };
+}
+
+function gpusOf(kernel: Kernel): NativeGpus | string {
+  try {
+    return kernel.gpus();
+  } catch (error) {
+    if (error instanceof TrawlError && error.code === 'DEVICE_UNAVAILABLE') return error.message;
+    throw error;
+  }
+}
+
+/** What `--search-device` can name. */
+export function gpuLines(found: NativeGpus | string): string[] {
+  const label = (text: string): string => `  ${text.padEnd(13)} `;
+  if (typeof found === 'string') return [`${label('GPU')}no: ${found}`];
+  if (found.gpus.length === 0) return [`${label('GPU')}no: the driver lists no GPU`];
+  return found.gpus.map(({ name, freeBytes, totalBytes, problem }, i) =>
+    problem === ''
+      ? `${label(`cuda:${i}`)}${name}, ${formatBytes(freeBytes)} of ${formatBytes(totalBytes)} free, driver for CUDA ${found.cuda}`
+      : `${label(`cuda:${i}`)}no: ${name}: ${problem}`,
+  );
 }
 
 function bfloat16Sets(): readonly InstructionSet[] {
@@ -197,5 +221,6 @@ function searchLines(search: SearchEngine): string[] {
     ...search.instructionSets.map(
       ({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`,
     ),
+    ...gpuLines(search.gpus),
   ];
 }

@@ -65,6 +65,7 @@ export const triageCommand = defineCommand({
     const retrieving = {
       ...machineOptions(options),
       encoderPools: new EncoderPools(),
+      signal,
       onWarning: note,
     };
     const progress = stepProgress({ silent: options.quiet || options.json });

@@ -43,7 +43,11 @@ const SERVER_OPTIONS = {
 } as const satisfies OptionTable;
 
 const { 'shard-rows': shardRows, 'checkpoint-seconds': checkpointSeconds } = BUILD_OPTIONS;
-const { 'encoder-threads': encoderThreads, 'search-threads': searchThreads } = RETRIEVER_OPTIONS;
+const {
+  'encoder-threads': encoderThreads,
+  'search-threads': searchThreads,
+  'search-device': searchDevice,
+} = RETRIEVER_OPTIONS;
 
 /** Settings of the encoder. What is not given is inherited. */
 const INHERITED_OPTIONS = inherited(OVERRIDE_OPTIONS);
@@ -149,6 +153,7 @@ const RUN_OPTIONS = {
   'share-weights': SHARE_WEIGHTS_OPTION,
   'encoder-threads': { ...encoderThreads, help: 'Threads that embed. Default: the cores available to this process.' },
   'search-threads': searchThreads,
+  'search-device': searchDevice,
   'shard-rows': shardRows,
   'checkpoint-seconds': checkpointSeconds,
 } as const satisfies OptionTable;

@@ -135,8 +135,8 @@ export class IterationMeasurement {
   }
 
   async #ask<Result>(folder: string, ask: (retriever: Retriever) => Promise<Result>): Promise<Result> {
-    const { retrieving, note } = this.#options;
-    const retriever = await openRetriever(folder, { ...retrieving, onWarning: note });
+    const { retrieving, note, signal } = this.#options;
+    const retriever = await openRetriever(folder, { ...retrieving, signal, onWarning: note });
     try {
       return await ask(retriever);
     } finally {

@@ -38,7 +38,7 @@ async function tryModel(
 ): Promise<TriageReport> {
   const k = options['recall-k'];
   const progress = stepProgress({ silent: options.quiet || options.json });
-  const retriever = await openRetriever(folders.base, { ...machineOptions(options), onWarning: note });
+  const retriever = await openRetriever(folders.base, { ...machineOptions(options), signal, onWarning: note });
   try {
     const encoder = await openIterationEncoder({ options, note }, folders.model, model!);
     try {

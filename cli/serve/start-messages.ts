@@ -3,7 +3,7 @@ import type { ListenAddress } from '../../src/http/connections/listen.ts';
 import type { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import type { Perturbation } from '../../src/perturbation/perturbation.ts';
 import { settingsText } from '../../src/perturbation/settings.ts';
-import { formatCount } from '../format.ts';
+import { formatBytes, formatCount } from '../format.ts';
 
 /**
  * The line that `--json` prints when the server is ready, for scripts that wait for it. `removedRows` is the former name of
@@ -15,7 +15,7 @@ export function startFacts(
 ): object {
   const perturbed = listeners[0]?.perturbation ?? null;
   const indexes = holder.slots.map((slot) => {
-    const { index, rows, deletedRows, dimension, metric, generation, model, reranker } = slot.retriever!.info;
+    const { index, rows, deletedRows, dimension, metric, generation, model, reranker, gpu } = slot.retriever!.info;
     const rowFacts = { rows, deletedRows, removedRows: deletedRows };
     return {
       index,
@@ -25,6 +25,7 @@ export function startFacts(
       generation,
       model: model?.name ?? null,
       reranker: reranker?.name ?? null,
+      ...(gpu === undefined ? {} : { gpu }),
     };
   });
   return {
@@ -56,8 +57,14 @@ export function banner(url: string, { slots }: RetrieverHolder, keys: boolean): 
   const key = keys ? " -H 'authorization: Bearer KEY'" : '';
   const curl = `curl -s ${url}/retrieve${key} -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
   const names = slots.map(({ retriever }) => {
-    const { index, rows, deletedRows, model, reranker } = retriever!.info;
-    return `${index} (${formatCount(rows - deletedRows)} passages, ${model?.name ?? 'BM25'}${reranker === null ? '' : `, reranker ${reranker.name}`})`;
+    const { index, rows, deletedRows, model, reranker, gpu } = retriever!.info;
+    const facts = [
+      `${formatCount(rows - deletedRows)} passages`,
+      model?.name ?? 'BM25',
+      ...(gpu === undefined ? [] : [`searched on ${gpu.name}, ${formatBytes(gpu.bytes)}`]),
+      ...(reranker === null ? [] : [`reranker ${reranker.name}`]),
+    ];
+    return `${index} (${facts.join(', ')})`;
   });
   const views = slots.flatMap(({ name, retriever }) =>
     retriever!.info.views.map(

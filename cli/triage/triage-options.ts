@@ -103,6 +103,7 @@ export const TRIAGE_OPTIONS = {
     help: 'Threads that embed. Default: the cores available to this process.',
   },
   'search-threads': RETRIEVER_OPTIONS['search-threads'],
+  'search-device': RETRIEVER_OPTIONS['search-device'],
 } as const satisfies OptionTable;
 
 export type TriageValues = OptionValues<typeof TRIAGE_OPTIONS>;

@@ -101,6 +101,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<index_facts>(exports, "indexFacts");
   add<close_index>(exports, "closeIndex");
   add<upload_index>(exports, "uploadIndex");
+  add<gpus>(exports, "gpus");
   add<search>(exports, "search");
   add<create_codes>(exports, "createCodes");
   add<append_codes>(exports, "appendCodes");

@@ -30,7 +30,11 @@ Napi::Value close_index(const Napi::CallbackInfo& info);
 // uploadIndex(id, handle, device, library) -> Promise<{name, cuda, bytes}>: copies the codes to an NVIDIA GPU, for all later searches.
 // Call it once, before the first search. library: path of the driver's library; empty: that of the machine
 Napi::Value upload_index(const Napi::CallbackInfo& info);
-// search(id, handle, queries, count, k, isa, filter?) -> Promise<{counts, rows, scores, rescored, fullScans}>
+// gpus(library) -> {cuda, gpus: [{name, freeBytes, totalBytes, problem}]} of this machine, numbered from 0; `problem` says why one
+// cannot be used, or is ''
+Napi::Value gpus(const Napi::CallbackInfo& info);
+// search(id, handle, queries, count, k, isa, filter?) -> Promise<{counts, rows, scores, rescored, fullScans, gpuFailure}>; gpuFailure: the error after which
+// searches run on the CPU, or ''
 Napi::Value search(const Napi::CallbackInfo& info);
 
 // createCodes(path, metric, dimension) -> handle

@@ -9,15 +9,13 @@ namespace trawl_addon {
 
 namespace {
 
-constexpr int64_t kGpuBatchQueries = 1024;  // one pass over the codes, as GpuOptions::max_queries
-
 // The path in an optional field; empty if the field is missing.
 std::string optional_path(const Napi::Object& spec, const char* name) {
   const Napi::Value value = spec.Get(name);
   return value.IsUndefined() ? std::string() : string_of(value, name);
 }
 
-Napi::Value result_of(Napi::Env env, const trawl::SearchResult& found) {
+Napi::Value result_of(Napi::Env env, const trawl::SearchResult& found, const std::string& gpu_failure) {
   const auto count = static_cast<size_t>(found.queries);
   auto rescored = Napi::Float64Array::New(env, count);
   double full_scans = 0;
@@ -28,6 +26,7 @@ Napi::Value result_of(Napi::Env env, const trawl::SearchResult& found) {
   Napi::Object result = search_arrays<Napi::Float64Array>(env, found);
   result.Set("rescored", rescored);
   result.Set("fullScans", full_scans);
+  result.Set("gpuFailure", gpu_failure);
   return result;
 }
 
@@ -76,8 +75,8 @@ Napi::Value upload_index(const Napi::CallbackInfo& info) {
   trawl::GpuOptions options;
   options.device = integer_of(info[2], "device");
   options.library = string_of(info[3], "library");
-  const Work work = [=](const std::atomic<bool>&) -> Deliver {
-    auto gpu = std::make_shared<std::unique_ptr<trawl::GpuCodes>>(new trawl::GpuCodes(*index, options, pool()));
+  const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
+    auto gpu = std::make_shared<std::unique_ptr<trawl::GpuCodes>>(new trawl::GpuCodes(*index, options, pool(), &cancel));
     // On the environment's thread, which also starts the searches.
     return [index, gpu](Napi::Env env) {
       index->gpu = std::move(*gpu);
@@ -89,6 +88,24 @@ Napi::Value upload_index(const Napi::CallbackInfo& info) {
     };
   };
   return jobs_of(info.Env()).start(info.Env(), id, work);
+}
+
+Napi::Value gpus(const Napi::CallbackInfo& info) {
+  const trawl::GpuList found = trawl::list_gpus(string_of(info[0], "library"));
+  Napi::Array list = Napi::Array::New(info.Env(), found.gpus.size());
+  for (size_t i = 0; i < found.gpus.size(); ++i) {
+    const trawl::GpuFacts& gpu = found.gpus[i];
+    Napi::Object facts = Napi::Object::New(info.Env());
+    facts.Set("name", gpu.name);
+    facts.Set("freeBytes", static_cast<double>(gpu.free_bytes));
+    facts.Set("totalBytes", static_cast<double>(gpu.total_bytes));
+    facts.Set("problem", gpu.problem);
+    list.Set(static_cast<uint32_t>(i), facts);
+  }
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("cuda", found.driver_version);
+  result.Set("gpus", list);
+  return result;
 }
 
 Napi::Value search(const Napi::CallbackInfo& info) {
@@ -112,10 +129,11 @@ Napi::Value search(const Napi::CallbackInfo& info) {
     options.cancel = &cancel;
     options.filter_bits = filter ? filter->words(scratch) : nullptr;
     options.gpu = index->gpu.get();
-    if (options.gpu != nullptr) options.batch_queries = kGpuBatchQueries;
+    if (options.gpu != nullptr && !options.gpu->has_failed()) options.batch_queries = options.gpu->max_queries();
     auto found =
         std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
-    return [found](Napi::Env env) { return result_of(env, *found); };
+    const std::string failure = options.gpu != nullptr ? options.gpu->failure() : "";
+    return [found, failure](Napi::Env env) { return result_of(env, *found, failure); };
   };
   return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
 }

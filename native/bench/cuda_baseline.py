@@ -2,7 +2,7 @@
 top k of each part, merged.
 
     cuda_baseline.py rows   --folder DIR --rows N --sample FAISS-FLAT-FILE   makes DIR/rows.f16 and DIR/queries.f32
-    cuda_baseline.py search --folder DIR --rows N --json FILE [--queries 1,64,1024] [--k 10] [--types float16,float16-coarse,float32,tf32]
+    cuda_baseline.py search --folder DIR --rows N --json FILE [--queries 1,8,64,1024] [--k 10] [--types float16,float16-coarse,float32,tf32]
 
 float16 has scores in float32, float16-coarse in float16.
 
@@ -180,7 +180,7 @@ def main():
     parser.add_argument('--rows', type=int, default=10_000_000)
     parser.add_argument('--sample', default='')
     parser.add_argument('--json', default='cuda-baseline.json')
-    parser.add_argument('--queries', default='1,64,1024')
+    parser.add_argument('--queries', default='1,8,64,1024')
     parser.add_argument('--k', type=int, default=10)
     parser.add_argument('--repeats', type=int, default=7)
     parser.add_argument('--types', default='float16,float16-coarse,float32,tf32')

@@ -1,6 +1,6 @@
 // Searches with the first pass on an NVIDIA GPU, beside the same searches on the CPU. bench/README.md has the fields.
 //
-//   trawl-cuda-bench --json FILE [--check SECONDS] [--folder DIR] [--rows N] [--queries 1,64,1024] [--k 10] [--threads T]
+//   trawl-cuda-bench --json FILE [--check SECONDS] [--folder DIR] [--rows N] [--queries 1,8,64,1024] [--k 10] [--threads T]
 //                    [--device 0] [--library PATH] [--sample faiss-flat-file] [--repeats 7] [--cpu-repeats 2]
 //                    [--sample-divisor 16] [--pairs-at-once 2147483648]
 //
@@ -188,7 +188,7 @@ void add_times(Object& object, const std::string& prefix, const std::vector<doub
 
 int main(int argc, char** argv) {
   std::map<std::string, std::string> options = {
-      {"--json", "cuda-bench.json"}, {"--check", "0"}, {"--folder", ""}, {"--rows", "10000000"}, {"--queries", "1,64,1024"}, {"--k", "10"},
+      {"--json", "cuda-bench.json"}, {"--check", "0"}, {"--folder", ""}, {"--rows", "10000000"}, {"--queries", "1,8,64,1024"}, {"--k", "10"},
       {"--threads", "0"}, {"--device", "0"}, {"--library", ""}, {"--sample", ""}, {"--repeats", "7"}, {"--cpu-repeats", "2"},
       {"--sample-divisor", "16"}, {"--pairs-at-once", "2147483648"}};
   for (int i = 1; i < argc; i += 2) {

@@ -15,6 +15,7 @@
 #include "search_context.hpp"
 #include "top_k.hpp"
 #include "trawl/error.hpp"
+#include "trawl/gpu_codes.hpp"
 
 namespace trawl {
 
@@ -162,19 +163,31 @@ SearchResult search(const Index& index, const float* queries, int64_t count, con
   result.rows.assign(count * options.k, -1);
   result.scores.assign(count * options.k, 0.0);
   result.stats.assign(count, {});
-  const SearchContext context(index, options, choice, pool);
+  SearchOptions used = options;
+  const SearchContext context(index, used, choice, pool);
   // Two float64 copies of a batch's queries are in memory, so batches of very long vectors are smaller.
   const int64_t fit = std::max<int64_t>(kLanes, (int64_t{64} << 20) / (8 * index.dimension()));
   const int64_t batch_queries = std::min(options.batch_queries, fit);
   for (int64_t first = 0; first < count; first += batch_queries) {
     context.check_cancelled();
-    Batch batch(context, queries + first * index.dimension(), std::min(batch_queries, count - first));
-    if (batch.codes_pay()) {
-      batch.search_codes();
-    } else {
-      batch.search_all_rows();
+    const auto search_batch = [&] {
+      Batch batch(context, queries + first * index.dimension(), std::min(batch_queries, count - first));
+      if (batch.codes_pay()) {
+        batch.search_codes();
+      } else {
+        batch.search_all_rows();
+      }
+      batch.write(result, first);
+    };
+    if (used.gpu != nullptr && used.gpu->has_failed()) used.gpu = nullptr;
+    try {
+      search_batch();
+    } catch (const Error& error) {
+      if (used.gpu == nullptr || error.code != ErrorCode::kDeviceUnavailable) throw;
+      used.gpu->fail(error.what());
+      used.gpu = nullptr;
+      search_batch();  // with new states: a row that is offered to a state twice would make its threshold invalid
     }
-    batch.write(result, first);
   }
   return result;
 }

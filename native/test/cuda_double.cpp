@@ -1,14 +1,21 @@
 // A test double of NVIDIA's driver: a shared library with the functions that the engine calls. It runs the kernels themselves:
 // scan.cu is compiled here for the CPU, and each thread of a block is a fibre. Fibres of a warp wait for each other where a GPU's
 // threads exchange values, and a copy without waiting happens only when it is waited for.
-//   TRAWL_CUDA_DOUBLE_BYTES  memory of the GPU (2^30)
+//   TRAWL_CUDA_DOUBLE_BYTES     memory of the GPU (2^30)
+//   TRAWL_CUDA_DOUBLE_LAUNCHES  launches until the GPU fails, counted while the variable is set. The next call that reaches it has the
+//                               error, as all later ones, until the variable is unset
+//   TRAWL_CUDA_DOUBLE_LATE_MS   time from a call of a launch until it looks at its function, while other threads make calls
+#include <algorithm>
+#include <chrono>
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <ucontext.h>
 #include <vector>
 
@@ -190,6 +197,23 @@ const std::map<std::string, Kernel> kernels = {
     {trawl::cuda::kSampleWide, trawl_sample_wide},    {trawl::cuda::kDots, trawl_dots},
 };
 
+constexpr int kInvalidValue = 1, kLaunchFailed = 719;
+constexpr int kSharedBytes = 48 * 1024, kSharedBytesOptIn = 96 * 1024;  // of a launch, without and with the attribute of its function
+
+std::mutex mutex;  // of all that follows, and of the running kernel
+std::map<void*, int> shared_limits;
+long launches = 0;
+bool has_failed() {
+  const char* text = std::getenv("TRAWL_CUDA_DOUBLE_LAUNCHES");
+  if (text == nullptr) launches = 0;
+  return text != nullptr && launches > std::atol(text);
+}
+// The result of a call that reaches the GPU.
+int reached() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return has_failed() ? kLaunchFailed : 0;
+}
+
 std::map<unsigned long long, size_t> allocated;
 size_t used = 0;
 size_t total() {
@@ -210,7 +234,7 @@ __attribute__((visibility("default"))) int cuDeviceGetName(char* name, int lengt
   return 0;
 }
 __attribute__((visibility("default"))) int cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 16 ? 2 : attribute == 75 ? 8 : attribute == 97 ? 96 * 1024 : 0;
+  *value = attribute == 16 ? 2 : attribute == 75 ? 8 : attribute == 97 ? kSharedBytesOptIn : 0;
   return 0;
 }
 __attribute__((visibility("default"))) int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &used, 0; }
@@ -224,13 +248,20 @@ __attribute__((visibility("default"))) int cuModuleGetFunction(void** function, 
   *function = reinterpret_cast<void*>(found->second);
   return 0;
 }
-__attribute__((visibility("default"))) int cuFuncSetAttribute(void*, int, int) { return 0; }
+__attribute__((visibility("default"))) int cuFuncSetAttribute(void* function, int attribute, int value) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (attribute != 8 || value > kSharedBytesOptIn) return kInvalidValue;
+  shared_limits[function] = value;
+  return 0;
+}
 __attribute__((visibility("default"))) int cuMemGetInfo_v2(size_t* free, size_t* all) {
+  const std::lock_guard<std::mutex> lock(mutex);
   *all = total();
   *free = *all > used ? *all - used : 0;
   return 0;
 }
 __attribute__((visibility("default"))) int cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex);
   if (used + bytes > total()) return 2;
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (memory == nullptr) return 2;
@@ -241,6 +272,7 @@ __attribute__((visibility("default"))) int cuMemAlloc_v2(unsigned long long* add
   return 0;
 }
 __attribute__((visibility("default"))) int cuMemFree_v2(unsigned long long address) {
+  const std::lock_guard<std::mutex> lock(mutex);
   const auto found = allocated.find(address);
   if (found == allocated.end()) return 1;
   used -= found->second;
@@ -255,21 +287,28 @@ __attribute__((visibility("default"))) int cuMemAllocHost_v2(void** memory, size
 __attribute__((visibility("default"))) int cuMemFreeHost(void* memory) { return std::free(memory), 0; }
 __attribute__((visibility("default"))) int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void*) {
   std::memcpy(reinterpret_cast<void*>(static_cast<uintptr_t>(to)), from, bytes);
-  return 0;
+  return reached();
 }
 __attribute__((visibility("default"))) int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void*) {
   std::memcpy(to, reinterpret_cast<const void*>(static_cast<uintptr_t>(from)), bytes);
-  return 0;
+  return reached();
 }
 __attribute__((visibility("default"))) int cuMemsetD32Async(unsigned long long at, unsigned value, size_t count, void*) {
   auto* words = reinterpret_cast<unsigned*>(static_cast<uintptr_t>(at));
   for (size_t i = 0; i < count; ++i) words[i] = value;
-  return 0;
+  return reached();
 }
 __attribute__((visibility("default"))) int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned,
                                                           unsigned, unsigned shared_bytes, void*, void** arguments, void**) {
   using namespace trawl::cuda;
-  if (threads != kThreads || blocks == 0) return 1;
+  if (const char* text = std::getenv("TRAWL_CUDA_DOUBLE_LATE_MS")) std::this_thread::sleep_for(std::chrono::milliseconds(std::atol(text)));
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto limit = shared_limits.find(function);
+  if (threads != kThreads || blocks == 0) return kInvalidValue;
+  if (static_cast<int>(shared_bytes) > (limit == shared_limits.end() ? kSharedBytes : std::max(limit->second, kSharedBytes))) return kInvalidValue;
+  if (has_failed()) return kLaunchFailed;
+  ++launches;
+  if (has_failed()) return 0;
   the_kernel = reinterpret_cast<Kernel>(function);
   the_arguments = *static_cast<const ScanArguments*>(arguments[0]);
   shared_words.assign((shared_bytes + 7) / 8 + 2, 0x5A5A5A5A5A5A5A5Aull);
@@ -279,14 +318,14 @@ __attribute__((visibility("default"))) int cuLaunchKernel(void* function, unsign
 }
 __attribute__((visibility("default"))) int cuStreamCreate(void** stream, unsigned) { return *stream = &used, 0; }
 __attribute__((visibility("default"))) int cuStreamDestroy_v2(void*) { return 0; }
-__attribute__((visibility("default"))) int cuStreamSynchronize(void*) { return 0; }
+__attribute__((visibility("default"))) int cuStreamSynchronize(void*) { return reached(); }
 __attribute__((visibility("default"))) int cuEventCreate(void** event, unsigned) { return *event = &used, 0; }
 __attribute__((visibility("default"))) int cuEventDestroy_v2(void*) { return 0; }
-__attribute__((visibility("default"))) int cuEventRecord(void*, void*) { return 0; }
-__attribute__((visibility("default"))) int cuEventSynchronize(void*) { return 0; }
+__attribute__((visibility("default"))) int cuEventRecord(void*, void*) { return reached(); }
+__attribute__((visibility("default"))) int cuEventSynchronize(void*) { return reached(); }
 __attribute__((visibility("default"))) int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, 0; }
 __attribute__((visibility("default"))) int cuGetErrorName(int result, const char** name) {
-  *name = result == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : result == 500 ? "CUDA_ERROR_NOT_FOUND" : "CUDA_ERROR_INVALID_VALUE";
+  *name = result == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : result == 500 ? "CUDA_ERROR_NOT_FOUND" : result == kLaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_INVALID_VALUE";
   return 0;
 }
 

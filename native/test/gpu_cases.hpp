@@ -52,6 +52,7 @@ struct Case {
   int shards;
   trawl::GpuOptions options;
   double live = 1, passing = 1;
+  bool may_fail = false;  // the GPU in the search
 };
 
 inline std::vector<uint64_t> bits_with_share(int64_t n, double share, std::mt19937& random) {
@@ -87,6 +88,7 @@ inline trawl::SearchResult compare(const Case& c, uint32_t seed, trawl::ThreadPo
   options.gpu = &codes;
   const trawl::SearchResult gpu = trawl::search(*built->index, queries.values.data(), c.queries, options, pool);
   if (work != nullptr) *work = codes.work();
+  CHECK(c.may_fail || codes.failure().empty());
   check_equal_answers(gpu, cpu,
                       std::string(trawl::metric_name(c.metric)) + ", kind " + std::to_string(c.kind) + ", " + std::to_string(c.n) + " x " +
                           std::to_string(c.d) + ", " + std::to_string(c.queries) + " queries, k " + std::to_string(c.k) + ", " +

@@ -2,6 +2,11 @@
 #ifndef TRAWL_WITHOUT_CUDA_DOUBLE
 #include <stdlib.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "cuda/gpu_state.hpp"
 #include "cuda/scan_ptx.hpp"
 #include "gpu_cases.hpp"
 
@@ -89,6 +94,108 @@ TEST("gpu: a missing driver, GPU or memory is refused with what is needed") {
   ::unsetenv("TRAWL_CUDA_DOUBLE_BYTES");
   options.hit_capacity = 10;
   CHECK_REFUSED(trawl::GpuCodes(*built->index, options, pool), trawl::ErrorCode::kBadArgument, "hit_capacity");
+}
+
+TEST("gpu: after a failure in any launch, that search and the later ones have the answers of the CPU") {
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(900, 64, 1), queries = encoder_like(200, 64, 2);
+  oracle::BuildOptions build_options;
+  build_options.shards = 3;
+  const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+  trawl::SearchOptions options;
+  const trawl::SearchResult cpu = trawl::search(*built->index, queries.values.data(), 200, options, pool);
+  trawl::GpuOptions gpu_options;
+  gpu_options.library = double_path();
+  gpu_options.max_queries = 70;  // several passes over each shard, with a sample and launches
+  gpu_options.pairs_at_once = 70 * 128;
+  options.batch_queries = 150;
+  int64_t needed = 0;
+  {
+    const trawl::GpuCodes codes(*built->index, gpu_options, pool);
+    options.gpu = &codes;
+    trawl::search(*built->index, queries.values.data(), 200, options, pool);
+    needed = codes.work().launches;
+  }
+  CHECK(needed > 12);
+  for (int64_t until = 0; until <= needed; ++until) {
+    const trawl::GpuCodes codes(*built->index, gpu_options, pool);
+    options.gpu = &codes;
+    const std::string launches = std::to_string(until);
+    ::unsetenv("TRAWL_CUDA_DOUBLE_LAUNCHES");
+    trawl::search(*built->index, queries.values.data(), 0, options, pool);
+    ::setenv("TRAWL_CUDA_DOUBLE_LAUNCHES", launches.c_str(), 1);
+    for (int times = 0; times < 2; ++times) {
+      const trawl::SearchResult found = trawl::search(*built->index, queries.values.data(), 200, options, pool);
+      check_equal_answers(found, cpu, "failed after " + launches + " launches");
+    }
+    ::unsetenv("TRAWL_CUDA_DOUBLE_LAUNCHES");
+    CHECK(codes.has_failed());  // the second search needs more launches than are left
+    CHECK(codes.failure().find("CUDA_ERROR_LAUNCH_FAILED (719)") != std::string::npos);
+    const trawl::SearchResult later = trawl::search(*built->index, queries.values.data(), 200, options, pool);
+    check_equal_answers(later, cpu, "after the failure");
+    CHECK(codes.has_failed());
+  }
+}
+
+TEST("gpu: two indexes of other dimensions are searched at the same time") {
+  trawl::ThreadPool pool(2);
+  const auto search_often = [&](int64_t dimension) {
+    const Data data = encoder_like(64, dimension, 1), queries = encoder_like(8, dimension, 2);
+    const auto built = build(Metric::kInnerProduct, data, pool);
+    trawl::GpuOptions gpu_options;
+    gpu_options.library = double_path();
+    gpu_options.max_queries = 8;
+    gpu_options.hit_capacity = 1 << 10;
+    const trawl::GpuCodes codes(*built->index, gpu_options, pool);
+    trawl::SearchOptions options;
+    const trawl::SearchResult cpu = trawl::search(*built->index, queries.values.data(), 8, options, pool);
+    options.gpu = &codes;
+    for (int times = 0; times < 12; ++times) {
+      check_equal_answers(trawl::search(*built->index, queries.values.data(), 8, options, pool), cpu, std::to_string(dimension) + " dimensions");
+    }
+    return codes.failure();
+  };
+  ::setenv("TRAWL_CUDA_DOUBLE_LATE_MS", "10", 1);
+  std::string of_other = "no search";
+  std::thread other([&] { of_other = search_often(8000); });
+  const std::string of_this = search_often(7000);
+  other.join();
+  ::unsetenv("TRAWL_CUDA_DOUBLE_LATE_MS");
+  CHECK_EQUAL(of_this, std::string());
+  CHECK_EQUAL(of_other, std::string());
+}
+
+TEST("gpu: an upload and a search that waits for another one can be cancelled") {
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(300, 64, 1), queries = encoder_like(2, 64, 2);
+  const auto built = build(Metric::kInnerProduct, data, pool);
+  trawl::GpuOptions gpu_options;
+  gpu_options.library = double_path();
+  std::atomic<bool> cancel{true};
+  const auto cancelled = trawl::ErrorCode::kCancelled;
+  CHECK_REFUSED(trawl::GpuCodes(*built->index, gpu_options, pool, &cancel), cancelled, "cancelled");
+  const trawl::GpuCodes codes(*built->index, gpu_options, pool);
+  cancel = false;
+  trawl::SearchOptions options;
+  options.gpu = &codes;
+  options.cancel = &cancel;
+  const std::lock_guard<std::timed_mutex> other_search(codes.state().mutex);
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    cancel = true;
+  });
+  CHECK_REFUSED(trawl::search(*built->index, queries.values.data(), 2, options, pool), cancelled, "cancelled");
+  canceller.join();
+  CHECK(!codes.has_failed());
+}
+
+TEST("gpu: the GPUs of a machine are listed with their free memory") {
+  const trawl::GpuList found = trawl::list_gpus(double_path());
+  CHECK_EQUAL(found.driver_version, std::string("13.0"));
+  CHECK_EQUAL(found.gpus.size(), size_t{1});
+  CHECK_EQUAL(found.gpus[0].name, std::string("a test double"));
+  CHECK(found.gpus[0].problem.empty() && found.gpus[0].free_bytes > 0 && found.gpus[0].total_bytes == int64_t{1} << 30);
+  CHECK_REFUSED(trawl::list_gpus("libtrawl-missing.so.1"), trawl::ErrorCode::kDeviceUnavailable, "driver cannot be loaded");
 }
 
 TEST("gpu: the codes of another index are refused") {

@@ -41,6 +41,8 @@ export interface NativeSearchResult {
   readonly rescored: Float64Array;
   /** Queries without a certificate, for which every row was scored. */
   readonly fullScans: number;
+  /** The GPU's error after which searches of the index run on the CPU; empty if there was none. */
+  readonly gpuFailure: string;
 }
 
 /** Peak rates of the machine, per second; 0 for a rate that is not measured on this processor. */
@@ -70,6 +72,19 @@ export interface NativeGpu {
   readonly cuda: string;
   /** Bytes of its memory that the index takes. */
   readonly bytes: number;
+}
+
+/** The GPUs of this machine, numbered from 0 as `cuda:0`. */
+export interface NativeGpus {
+  /** The driver's version of CUDA. */
+  readonly cuda: string;
+  readonly gpus: readonly {
+    readonly name: string;
+    readonly freeBytes: number;
+    readonly totalBytes: number;
+    /** Why it cannot be used for searches; empty if it can. */
+    readonly problem: string;
+  }[];
 }
 
 /** The numbers of queries from which on `many` scans codes and prefilters; fewer are scanned by `few`. −1: all are. */
@@ -110,6 +125,7 @@ export interface Addon extends LexicalFunctions, ColumnFunctions, EncoderFunctio
   openIndex(spec: NativeIndexSpec): NativeIndex;
   indexFacts(index: NativeIndex): NativeIndexFacts;
   closeIndex(index: NativeIndex): void;
+  gpus(library: string): NativeGpus;
   uploadIndex(id: number, index: NativeIndex, device: number, library: string): Promise<NativeGpu>;
   search(
     id: number,
@@ -156,6 +172,7 @@ const FUNCTIONS: Readonly<Record<keyof Addon, true>> = {
   openIndex: true,
   indexFacts: true,
   closeIndex: true,
+  gpus: true,
   uploadIndex: true,
   search: true,
   createCodes: true,

@@ -9,6 +9,7 @@ import type {
   MadePrefilter,
   NativeCodesWriter,
   NativeGpu,
+  NativeGpus,
   NativeIndex,
   NativeIndexFacts,
   NativeIndexSpec,
@@ -94,8 +95,12 @@ export class Kernel {
    * @throws TrawlError DEVICE_UNAVAILABLE without a driver, that GPU, or enough of its memory; CANCELLED.
    */
   uploadIndex(index: NativeIndex, device: number, signal?: AbortSignal): Promise<NativeGpu> {
-    const library = environmentVariable('TRAWL_CUDA_LIBRARY') ?? '';
-    return this.#calls.run(signal, (id) => this.#addon.uploadIndex(id, index, device, library));
+    return this.#calls.run(signal, (id) => this.#addon.uploadIndex(id, index, device, cudaLibrary()));
+  }
+
+  /** The GPUs of this machine. Takes a moment for each. @throws TrawlError DEVICE_UNAVAILABLE without a driver. */
+  gpus(): NativeGpus {
+    return translate(() => this.#addon.gpus(cudaLibrary()));
   }
 
   indexFacts(index: NativeIndex): NativeIndexFacts {
@@ -194,6 +199,11 @@ export class Kernel {
   toHalves(values: Float32Array): Uint16Array {
     return this.#addon.toHalves(values);
   }
+}
+
+/** The driver's library; empty: that of the machine. */
+function cudaLibrary(): string {
+  return environmentVariable('TRAWL_CUDA_LIBRARY') ?? '';
 }
 
 export type LoadedKernel =

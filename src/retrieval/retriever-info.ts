@@ -3,6 +3,7 @@ import type { Bm25Settings } from '../lexical-index/lexical-settings.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { RerankerInfo } from '../rerank/reranker.ts';
+import type { SearchGpu } from '../vector-index/vector-index.ts';
 import type { SearchMode } from './search-mode.ts';
 
 /** A view of an index. */
@@ -40,6 +41,8 @@ export interface RetrieverInfo {
   /** Null without a reranker. */
   readonly reranker: RerankerInfo | null;
   readonly memory: IndexMemory;
+  /** On which the first pass over its vectors runs; absent: they are searched on the CPU, or by a store. Absent for a group. */
+  readonly gpu?: SearchGpu;
   /** How the index was made; absent for a group, a replay bundle and an index in a store. */
   readonly description?: IndexDescription;
   /** The indexes of a group, in its order; absent for one index. */

@@ -5,7 +5,13 @@ import type { Kernel } from '../native/kernel.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { IndexSource } from './index-source.ts';
 import { checkFilter, checkSearchRequest } from './search-checks.ts';
-import { NO_SEARCH_LOAD, type SearchRequest, type SearchResult, type VectorIndex } from './vector-index.ts';
+import {
+  NO_SEARCH_LOAD,
+  type SearchGpu,
+  type SearchRequest,
+  type SearchResult,
+  type VectorIndex,
+} from './vector-index.ts';
 
 /**
  * Exact search by the native engine. The prefilter, if a shard has one, and the int8 codes select the few rows that need an
@@ -23,6 +29,8 @@ export class FlatIndex implements VectorIndex {
   readonly #kernel: Kernel;
   readonly #index: NativeIndex;
   readonly #calls = new RunningCalls('The index is closed.');
+  #gpu: { -readonly [fact in keyof SearchGpu]: SearchGpu[fact] } | undefined;
+  #onWarning: (warning: string) => void = () => undefined;
 
   private constructor(source: IndexSource, kernel: Kernel, index: NativeIndex) {
     this.dimension = source.dimension;
@@ -50,12 +58,19 @@ export class FlatIndex implements VectorIndex {
   }
 
   /**
-   * Copies the codes to an NVIDIA GPU, where the first pass of all searches then runs. Once, before the first search.
+   * Copies the codes to an NVIDIA GPU, where the first pass of all searches then runs. Once, before the first search. If the GPU fails
+   * later, searches run on the CPU from then on, and `onWarning` is called once.
    *
-   * @throws TrawlError DEVICE_UNAVAILABLE.
+   * @throws TrawlError DEVICE_UNAVAILABLE, CANCELLED.
    */
-  async upload(device: number): Promise<void> {
-    await this.#calls.run(() => this.#kernel.uploadIndex(this.#index, device));
+  async upload(device: number, onWarning: (warning: string) => void, signal?: AbortSignal): Promise<void> {
+    const { name, cuda, bytes } = await this.#calls.run(() => this.#kernel.uploadIndex(this.#index, device, signal));
+    this.#gpu = { name, cuda, bytes, failed: false };
+    this.#onWarning = onWarning;
+  }
+
+  get gpu(): SearchGpu | undefined {
+    return this.#gpu;
   }
 
   search(request: SearchRequest): Promise<SearchResult> {
@@ -72,6 +87,7 @@ export class FlatIndex implements VectorIndex {
     const { queries, count, k, signal } = request;
     const filter = request.filter?.bytes;
     const found = await this.#kernel.search(this.#index, { queries, count, k, filter }, signal);
+    if (found.gpuFailure !== '') this.#warnOfGpu(found.gpuFailure);
     // The abort may have come after the engine finished.
     if (signal?.aborted === true) throw cancelled();
     return {
@@ -82,5 +98,13 @@ export class FlatIndex implements VectorIndex {
       certificate: { rescored: found.rescored, fullScans: found.fullScans },
       waitedMs: 0,
     };
+  }
+
+  #warnOfGpu(failure: string): void {
+    if (this.#gpu === undefined || this.#gpu.failed) return;
+    this.#gpu.failed = true;
+    this.#onWarning(
+      `The GPU failed (${failure}). Searches run on the CPU from now on; restart the server to use the GPU again.`,
+    );
   }
 }

@@ -41,6 +41,17 @@ interface CertificateCost {
   readonly fullScans: number;
 }
 
+/** The GPU on which the first pass of searches runs. An index has one such object. */
+export interface SearchGpu {
+  readonly name: string;
+  /** The driver's version of CUDA, such as 13.0. */
+  readonly cuda: string;
+  /** Bytes of its memory that the index takes. */
+  readonly bytes: number;
+  /** Becomes true if it fails: searches then run on the CPU. */
+  readonly failed: boolean;
+}
+
 /** An engine's queue and counters. */
 export interface SearchLoad {
   /** Queued queries. */
@@ -88,6 +99,8 @@ export interface VectorIndex {
   /** Bytes of the exact rows: a search reads a few dozen rows. */
   readonly mappedBytes: number;
   readonly load: SearchLoad;
+  /** Undefined or absent: searches run on the CPU. */
+  readonly gpu?: SearchGpu | undefined;
   search(request: SearchRequest): Promise<SearchResult>;
   /** Waits for running searches, then closes files and threads. May be called twice. */
   close(): Promise<void>;

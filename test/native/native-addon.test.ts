@@ -106,6 +106,7 @@ test('every function of the addon refuses arguments of another type with an erro
     ['cancel', [1_000_000]],
     ['openIndex', [{ metric: 'l2', dimension: 8, shards: [rows] }]],
     ['indexFacts', [index]],
+    ['gpus', ['libtrawl-missing.so.1']],
     ['uploadIndex', [1_000_020, index, 0, 'libtrawl-missing.so.1']],
     ['search', [1_000_001, index, values, 20, 3, 'serial', new Uint8Array(3)]],
     ['createCodes', [join(folder, 'other.i8'), 'cosine', 8]],

@@ -1,9 +1,11 @@
 // The codes of an index in the memory of an NVIDIA GPU. A search with them applies the row test there; bounds, exact scores and so
 // the answer are those of a search without, bit for bit.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trawl/index.hpp"
 #include "trawl/thread_pool.hpp"
@@ -26,11 +28,24 @@ struct GpuWork {
   int64_t launches = 0, repeated = 0, hits = 0;
 };
 
+// A GPU of this machine.
+struct GpuFacts {
+  std::string name;
+  int64_t free_bytes = 0, total_bytes = 0;
+  std::string problem;  // why it cannot be used for searches; empty: it can
+};
+struct GpuList {
+  std::string driver_version;  // of CUDA, such as 13.0
+  std::vector<GpuFacts> gpus;  // numbered from 0, as GpuOptions::device
+};
+// Throws kDeviceUnavailable without a driver. `library`: as in GpuOptions.
+GpuList list_gpus(const std::string& library);
+
 class GpuCodes {
  public:
   // Copies the codes of all shards that have some. Throws kDeviceUnavailable: no driver, no such GPU, too little free memory (with
-  // both numbers); kBadArgument. The index must outlive the object.
-  GpuCodes(const Index& index, const GpuOptions& options, ThreadPool& pool);
+  // both numbers); kCancelled soon after any thread has set *cancel; kBadArgument. The index must outlive the object.
+  GpuCodes(const Index& index, const GpuOptions& options, ThreadPool& pool, const std::atomic<bool>* cancel = nullptr);
   ~GpuCodes();
   GpuCodes(const GpuCodes&) = delete;
   GpuCodes& operator=(const GpuCodes&) = delete;
@@ -38,6 +53,11 @@ class GpuCodes {
   const std::string& device_name() const;
   const std::string& driver_version() const;  // of CUDA, such as 13.0
   int64_t bytes() const;                       // of the GPU's memory
+  int64_t max_queries() const;                 // in one pass over the codes
+  // The first error of the GPU in a search, which then ran on the CPU, as all later ones do. Empty: there was none.
+  std::string failure() const;
+  bool has_failed() const;
+  void fail(const std::string& message) const;  // for search(), which then leaves the GPU
   GpuWork work() const;
   void reset_work() const;
 

@@ -40,7 +40,8 @@ struct SearchOptions {
   // Queries that share one pass over the codes. More need fewer passes and more memory (at least 8*dimension bytes each).
   int64_t batch_queries = 512;
   PrefilterPolicy prefilter;
-  const GpuCodes* gpu = nullptr;               // of this index: the row test runs on its GPU, without prefilters; the answer is the same
+  const GpuCodes* gpu = nullptr;               // of this index: the row test runs on its GPU, without prefilters; the answer is the same.
+                                               // If the GPU fails, searches with it run on the CPU from then on.
 };
 
 struct QueryStats {

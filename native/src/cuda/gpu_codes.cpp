@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cancel.hpp"
 #include "gpu_state.hpp"
 #include "query_pack.hpp"
 #include "rounding.hpp"
@@ -78,7 +79,7 @@ void GpuCodes::State::make_buffers() {
                       "clear memory");
 }
 
-void GpuCodes::State::upload(ThreadPool& pool) {
+void GpuCodes::State::upload(ThreadPool& pool, const std::atomic<bool>* cancel) {
   const double kappa = kappa_f64(padded);
   const int64_t row_bytes = padded + static_cast<int64_t>(sizeof(RowNumbers));
   for (GpuShard& shard : shards) {
@@ -96,6 +97,7 @@ void GpuCodes::State::upload(ThreadPool& pool) {
     device.driver.check(device.driver.set_words(shard.row_numbers.address(), 0, static_cast<size_t>(rows * 4), stream->get()),
                         "clear memory");
     for (int64_t first = 0; first < codes.blocks(); first += blocks_at_once) {
+      check_cancelled(cancel);
       const int64_t blocks = std::min(blocks_at_once, codes.blocks() - first);
       pool.run(blocks, [&](int64_t i) {
         const CodesBlock block = codes.block(first + i);
@@ -123,7 +125,7 @@ const GpuShard* GpuCodes::State::shard_of(const CodesFile* codes) const {
   return nullptr;
 }
 
-GpuCodes::GpuCodes(const Index& index, const GpuOptions& options, ThreadPool& pool) {
+GpuCodes::GpuCodes(const Index& index, const GpuOptions& options, ThreadPool& pool, const std::atomic<bool>* cancel) {
   if (options.max_queries < 1 || options.hit_capacity < options.max_queries || options.hit_capacity > UINT32_MAX / 2 ||
       options.sample_divisor < 1 || options.pairs_at_once < 1) {
     throw Error(ErrorCode::kBadArgument, "max_queries, sample_divisor and pairs_at_once must be at least 1, and hit_capacity at least max_queries and below 2^31");
@@ -143,7 +145,7 @@ GpuCodes::GpuCodes(const Index& index, const GpuOptions& options, ThreadPool& po
                                                    " bytes free; use a GPU with more memory, divide the index, or search on the CPU");
   }
   state_->make_buffers();
-  state_->upload(pool);
+  state_->upload(pool, cancel);
 }
 
 GpuCodes::~GpuCodes() {
@@ -157,6 +159,18 @@ GpuCodes::~GpuCodes() {
 const std::string& GpuCodes::device_name() const { return state_->device.name; }
 const std::string& GpuCodes::driver_version() const { return state_->device.version; }
 int64_t GpuCodes::bytes() const { return state_->bytes; }
+int64_t GpuCodes::max_queries() const { return state_->options.max_queries; }
+std::string GpuCodes::failure() const {
+  const std::lock_guard<std::mutex> lock(state_->failure_mutex);
+  return state_->failure;
+}
+bool GpuCodes::has_failed() const { return state_->failed; }
+void GpuCodes::fail(const std::string& message) const {
+  const std::lock_guard<std::mutex> lock(state_->failure_mutex);
+  if (state_->failed) return;
+  state_->failure = message;
+  state_->failed = true;
+}
 GpuWork GpuCodes::work() const {
   const std::lock_guard<std::mutex> lock(state_->work_mutex);
   return state_->work;

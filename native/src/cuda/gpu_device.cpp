@@ -8,11 +8,23 @@
 
 namespace trawl::cuda {
 
-GpuDevice::GpuDevice(const std::string& library, int64_t ordinal) : driver(Driver::get(library)) {
+std::string start_driver(const Driver& driver) {
   driver.check(driver.init(0), "start its driver");
-  int driver_number = 0, count = 0;
-  driver.check(driver.driver_version(&driver_number), "tell the version of its driver");
-  version = std::to_string(driver_number / 1000) + "." + std::to_string(driver_number % 1000 / 10);
+  int number = 0;
+  driver.check(driver.driver_version(&number), "tell the version of its driver");
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+std::string capability_problem(const Driver& driver, Device device) {
+  int major = 0, minor = 0;
+  driver.check(driver.device_attribute(&major, kMajor, device), "tell its compute capability");
+  driver.check(driver.device_attribute(&minor, kMinor, device), "tell its compute capability");
+  if (major >= 8) return "";
+  return "it has compute capability " + std::to_string(major) + "." + std::to_string(minor) + ", but searches need 8.0 or newer (Ampere)";
+}
+
+GpuDevice::GpuDevice(const std::string& library, int64_t ordinal) : driver(Driver::get(library)), version(start_driver(driver)) {
+  int count = 0;
   driver.check(driver.device_count(&count), "be counted");
   if (ordinal < 0 || ordinal >= count) {
     throw Error(ErrorCode::kDeviceUnavailable, "there is no GPU " + std::to_string(ordinal) + ": the driver lists " +
@@ -22,13 +34,8 @@ GpuDevice::GpuDevice(const std::string& library, int64_t ordinal) : driver(Drive
   char text[256] = {};
   driver.check(driver.device_name(text, sizeof text - 1, device_), "tell its name");
   name = text;
-  int major = 0, minor = 0;
-  driver.check(driver.device_attribute(&major, kMajor, device_), "tell its compute capability");
-  driver.check(driver.device_attribute(&minor, kMinor, device_), "tell its compute capability");
-  if (major < 8) {
-    throw Error(ErrorCode::kDeviceUnavailable, name + " has compute capability " + std::to_string(major) + "." +
-                                                   std::to_string(minor) + ", but searches need 8.0 or newer (Ampere); search on the CPU");
-  }
+  const std::string problem = capability_problem(driver, device_);
+  if (!problem.empty()) throw Error(ErrorCode::kDeviceUnavailable, name + " cannot be used: " + problem + "; search on the CPU");
   driver.check(driver.device_attribute(&multiprocessors, kMultiprocessors, device_), "tell its size");
   driver.check(driver.device_attribute(&shared_bytes, kSharedBytesOptIn, device_), "tell its shared memory");
   driver.check(driver.primary_context_retain(&context_, device_), "make a context");
@@ -62,12 +69,16 @@ void GpuDevice::load_kernels() {
 
 Function* GpuDevice::function(const char* kernel, int64_t shared_bytes_wanted) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  Function*& found = functions_[kernel];
-  if (found == nullptr) driver.check(driver.module_function(&found, module_, kernel), std::string("find the kernel ") + kernel);
-  if (shared_bytes_wanted > 48 * 1024) {
-    driver.check(driver.function_set(found, kMaxDynamicSharedBytes, static_cast<int>(shared_bytes_wanted)), "reserve shared memory");
+  Kernel& found = kernels_[kernel];
+  if (found.function == nullptr) {
+    driver.check(driver.module_function(&found.function, module_, kernel), std::string("find the kernel ") + kernel);
   }
-  return found;
+  if (shared_bytes_wanted > found.shared_bytes) {
+    driver.check(driver.function_set(found.function, kMaxDynamicSharedBytes, static_cast<int>(shared_bytes_wanted)),
+                 "reserve shared memory");
+    found.shared_bytes = shared_bytes_wanted;
+  }
+  return found.function;
 }
 
 void GpuDevice::launch(const char* kernel, int64_t blocks, int64_t shared_bytes_wanted, Stream* stream, const void* arguments) {

@@ -8,6 +8,11 @@
 
 namespace trawl::cuda {
 
+// The driver's version of CUDA, such as 13.0. Starts the driver.
+std::string start_driver(const Driver& driver);
+// Why a GPU cannot be used for searches; empty if it can.
+std::string capability_problem(const Driver& driver, Device device);
+
 class GpuDevice {
  public:
   // The same object for every caller, until the process ends: the driver takes seconds to compile the kernels, unless it finds them
@@ -29,12 +34,16 @@ class GpuDevice {
  private:
   GpuDevice(const std::string& library, int64_t ordinal);
   void load_kernels();
+  struct Kernel {
+    Function* function = nullptr;
+    int64_t shared_bytes = 48 * 1024;  // that a launch may ask for; it only rises, for launches of several threads
+  };
   Function* function(const char* kernel, int64_t shared_bytes);
   Device device_ = 0;
   Context* context_ = nullptr;
   Module* module_ = nullptr;
-  std::map<std::string, Function*> functions_;
-  std::mutex mutex_;  // of functions_
+  std::map<std::string, Kernel> kernels_;
+  std::mutex mutex_;  // of kernels_
 };
 
 class DeviceMemory {

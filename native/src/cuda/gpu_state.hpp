@@ -1,6 +1,8 @@
 // What a GpuCodes has on its GPU, and the buffers of the search in progress.
 #pragma once
+#include <atomic>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "cuda_kernels.hpp"
@@ -32,7 +34,7 @@ struct GpuCodes::State {
   const GpuShard* shard_of(const CodesFile* codes) const;
   int64_t bytes_needed() const;
   void make_buffers();
-  void upload(ThreadPool& pool);
+  void upload(ThreadPool& pool, const std::atomic<bool>* cancel);
 
   const Index& index;
   const GpuOptions options;
@@ -44,9 +46,12 @@ struct GpuCodes::State {
   std::unique_ptr<cuda::EventHandle> start, done;  // of the sample
   cuda::DeviceMemory digits_i8, rotated_f64, maxima, passing;
   cuda::PinnedMemory host_digits, host_rotated, host_maxima, host_passing;
-  std::mutex mutex;  // held by the search that uses the GPU
+  std::timed_mutex mutex;  // held by the search that uses the GPU
   GpuWork work;
   std::mutex work_mutex;
+  std::atomic<bool> failed{false};
+  std::string failure;  // the first
+  std::mutex failure_mutex;
 };
 
 }  // namespace trawl

@@ -156,13 +156,13 @@ function addFacts(metrics: MetricSet, holder: () => RetrieverHolder | undefined)
   const addGauge = (
     name: string,
     help: string,
-    line: (retriever: Retriever, draining: number) => { value: number; labels?: Record<string, string> },
+    line: (retriever: Retriever, draining: number) => { value: number; labels?: Record<string, string> } | undefined,
   ): void =>
     metrics.collected(name, help, 'gauge', () =>
       (holder()?.slots ?? []).flatMap(({ name: index, retriever, draining }) => {
         if (retriever === undefined) return [];
-        const { value, labels = {} } = line(retriever, draining);
-        return [{ value, labels: { index, ...labels } }];
+        const found = line(retriever, draining);
+        return found === undefined ? [] : [{ value: found.value, labels: { index, ...found.labels } }];
       }),
     );
   addGauge('trawl_index_info', 'Always 1; the labels give generation, model and metric of an index.', ({ info }) => ({
@@ -181,6 +181,16 @@ function addFacts(metrics: MetricSet, holder: () => RetrieverHolder | undefined)
     'trawl_index_mapped_bytes',
     "Bytes of an index's files that are mapped and read in small parts.",
     ({ info }) => ({ value: info.memory.mappedBytes + info.memory.touchedBytes + info.memory.lexicalBytes }),
+  );
+  addGauge(
+    'trawl_index_gpu_bytes',
+    'Bytes of the memory of the GPU that searches an index.',
+    ({ info: { gpu } }) => gpu && { value: gpu.bytes, labels: { gpu: gpu.name } },
+  );
+  addGauge(
+    'trawl_index_gpu_failed',
+    'Whether the GPU that was to search an index failed, so that the CPU searches it.',
+    ({ info: { gpu } }) => gpu && { value: Number(gpu.failed), labels: { gpu: gpu.name } },
   );
   addGauge(
     'trawl_index_draining',

@@ -99,6 +99,17 @@ const IndexFacts = Type.Object({
     ],
     { description: 'The reranker of the server; null if it has none.' },
   ),
+  gpu: Type.Optional(
+    Type.Object(
+      {
+        name: Type.String(),
+        cuda: Type.String({ description: "The driver's version of CUDA." }),
+        bytes: Type.Integer({ description: 'Memory of the GPU that the index takes.' }),
+        failed: Type.Boolean({ description: 'Whether the GPU failed, so that searches run on the CPU now.' }),
+      },
+      { description: 'The GPU that searches the vectors; absent if the CPU does.' },
+    ),
+  ),
 });
 
 export const IndexesReply = Type.Object({
@@ -164,7 +175,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder, co
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns, views, reranker } =
+      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns, views, reranker, gpu } =
         retriever.info;
       const facts = {
         rows,
@@ -183,6 +194,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder, co
         })),
         model: model && modelFacts(model),
         reranker: reranker && rerankerFacts(reranker),
+        ...(gpu === undefined ? {} : { gpu }),
       };
       return [{ name, default: i === 0, ...facts }];
     });

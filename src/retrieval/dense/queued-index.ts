@@ -2,7 +2,13 @@ import { cancelled } from '../../abort.ts';
 import { TrawlError } from '../../errors.ts';
 import type { Metric } from '../../metric.ts';
 import { checkSearchRequest } from '../../vector-index/search-checks.ts';
-import type { SearchLoad, SearchRequest, SearchResult, VectorIndex } from '../../vector-index/vector-index.ts';
+import type {
+  SearchGpu,
+  SearchLoad,
+  SearchRequest,
+  SearchResult,
+  VectorIndex,
+} from '../../vector-index/vector-index.ts';
 import { BatchSize } from './batch-size.ts';
 import { type SearchSlice, WaitingSearch } from './waiting-search.ts';
 
@@ -49,6 +55,7 @@ export class QueuedIndex implements VectorIndex {
   readonly residentBytes: number;
   readonly touchedBytes: number;
   readonly mappedBytes: number;
+  readonly gpu: SearchGpu | undefined;
   readonly #engine: VectorIndex;
   readonly #expectsMore: () => boolean;
   readonly #batchQueries: number | undefined;
@@ -79,6 +86,7 @@ export class QueuedIndex implements VectorIndex {
     this.residentBytes = engine.residentBytes;
     this.touchedBytes = engine.touchedBytes;
     this.mappedBytes = engine.mappedBytes;
+    this.gpu = engine.gpu;
     this.#engine = engine;
     this.#expectsMore = expectsMore;
     this.#batchQueries = batchQueries;

@@ -115,6 +115,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
         mappedBytes: dense?.index.mappedBytes ?? 0,
         lexicalBytes: lexical?.mappedBytes ?? 0,
       },
+      ...(dense?.index.gpu === undefined ? {} : { gpu: dense.index.gpu }),
     };
     return assembleRetriever(
       info,
@@ -159,6 +160,7 @@ function folderParts(folder: string, options: OpenRetrieverOptions): IndexParts 
     ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
     ...(options.searchDevice === undefined ? {} : { device: options.searchDevice }),
     ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
+    signal: options.signal,
   };
   // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
   const real = realFolder(folder);
