@@ -1,5 +1,6 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import type { BenchFilterResult } from '../filter/bench-filter.ts';
+import type { FlatRecord } from '../flat/flat-case.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import { isIndexRecord } from '../lexical/bm25-report.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
@@ -52,6 +53,15 @@ export function familiesExpectations({ rows }: FamiliesResult): Expectation[] {
       { name: `${name}: single queries, × sentence-transformers`, value: queryRatioToBaseline, tolerance: RATIO },
     ];
   });
+}
+
+/** The time of each engine divided by Trawl's. */
+export function flatExpectations({ records }: { readonly records: readonly FlatRecord[] }): Expectation[] {
+  return records.flatMap(({ engine, queries, ratioToTrawl }) =>
+    engine === 'trawl'
+      ? []
+      : [{ name: `${queries} queries, ${engine}: time / Trawl`, value: ratioToTrawl, tolerance: RATIO }],
+  );
 }
 
 export function gpuExpectations(result: GpuResult): Expectation[] {

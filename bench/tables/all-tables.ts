@@ -63,7 +63,10 @@ interface FlatEngines {
 }
 
 function flatEngines(all: AllResult): FlatEngines {
-  const records = resultOf(all, 'flat')?.records ?? [];
+  return enginesOf(resultOf(all, 'flat')?.records ?? []);
+}
+
+function enginesOf(records: readonly FlatRecord[]): FlatEngines {
   return {
     records,
     others: [...new Set(records.map(({ engine }) => engine))].filter((engine) => engine !== 'trawl'),
@@ -73,8 +76,13 @@ function flatEngines(all: AllResult): FlatEngines {
 }
 
 /** Times by queries at once, and how many times Trawl's the others take. */
-export const exactSearch: AllTable = (all) => {
-  const { others, counts, of } = flatEngines(all);
+export const exactSearch: AllTable = (all) => searchTimes(flatEngines(all));
+
+/** The same, of a file of `trawl bench flat`. */
+export const flatSearch: TableMaker<{ readonly records: readonly FlatRecord[] }> = ({ records }) =>
+  searchTimes(enginesOf(records));
+
+function searchTimes({ others, counts, of }: FlatEngines): string[][] {
   const header = ['queries at once', 'Trawl', ...others.flatMap((engine) => [engine, `${engine} takes`])];
   return [
     header,
@@ -88,7 +96,7 @@ export const exactSearch: AllTable = (all) => {
       }),
     ]),
   ];
-};
+}
 
 /** Times beside FAISS alone. */
 export const searchLead: AllTable = (all) => {

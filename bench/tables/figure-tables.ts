@@ -119,6 +119,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   machine: all.machine,
   'exact-search': all.exactSearch,
   'exact-search-memory': all.exactSearchMemory,
+  'flat-search': all.flatSearch,
   encoder: all.encoder,
   'index-building': all.indexBuilding,
   servers: all.servers,
