@@ -1,8 +1,9 @@
+import { ONNX_TYPES } from '../src/embedding/model/onnx-messages.ts';
 import { bug, TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { narrowToFloat16 } from '../src/system/float16.ts';
 import type { Weight } from './checkpoint-weights.ts';
-import { MICROSOFT, ONNX_TYPES, type OnnxGraph, type OnnxTensor } from './onnx-graph.ts';
+import { MICROSOFT, type OnnxGraph, type OnnxTensor } from './onnx-graph.ts';
 import { quantizedColumns, quantizedRows } from './quantized-tensors.ts';
 import type { Dense } from './weight-finder.ts';
 import { asStored, bytesOf, joined, transposed } from './weight-tensors.ts';

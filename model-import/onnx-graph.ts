@@ -1,29 +1,13 @@
 /** Builder of ONNX graphs (https://onnx.ai/onnx/repo-docs/IR.html). `onnx-writer.ts` writes them. */
 
+import {
+  ONNX_TYPES,
+  type OnnxAttribute,
+  type OnnxNode,
+  type OnnxType,
+  type OnnxValue,
+} from '../src/embedding/model/onnx-messages.ts';
 import { narrowToFloat16 } from '../src/system/float16.ts';
-
-export const ONNX_TYPES = {
-  float32: { code: 1, bytes: 4 },
-  uint8: { code: 2, bytes: 1 },
-  int8: { code: 3, bytes: 1 },
-  int32: { code: 6, bytes: 4 },
-  int64: { code: 7, bytes: 8 },
-  float16: { code: 10, bytes: 2 },
-} as const;
-
-export type OnnxType = keyof typeof ONNX_TYPES;
-
-export type OnnxAttribute = number | string | readonly number[] | { readonly float: number };
-
-export interface OnnxNode {
-  readonly operator: string;
-  /** '' for the standard operators. */
-  readonly domain: string;
-  /** Names of values; '' for an omitted optional input. */
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
-  readonly attributes: Readonly<Record<string, OnnxAttribute>>;
-}
 
 /** A constant. `bytes` is called when the tensor is written and yields its content: little-endian, row-major. */
 export interface OnnxTensor {
@@ -31,13 +15,6 @@ export interface OnnxTensor {
   readonly type: OnnxType;
   readonly shape: readonly number[];
   readonly bytes: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-}
-
-/** An input or output of the graph. A variable dimension is given by its name. */
-export interface OnnxValue {
-  readonly name: string;
-  readonly type: OnnxType;
-  readonly shape: readonly (number | string)[];
 }
 
 export interface NodeOptions {

@@ -1,19 +1,11 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
+import { nodeMessage, tensorHead, valueMessage } from '../src/embedding/model/onnx-messages.ts';
 import { ProtobufWriter } from '../src/embedding/model/protobuf-writer.ts';
 import { bug } from '../src/errors.ts';
 import { packageVersion } from '../src/package-root.ts';
-import {
-  bytesOfTensor,
-  MICROSOFT,
-  ONNX_TYPES,
-  type OnnxAttribute,
-  type OnnxGraph,
-  type OnnxNode,
-  type OnnxTensor,
-  type OnnxValue,
-} from './onnx-graph.ts';
+import { bytesOfTensor, MICROSOFT, type OnnxGraph, type OnnxTensor } from './onnx-graph.ts';
 
 /** Operator set 17 belongs to IR version 8 and has every operator that the graphs use. */
 const IR_VERSION = 8;
@@ -150,41 +142,4 @@ function graphMessage(graph: OnnxGraph, tensors: readonly ProtobufWriter[]): Pro
   for (const input of graph.inputs) message.message(11, valueMessage(input));
   for (const output of graph.outputs) message.message(12, valueMessage(output));
   return message;
-}
-
-function nodeMessage(node: OnnxNode): ProtobufWriter {
-  const message = new ProtobufWriter();
-  for (const input of node.inputs) message.string(1, input);
-  for (const output of node.outputs) message.string(2, output);
-  message.string(3, node.outputs[0]!).string(4, node.operator);
-  for (const [name, value] of Object.entries(node.attributes)) message.message(5, attributeMessage(name, value));
-  if (node.domain !== '') message.string(7, node.domain);
-  return message;
-}
-
-function attributeMessage(name: string, value: OnnxAttribute): ProtobufWriter {
-  const message = new ProtobufWriter().string(1, name);
-  if (typeof value === 'number') return message.integer(3, value).integer(20, 2);
-  if (typeof value === 'string') return message.string(4, value).integer(20, 3);
-  if ('float' in value) return message.float(2, value.float).integer(20, 1);
-  for (const item of value) message.integer(8, item);
-  return message.integer(20, 7);
-}
-
-function tensorHead(tensor: OnnxTensor): ProtobufWriter {
-  const message = new ProtobufWriter();
-  for (const length of tensor.shape) message.integer(1, length);
-  return message.integer(2, ONNX_TYPES[tensor.type].code).string(8, tensor.name);
-}
-
-function valueMessage({ name, type, shape }: OnnxValue): ProtobufWriter {
-  const dimensions = new ProtobufWriter();
-  for (const length of shape) {
-    const dimension = new ProtobufWriter();
-    if (typeof length === 'string') dimension.string(2, length);
-    else dimension.integer(1, length);
-    dimensions.message(1, dimension);
-  }
-  const tensor = new ProtobufWriter().integer(1, ONNX_TYPES[type].code).message(2, dimensions);
-  return new ProtobufWriter().string(1, name).message(2, new ProtobufWriter().message(1, tensor));
 }

@@ -27,6 +27,9 @@ export function bringProvider(given, say) {
   const wheels = mkdtempSync(join(tmpdir(), 'trawl-cuda-'));
   const clean = () => rmSync(wheels, { recursive: true, force: true });
   process.once('exit', clean);
+  // Behind pip, which ends with the same signal.
+  const stop = () => process.exit(130);
+  process.once('SIGINT', stop);
   try {
     // The files are the same for every Python; the platform's tags are named so that any pip takes the wheel.
     const platforms = ['manylinux_2_28_x86_64', 'manylinux_2_27_x86_64'].flatMap((tag) => ['--platform', tag]);
@@ -38,6 +41,7 @@ export function bringProvider(given, say) {
   } finally {
     clean();
     process.off('exit', clean);
+    process.off('SIGINT', stop);
   }
   say("PyPI did not give it. Trying onnxruntime-node's own script, which downloads from nuget.org");
   const install = join(package_, 'script', 'install.js');

@@ -1,4 +1,5 @@
-import { MICROSOFT, ONNX_TYPES, type OnnxGraph, type OnnxType } from '../../model-import/onnx-graph.ts';
+import { MICROSOFT, type OnnxGraph } from '../../model-import/onnx-graph.ts';
+import { ONNX_TYPES, type OnnxType } from '../../src/embedding/model/onnx-messages.ts';
 import type { Random } from '../../src/random.ts';
 
 /** A matrix of a chain of products: depth × columns. */

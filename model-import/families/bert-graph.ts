@@ -1,7 +1,8 @@
+import { ONNX_TYPES } from '../../src/embedding/model/onnx-messages.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
 import type { DenseModule } from '../dense-modules.ts';
 import { GraphArithmetic, type Product } from '../graph-arithmetic.ts';
-import { ONNX_TYPES, OnnxGraph } from '../onnx-graph.ts';
+import { OnnxGraph } from '../onnx-graph.ts';
 import { attention } from '../parts/attention.ts';
 import { activated } from '../parts/feed-forward.ts';
 import { BATCH, idsInput, keyMask, tokenOutput, typesInput } from '../parts/inputs.ts';

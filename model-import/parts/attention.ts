@@ -1,5 +1,6 @@
+import { ONNX_TYPES } from '../../src/embedding/model/onnx-messages.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { MICROSOFT, ONNX_TYPES } from '../onnx-graph.ts';
+import { MICROSOFT } from '../onnx-graph.ts';
 import { positionsOf } from './rotary.ts';
 
 export interface AttentionOptions {

@@ -1,6 +1,6 @@
+import { ONNX_TYPES } from '../../src/embedding/model/onnx-messages.ts';
 import type { DenseModule } from '../dense-modules.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { ONNX_TYPES } from '../onnx-graph.ts';
 import type { Dense } from '../weight-finder.ts';
 
 /** Names of the variable dimensions. */

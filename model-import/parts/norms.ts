@@ -1,6 +1,6 @@
+import { ONNX_TYPES } from '../../src/embedding/model/onnx-messages.ts';
 import type { Weight } from '../checkpoint-weights.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { ONNX_TYPES } from '../onnx-graph.ts';
 import type { LayerNorm } from '../weight-finder.ts';
 
 /**

@@ -1,5 +1,5 @@
+import { ONNX_TYPES } from '../../src/embedding/model/onnx-messages.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { ONNX_TYPES } from '../onnx-graph.ts';
 
 /** The vector of each text's first token: [batch, hidden]. */
 export function firstToken({ graph }: GraphArithmetic, hidden: string): string {

@@ -1,6 +1,7 @@
+import { ONNX_TYPES } from '../../src/embedding/model/onnx-messages.ts';
 import type { ConfigReader } from '../config-reader.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { MICROSOFT, ONNX_TYPES } from '../onnx-graph.ts';
+import { MICROSOFT } from '../onnx-graph.ts';
 
 /** Cosines and sines of the rotary angles, each [sequence, frequencies]. */
 export interface RotaryTables {

@@ -97,7 +97,7 @@ export async function poolOptions(
   }
   const { trialAtStart = false, onWarning } = options;
   if (cudaDevices !== null) {
-    const size = deviceSize(await weightBytes(model));
+    const size = deviceSize(await bytesOf([model.graphPath, ...model.externalData]));
     const threads = options.workers ?? Math.min(size.threads, availableCores());
     if (!Number.isSafeInteger(threads) || threads < 1) {
       throw new TrawlError('CONFIG_INVALID', `workers is ${threads}; it must be a whole number from 1.`);
@@ -137,14 +137,14 @@ function deviceSize(bytes: number) {
   return DEVICE_SIZES.find(({ mebibytes }) => bytes <= mebibytes * 2 ** 20)!;
 }
 
-async function weightBytes(model: ModelFolder): Promise<number> {
-  let bytes = 0;
-  for (const path of [model.graphPath, ...model.externalData]) bytes += (await stat(path)).size;
-  return bytes;
+async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {
+  return (await bytesOf(model.externalData)) * workers > memoryLimit() / 2;
 }
 
-async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {
-  return (await weightBytes(model)) * workers > memoryLimit() / 2;
+async function bytesOf(files: readonly string[]): Promise<number> {
+  let bytes = 0;
+  for (const path of files) bytes += (await stat(path)).size;
+  return bytes;
 }
 
 async function firstPresent(nameOrFolder: string, preferred: readonly Precision[]): Promise<Precision | undefined> {

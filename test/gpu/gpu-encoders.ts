@@ -9,7 +9,7 @@ export interface GpuEncoderOptions {
   readonly precision: Precision;
   /** CUDA device; null: padded batches on the CPU, which tries everything but the GPU. */
   readonly device: number | null;
-  /** Default: 16,384, as `--device cuda` has. */
+  /** Default: as `--device cuda` has. */
   readonly batchTokens?: number;
   readonly overrides?: ModelOverrides;
   readonly onWarning?: (warning: string) => void;
@@ -17,15 +17,15 @@ export interface GpuEncoderOptions {
   readonly threads?: number | null;
 }
 
-/** Tokens of a batch on a GPU. */
-const BATCH_TOKENS = 16_384;
+/** Tokens of a batch on the CPU. */
+const REHEARSED_TOKENS = 16_384;
 
 export async function openGpuEncoder(folder: string, options: GpuEncoderOptions): Promise<ModelEncoder> {
-  const { precision, device, batchTokens = BATCH_TOKENS, overrides, onWarning, threads = 1 } = options;
+  const { precision, device, overrides, onWarning, threads = 1 } = options;
   const model = await readModelFolder(folder, overrides, { precision });
   const cudaDevices = device === null ? null : [device];
   const run = await poolOptions(model, cudaDevices, { workers: threads ?? undefined, onWarning });
-  return ModelEncoder.open({ ...run, batchTokens });
+  return ModelEncoder.open({ ...run, batchTokens: options.batchTokens ?? run.batchTokens ?? REHEARSED_TOKENS });
 }
 
 /** The encoder of the comparison: float32 on the CPU, each text as `trawl index` embeds it without a GPU. */

@@ -1,5 +1,4 @@
-import { realpath } from 'node:fs/promises';
-import { dirname, join, sep } from 'node:path';
+import { dirname } from 'node:path';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../errors.ts';
 import type { Pooling } from '../../manifest/model-identity.ts';
@@ -8,7 +7,14 @@ import { readOnnxFacts } from '../model/onnx-facts.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
 import { integerProductSettings } from './integer-products.ts';
 import { onnxruntime } from './onnxruntime.ts';
-import { POOLED_OUTPUT, POOLING_WEIGHTS, poolingWeights, poolsTokens, withPooledOutput } from './pooled-graph.ts';
+import {
+  canBeGivenAsBytes,
+  POOLED_OUTPUT,
+  POOLING_WEIGHTS,
+  poolingWeights,
+  poolsTokens,
+  withPooledOutput,
+} from './pooled-graph.ts';
 import { isOutOfMemory, runFailure } from './run-failure.ts';
 import type { TokenBatch } from './token-batch.ts';
 
@@ -112,8 +118,6 @@ export class OnnxSession {
         // Throws if the CUDA library cannot be loaded. onnxruntime still runs shape operators on the CPU.
         executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
         executionMode: 'sequential',
-        // A plan per shape needs a single piece of memory for each; on a GPU, where shapes vary, each new one would be taken from it.
-        enableMemPattern: cudaDevice === null,
         graphOptimizationLevel: 'all',
         intraOpNumThreads: 1,
         interOpNumThreads: 1,
@@ -179,26 +183,15 @@ function inputTensor(
 ): Tensor {
   const { rows, length } = batch;
   const { Tensor } = onnxruntime();
-  const isLong = type === 'int64';
-  // The values are not negative, so the high half of an int64 stays zero. A BigInt per value would take ten times as long.
-  const halves = new Int32Array(rows * length * (isLong ? 2 : 1));
-  const step = isLong ? 2 : 1;
+  // The values are not negative, so the high half of an int64 stays zero, and no BigInt is made for each.
+  const step = type === 'int64' ? 2 : 1;
+  const halves = new Int32Array(rows * length * step);
   for (let row = 0, at = 0; row < rows; row++) {
     for (let position = 0; position < length; position++, at += step) halves[at] = valueAt(batch, row, position);
   }
-  return isLong
+  return type === 'int64'
     ? new Tensor('int64', new BigInt64Array(halves.buffer), [rows, length])
     : new Tensor('int32', halves, [rows, length]);
-}
-
-/** Whether onnxruntime takes the graph without its path: then it refuses weights that a link takes out of the graph's folder. */
-async function canBeGivenAsBytes(path: string, externalData: readonly string[]): Promise<boolean> {
-  const folder = await realpath(dirname(path));
-  for (const name of externalData) {
-    const file = await realpath(join(dirname(path), name)).catch(() => undefined);
-    if (file?.startsWith(folder + sep) !== true) return false;
-  }
-  return true;
 }
 
 /** onnxruntime gives a Float16Array where Node.js has that type (24 and newer), else the bits. */

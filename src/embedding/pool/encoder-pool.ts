@@ -17,9 +17,6 @@ const MAX_DEATHS_IN_A_ROW = 3;
 /** Threads that share a lone text. With more, a small model's steps are too short to divide. */
 const MAX_THREADS_OF_TEXT = 4;
 
-/** Tokens of one padded batch on a GPU. */
-const CUDA_BATCH_TOKENS = 16_384;
-
 export interface EncoderPoolOptions {
   /** Its prefixes and token limits are ignored; each call has its own (`CallOptions`). */
   readonly model: ModelFolder;
@@ -34,7 +31,7 @@ export interface EncoderPoolOptions {
    * false, with the first texts of equal length.
    */
   readonly trialAtStart?: boolean;
-  /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null on the CPU, 16,384 on CUDA. */
+  /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null. */
   readonly batchTokens?: number | null;
   /** Called when a device had not enough memory, and batches become smaller. */
   readonly onWarning?: ((warning: string) => void) | undefined;
@@ -80,11 +77,9 @@ export class EncoderPool {
   #failure: TrawlError | null = null;
 
   private constructor(options: EncoderPoolOptions) {
-    const { model, cudaDevices = null } = options;
+    const { model, batchTokens = null } = options;
     this.dimension = valuesPerInput(model);
     this.#options = options;
-    const batchTokens =
-      options.batchTokens !== undefined ? options.batchTokens : cudaDevices === null ? null : CUDA_BATCH_TOKENS;
     this.#batchTokens = new Array<number | null>(options.workers).fill(batchTokens);
     this.#sizer = new ChunkSizer(batchTokens);
     this.#waiting = new WaitingTexts(this.#sizer);

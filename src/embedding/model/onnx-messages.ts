@@ -1,0 +1,78 @@
+/** Messages of ONNX files (https://onnx.ai/onnx/repo-docs/IR.html). Field numbers come from onnx.proto. */
+
+import { ProtobufWriter } from './protobuf-writer.ts';
+
+export const ONNX_TYPES = {
+  float32: { code: 1, bytes: 4 },
+  uint8: { code: 2, bytes: 1 },
+  int8: { code: 3, bytes: 1 },
+  int32: { code: 6, bytes: 4 },
+  int64: { code: 7, bytes: 8 },
+  bool: { code: 9, bytes: 1 },
+  float16: { code: 10, bytes: 2 },
+} as const;
+
+export type OnnxType = keyof typeof ONNX_TYPES;
+
+export type OnnxAttribute = number | string | readonly number[] | { readonly float: number };
+
+export interface OnnxNode {
+  readonly operator: string;
+  /** '' for the standard operators. */
+  readonly domain: string;
+  /** Names of values; '' for an omitted optional input. */
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly attributes: Readonly<Record<string, OnnxAttribute>>;
+}
+
+/** An input or output of the graph. A variable dimension is given by its name. */
+export interface OnnxValue {
+  readonly name: string;
+  readonly type: OnnxType;
+  readonly shape: readonly (number | string)[];
+}
+
+/** A constant without its content. */
+export interface OnnxTensorHead {
+  readonly name: string;
+  readonly type: OnnxType;
+  readonly shape: readonly number[];
+}
+
+export function nodeMessage(node: OnnxNode): ProtobufWriter {
+  const message = new ProtobufWriter();
+  for (const input of node.inputs) message.string(1, input);
+  for (const output of node.outputs) message.string(2, output);
+  message.string(3, node.outputs[0]!).string(4, node.operator);
+  for (const [name, value] of Object.entries(node.attributes)) message.message(5, attributeMessage(name, value));
+  if (node.domain !== '') message.string(7, node.domain);
+  return message;
+}
+
+function attributeMessage(name: string, value: OnnxAttribute): ProtobufWriter {
+  const message = new ProtobufWriter().string(1, name);
+  if (typeof value === 'number') return message.integer(3, value).integer(20, 2);
+  if (typeof value === 'string') return message.string(4, value).integer(20, 3);
+  if ('float' in value) return message.float(2, value.float).integer(20, 1);
+  for (const item of value) message.integer(8, item);
+  return message.integer(20, 7);
+}
+
+export function tensorHead(tensor: OnnxTensorHead): ProtobufWriter {
+  const message = new ProtobufWriter();
+  for (const length of tensor.shape) message.integer(1, length);
+  return message.integer(2, ONNX_TYPES[tensor.type].code).string(8, tensor.name);
+}
+
+export function valueMessage({ name, type, shape }: OnnxValue): ProtobufWriter {
+  const dimensions = new ProtobufWriter();
+  for (const length of shape) {
+    const dimension = new ProtobufWriter();
+    if (typeof length === 'string') dimension.string(2, length);
+    else dimension.integer(1, length);
+    dimensions.message(1, dimension);
+  }
+  const tensor = new ProtobufWriter().integer(1, ONNX_TYPES[type].code).message(2, dimensions);
+  return new ProtobufWriter().string(1, name).message(2, new ProtobufWriter().message(1, tensor));
+}
