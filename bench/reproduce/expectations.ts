@@ -5,6 +5,7 @@ import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import { isIndexRecord } from '../lexical/bm25-report.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
 import { rolloutServer } from '../report/load-names.ts';
+import type { BenchServeResult } from '../serve/bench-serve.ts';
 import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { FamiliesResult } from '../tables/families-result.ts';
@@ -199,19 +200,7 @@ export function allExpectations(all: AllResult): Expectation[] {
           { name: `${name}: same lists`, value: record.agreement ?? 0, tolerance: { difference: 0.01 } },
         ];
   });
-  const serve = (resultOf(all, 'serve')?.records ?? []).flatMap(
-    ({ engine, load, ratioToBaseline, wrong }): Expectation[] => {
-      if (!engine.startsWith('trawl')) return [];
-      // Only this load has several servers of Trawl.
-      const name = load === 'rollouts' ? `server, ${load}, ${rolloutServer(engine)}` : `server, ${load}`;
-      return [
-        { name: `${name}: wrong answers`, value: wrong, tolerance: { difference: 0 } },
-        ...(ratioToBaseline === null
-          ? []
-          : [{ name: `${name}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]),
-      ];
-    },
-  );
+  const serve = serverExpectations({ records: resultOf(all, 'serve')?.records ?? [] });
   const embed = (resultOf(all, 'embed')?.records ?? []).flatMap(
     ({ engine, precision, ratioToBaseline }): Expectation[] =>
       engine === 'trawl' && ratioToBaseline !== null
@@ -258,4 +247,18 @@ export function describeExpectation({ value, tolerance }: Expectation): string {
   return 'difference' in tolerance
     ? `${shown} ± ${tolerance.difference}`
     : `${shown}, within a factor of ${tolerance.factor}`;
+}
+
+export function serverExpectations({ records }: Pick<BenchServeResult, 'records'>): Expectation[] {
+  return records.flatMap(({ engine, load, ratioToBaseline, wrong }): Expectation[] => {
+    if (!engine.startsWith('trawl')) return [];
+    // Only this load has several servers of Trawl.
+    const name = load === 'rollouts' ? `server, ${load}, ${rolloutServer(engine)}` : `server, ${load}`;
+    return [
+      { name: `${name}: wrong answers`, value: wrong, tolerance: { difference: 0 } },
+      ...(ratioToBaseline === null
+        ? []
+        : [{ name: `${name}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]),
+    ];
+  });
 }

@@ -5,6 +5,7 @@ import type { BenchFilterResult } from '../filter/bench-filter.ts';
 import type { BenchFlatResult } from '../flat/bench-flat.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
+import type { BenchServeResult } from '../serve/bench-serve.ts';
 import { runTrawl, SHARED } from '../serve/serve-index.ts';
 import type { ClusterFigures } from '../tables/cluster-figures.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
@@ -31,6 +32,7 @@ import {
   precisionExpectations,
   type ReplicasResult,
   replicasExpectations,
+  serverExpectations,
   sizeExpectations,
   systemsExpectations,
 } from './expectations.ts';
@@ -40,6 +42,7 @@ import { measureGpuSearch } from './gpu-search.ts';
 import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
 import { evaluateSample } from './sample-quality.ts';
+import { benchServerPrecision } from './server-precision.ts';
 import { testSize } from './size.ts';
 import { evaluateSystems } from './systems-quality.ts';
 
@@ -204,6 +207,21 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     about: 'the same over a million vectors and the corpora beside the checkout',
     time: '29 minutes',
     ...benchAll('medium'),
+  },
+  {
+    name: 'bench-medium-avx2',
+    file: 'bench/results/bench-medium-avx2.json',
+    about: 'the same on a processor with AVX2 and without AVX-512',
+    time: '31 minutes',
+    ...benchAll('medium'),
+  },
+  {
+    name: 'server-bfloat16',
+    file: 'bench/results/server-bfloat16.json',
+    about: 'a server whose queries are embedded in bfloat16, beside a server like that of Search-R1 in float32',
+    time: '6 minutes',
+    run: (run) => benchServerPrecision('bfloat16', run),
+    expectations: (result) => serverExpectations(result as BenchServeResult),
   },
   {
     name: 'replicas',

@@ -3,6 +3,7 @@ import type { FlatRecord } from '../flat/flat-case.ts';
 import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
 import { loadName, rolloutServer } from '../report/load-names.ts';
+import type { BenchServeResult } from '../serve/bench-serve.ts';
 import type { ServeRecord } from '../serve/serve-case.ts';
 import { rule, type TableMaker } from './table-maker.ts';
 
@@ -175,7 +176,7 @@ export const indexBuilding: AllTable = (all) => [
 
 /** A line for each load; `rollouts` has one for each server of Trawl. */
 export const servers: AllTable = (all) => {
-  const { baseline, records } = serverLines(all);
+  const { baseline, records } = serverLines(resultOf(all, 'serve')?.records ?? []);
   const header = [
     'load',
     'Trawl',
@@ -198,10 +199,13 @@ export const servers: AllTable = (all) => {
 };
 
 /** The loads of the projects that train agents, beside the server that they use. */
-export const serverLead: AllTable = (all) => [
+export const serverLead: AllTable = (all) => serverLoads({ records: resultOf(all, 'serve')?.records ?? [] });
+
+/** The same of a result of `trawl bench serve`. */
+export const serverLoads: TableMaker<Pick<BenchServeResult, 'records'>> = ({ records }) => [
   ['load', 'Trawl', 'that server', 'Trawl is better by'],
   rule(4),
-  ...serverLines(all)
+  ...serverLines(records)
     .records.filter(({ own }) => own.load in CLIENT_OF)
     .map(({ own, other }) => [
       `${loadName(own.load)}${CLIENT_OF[own.load as keyof typeof CLIENT_OF]}`,
@@ -213,11 +217,10 @@ export const serverLead: AllTable = (all) => [
 /** Whose clients send such a load. */
 const CLIENT_OF = { lone: '', batch: ' (Search-R1)', verl: ' (verl)', skyrl: ' (SkyRL)' } as const;
 
-function serverLines(all: AllResult): {
+function serverLines(records: readonly ServeRecord[]): {
   readonly baseline: string | undefined;
   readonly records: readonly { readonly own: ServeRecord; readonly other: ServeRecord | undefined }[];
 } {
-  const records = resultOf(all, 'serve')?.records ?? [];
   const baseline = records.find(({ engine }) => !engine.startsWith('trawl'))?.engine;
   return {
     baseline,

@@ -125,6 +125,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   servers: all.servers,
   'search-lead': all.searchLead,
   'server-lead': all.serverLead,
+  'server-loads': all.serverLoads,
   'recall-by-latency': all.recallByLatency,
   'end-to-end': all.endToEnd,
   quality,
