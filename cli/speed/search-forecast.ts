@@ -62,9 +62,9 @@ export async function forecast(
     readonly signal: AbortSignal | undefined;
   },
 ): Promise<SearchForecast | null> {
-  if (parts.every(({ searched: { prefiltered, coded } }) => prefiltered.rows + coded.rows < MIN_FORECAST_ROWS))
-    return null;
-  const trial = await trySpeed(kernel, dimension, signal);
+  const indexRows = Math.max(...parts.map(({ searched: { prefiltered, coded } }) => prefiltered.rows + coded.rows));
+  if (indexRows < MIN_FORECAST_ROWS) return null;
+  const trial = await trySpeed(kernel, { dimension, rows: indexRows }, signal);
   const encoded = encoder === undefined ? null : await tryEncoder(encoder, signal);
   const expected = parts.map(({ rows, searched }) => {
     const searches = expectedSearch(trial, searched);

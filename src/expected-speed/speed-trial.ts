@@ -6,6 +6,7 @@ import { availableMemory } from '../system/memory.ts';
 import { CodesWriter } from '../vector-index/codes-writer.ts';
 import { FlatIndex } from '../vector-index/flat-index.ts';
 import type { ShardSource } from '../vector-index/index-source.ts';
+import { plantHits } from './planted-hits.ts';
 import { trialRows } from './trial-rows.ts';
 
 /** Queries of a search that are tried. */
@@ -37,6 +38,7 @@ const TRIAL_VALUES = 2 ** 15 * 768;
 const ROWS = { min: 2 ** 11, max: 2 ** 16 } as const;
 /** The index of the long search has its shard this many times. */
 const COPIES = 4;
+/** Passages that a search of the index returns. */
 const RESULTS = 10;
 /** Each search is repeated for this time, at least MIN_SEARCHES times; the fastest counts. */
 const TIME_MS = 40;
@@ -45,22 +47,36 @@ const MIN_SEARCHES = 3;
 const COMPONENTS_SHARE = 320 / 768;
 const MAX_READ_BYTES = 2 ** 30;
 
+/** What is to be searched. */
+export interface TriedIndex {
+  readonly dimension: number;
+  /** Rows of the whole index. The more there are, the smaller is the share of them that comes near the best hits. */
+  readonly rows: number;
+}
+
 /**
  * Measures the memory bandwidth, and searches over rows like E5's in a folder for temporary files (a few hundred MB, removed at the
  * end).
  *
  * @throws TrawlError CANCELLED, OUT_OF_MEMORY, DISK_FULL or OUTPUT_NOT_WRITABLE.
  */
-export async function trySpeed(kernel: Kernel, dimension: number, signal?: AbortSignal): Promise<SpeedTrial> {
+export async function trySpeed(
+  kernel: Kernel,
+  { dimension, rows: searchedRows }: TriedIndex,
+  signal?: AbortSignal,
+): Promise<SpeedTrial> {
   const readBytes = Math.max(2 ** 26, Math.min(MAX_READ_BYTES, Math.floor(availableMemory() / 4)));
   const { readBytesPerS } = await kernel.measurePeaks(readBytes, signal);
   const folder = await mkdtemp(join(tmpdir(), 'trawl-trial-'));
   try {
     const rows = Math.max(ROWS.min, Math.min(ROWS.max, Math.floor(TRIAL_VALUES / dimension)));
-    const shard = await writeTrial(folder, { rows, dimension }, kernel, signal);
+    const values = trialRows(rows, dimension, 1);
     const queries = trialRows(Math.max(...TRIED_QUERIES), dimension, 2);
+    const share = RESULTS / Math.max(RESULTS, searchedRows);
+    if (share * rows < 1) plantHits(values, queries, dimension, share);
+    const shard = await writeTrial(folder, { values, rows, dimension }, kernel, signal);
     const cost = (source: ShardSource): Promise<SearchCost[]> =>
-      searchCosts(source, { dimension, queries, kernel, signal });
+      searchCosts(source, { dimension, queries, share, kernel, signal });
     const { prefilter, ...codesAlone } = shard;
     return {
       dimension,
@@ -77,11 +93,10 @@ export async function trySpeed(kernel: Kernel, dimension: number, signal?: Abort
 
 async function writeTrial(
   folder: string,
-  { rows, dimension }: { readonly rows: number; readonly dimension: number },
+  { values, rows, dimension }: { readonly values: Float32Array; readonly rows: number; readonly dimension: number },
   kernel: Kernel,
   signal: AbortSignal | undefined,
 ): Promise<ShardSource> {
-  const values = trialRows(rows, dimension, 1);
   const [path, codes, prefilter] = ['rows.f32', 'rows.i8', 'prefilter.i8'].map((name) => join(folder, name)) as [
     string,
     string,
@@ -106,16 +121,18 @@ async function writeTrial(
 
 /**
  * Times searches over the shard once and COPIES times. The difference is the time of the rows, the rest is fixed. The copies map the same
- * file, so that the rows stay in the caches: what the memory allows is measured apart from what the processor allows.
+ * file, so that the rows stay in the caches: what the memory allows is measured apart from what the processor allows. Each search asks for
+ * the same share of its rows as a search of RESULTS of the whole index, or for one.
  */
 async function searchCosts(
   shard: ShardSource,
   {
     dimension,
     queries,
+    share,
     kernel,
     signal,
-  }: { dimension: number; queries: Float32Array; kernel: Kernel; signal: AbortSignal | undefined },
+  }: { dimension: number; queries: Float32Array; share: number; kernel: Kernel; signal: AbortSignal | undefined },
 ): Promise<SearchCost[]> {
   const open = (copies: number): FlatIndex => {
     const shards = Array.from({ length: copies }, (_, i) => ({ ...shard, firstRow: i * shard.rows }));
@@ -125,18 +142,19 @@ async function searchCosts(
   try {
     const costs: SearchCost[] = [];
     for (const count of TRIED_QUERIES) {
-      const fastest = async (index: FlatIndex): Promise<number> => {
+      const fastest = async (index: FlatIndex, copies: number): Promise<number> => {
+        const k = Math.max(1, Math.round(share * shard.rows * copies));
         let best = Number.POSITIVE_INFINITY;
         const begun = performance.now();
         for (let i = 0; i < MIN_SEARCHES || performance.now() - begun < TIME_MS; i++) {
           const from = performance.now();
-          const batch = { queries: queries.subarray(0, count * dimension), count, k: RESULTS };
+          const batch = { queries: queries.subarray(0, count * dimension), count, k };
           await index.search(signal === undefined ? batch : { ...batch, signal });
           best = Math.min(best, performance.now() - from);
         }
         return best;
       };
-      const [one, many] = [await fastest(short), await fastest(long)];
+      const [one, many] = [await fastest(short, 1), await fastest(long, COPIES)];
       costs.push(costOf(count, { one, many, rows: shard.rows, copies: COPIES }));
     }
     return costs;

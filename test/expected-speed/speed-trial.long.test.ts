@@ -33,7 +33,7 @@ test('what a trial expects of an index has the order of magnitude of its searche
   const file = await syntheticFile({ rows, dimension, dtype: 'float32', seed: 1, basis }, context);
   const engine = await openTrawlEngine(file, heldOutQueries(basis, queries, 1), kernel.threads, false, context);
   t.after(() => engine.close());
-  const trial = await trySpeed(kernel, dimension);
+  const trial = await trySpeed(kernel, { dimension, rows });
   assert.ok(trial.prefilter !== null && trial.threads === kernel.threads);
   const bytes = await engine.residentBytes();
   const [one, , many] = expectedSearch(trial, { prefiltered: { rows: 0, bytes: 0 }, coded: { rows, bytes } });
@@ -51,5 +51,5 @@ test('what a trial expects of an index has the order of magnitude of its searche
 });
 
 test('a cancelled trial stops and leaves no files', { skip }, async () => {
-  await assert.rejects(trySpeed(kernel, 64, AbortSignal.abort()), { code: 'CANCELLED' });
+  await assert.rejects(trySpeed(kernel, { dimension: 64, rows: 100_000 }, AbortSignal.abort()), { code: 'CANCELLED' });
 });

@@ -28,6 +28,13 @@ export function peerPython(): string {
   return join(peerFolder(), 'bin', 'python');
 }
 
+/** A file of a package that the environment has. */
+export function peerFile(path: string): string {
+  const libraries = join(peerFolder(), 'lib');
+  const python = readdirSync(libraries).find((name) => name.startsWith('python'));
+  return join(libraries, python ?? '', 'site-packages', path);
+}
+
 /** Other projects' clients with their dependencies, and the tools that check Trawl's Python package. */
 export const CLIENT_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-clients.txt');
 

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { plantHits, upperQuantile } from '../../src/expected-speed/planted-hits.ts';
+import { trialRows } from '../../src/expected-speed/trial-rows.ts';
+
+const [dimension, count, queryCount] = [96, 2_048, 16];
+
+function scores(rows: Float32Array, query: Float32Array): number[] {
+  return Array.from({ length: rows.length / dimension }, (_, row) =>
+    query.reduce((sum, value, i) => sum + value * rows[row * dimension + i]!, 0),
+  );
+}
+
+test('each query has one hit, whose score is above those of all other rows and rises with the rows of the index', () => {
+  const queries = trialRows(queryCount, dimension, 2);
+  const best = [1e-5, 1e-7].map((share) => {
+    const rows = trialRows(count, dimension, 1);
+    plantHits(rows, queries, dimension, share);
+    return Array.from({ length: queryCount }, (_, i) => {
+      const all = scores(rows, queries.subarray(i * dimension, (i + 1) * dimension));
+      const most = Math.max(...all);
+      assert.equal(all.indexOf(most), i);
+      return most;
+    });
+  });
+  for (let i = 0; i < queryCount; i++) assert.ok(best[1]![i]! > best[0]![i]!);
+});
+
+test('rows with hits are still unit vectors, and all others are unchanged', () => {
+  const rows = trialRows(count, dimension, 1);
+  const queries = trialRows(queryCount, dimension, 2);
+  const before = rows.slice();
+  plantHits(rows, queries, dimension, 1e-6);
+  assert.deepEqual(rows.subarray(queryCount * dimension), before.subarray(queryCount * dimension));
+  for (let row = 0; row < queryCount; row++) {
+    const values = rows.subarray(row * dimension, (row + 1) * dimension);
+    assert.ok(Math.abs(values.reduce((sum, value) => sum + value * value, 0) - 1) < 1e-5);
+  }
+});
+
+test('a query that equals a row gets a hit too, without NaN', () => {
+  const rows = trialRows(count, dimension, 1);
+  const queries = rows.slice(0, dimension);
+  plantHits(rows, queries, dimension, 1e-6);
+  assert.ok(rows.every(Number.isFinite));
+});
+
+test('the quantiles of small shares are those of the normal distribution within one per cent', () => {
+  for (const [share, exact] of [
+    [4e-4, 3.3528],
+    [1e-4, 3.719],
+    [1e-6, 4.7534],
+    [1e-9, 5.9978],
+  ] as const) {
+    assert.ok(Math.abs(upperQuantile(share) / exact - 1) < 0.01, `${share}: ${upperQuantile(share)}`);
+  }
+});
