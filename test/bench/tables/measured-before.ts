@@ -33,9 +33,9 @@ export const MEASURED_BEFORE: readonly (readonly [page: string, header: string])
   ['docs/models.md', 'int8: matrix product'],
   ['docs/operations.md', 'Attack | Number'],
   ['docs/operations.md', 'Trial | Answers'],
-  ['docs/training.md', ' | @1 | @5 | @10'],
-  ['docs/training.md', 'set | depth | 0.2 %'],
-  ['docs/training.md', 'step | seconds'],
+  ['docs/iteration.md', ' | @1 | @5 | @10'],
+  ['docs/iteration.md', 'set | depth | 0.2 %'],
+  ['docs/iteration.md', 'step | seconds'],
 ];
 
 /** Tables with numbers that nobody measured: limits, status codes, offsets, and sizes computed by formulas. */
