@@ -39,7 +39,7 @@ export const gpuSearch: TableMaker<GpuSearchResult> = ({ searches, baselines, th
       `Trawl on ${threads} cores`,
       'takes',
     ],
-    rule(8, 0),
+    rule(9, 0),
     ...searches.map(({ queries, ms, cpuMs }) => [
       figure.count(queries),
       figure.ms(ms),

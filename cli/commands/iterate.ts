@@ -29,14 +29,14 @@ export const iterateCommand = defineCommand({
     'Takes a new checkpoint of the retriever and makes it the served index: imports the model, embeds the corpus into a new ' +
     'index beside the old one, measures both on held-out questions, compares their answers, and, unless a limit refuses it, ' +
     'points ROOT/current to the new index, reloads the servers, and removes old iterations. Killed at any moment, the same ' +
-    'command resumes. docs/training.md has the whole loop.\n\n' +
+    'command resumes. docs/iteration.md has the whole loop.\n\n' +
     'Template, columns, inverted indexes and reading options are those of the index before. A checkpoint of sentence-transformers ' +
     '(with modules.json) and a model folder have their own pooling, normalisation, prefixes and token limits, but for what options ' +
     'of the index before replaced; any other checkpoint gets those of the index before. Options set them for the new index.\n\n' +
     'With --triage the model is first tried on a part of the served index, and refused if its estimated recall is below the limits, ' +
     'so that a bad checkpoint costs minutes.\n\n' +
     'A refused index is kept: the same command with the option that accepts it publishes it. --until stops earlier, for example ' +
-    'to build the shards in jobs (docs/training.md). Exit code 3: refused.\n\n' +
+    'to build the shards in jobs (docs/iteration.md). Exit code 3: refused.\n\n' +
     'With --json: {"number", "state", "index", "generation", "model", "base", "changes", "modelOptions", "sameCorpus", "trial", "measures", "refusals", ' +
     '"servers", "removed"}; --back: {"from", "to", "generation", "index"}; --status: {"root", "current", "iterations", ' +
     '"unfinished", "servers"}; --prune: {"removed"}; --discard: {"discarded"}.',

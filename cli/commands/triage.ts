@@ -28,7 +28,7 @@ export const triageCommand = defineCommand({
     'Embeds with a new model only a pool of passages: those that the encoder of the index, and other generations of it, retrieve for ' +
     'held-out questions, the relevant ones, and a random sample of the rest. From that it estimates recall@k in the whole index, with a ' +
     'bound that recall cannot exceed, and compares it with the recall of the present encoder. To show how far the estimate can be ' +
-    'trusted, it makes the same estimate for the present encoder as if that were new, and gives its error. docs/training.md has the ' +
+    'trusted, it makes the same estimate for the present encoder as if that were new, and gives its error. docs/iteration.md has the ' +
     'method, and its measured errors.\n\n' +
     'With --min-recall or --max-drop the exit code is 3 if the model is refused. The settings of the new model are those of ' +
     '`trawl index`. The same command resumes a run that was stopped; equal inputs, options and seed give the same figures, but for times.\n\n' +

@@ -25,6 +25,15 @@ export function plainTables(page: string): PlainTable[] {
   return tables;
 }
 
+/** The first lines of the tables of a page, marked or not, whose lines differ in their number of cells: GitHub shows no table there. */
+export function unevenTables(page: string): string[] {
+  const groups = page.replaceAll(/^```[^\n]*\n[\s\S]*?^```/gm, '').match(/(?:^\|.*\n)+/gm) ?? [];
+  return groups.flatMap((group) => {
+    const lines = group.trimEnd().split('\n');
+    return new Set(lines.map((line) => cellsOf(line).length)).size === 1 ? [] : lines[0]!;
+  });
+}
+
 function cellsOf(line: string): string[] {
   return line
     .replace(/^\|/, '')

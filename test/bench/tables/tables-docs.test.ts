@@ -9,7 +9,7 @@ import { markedTables, withTables } from '../../../bench/tables/marked-tables.ts
 import { packageRoot } from '../../../src/package-root.ts';
 import { readPages } from '../../helpers/markdown.ts';
 import { MEASURED_BEFORE, NOT_MEASURED } from './measured-before.ts';
-import { hasFigures, plainTables } from './plain-tables.ts';
+import { hasFigures, plainTables, unevenTables } from './plain-tables.ts';
 
 const pages = readPages().filter(({ path }) => /^(?:README\.md|bench\/README\.md|docs\/|clients\/)/.test(path));
 /** A reproduction may be there before its first result. */
@@ -50,6 +50,12 @@ test('every other table with figures is listed as measured before, or as not mea
   for (const entry of [...MEASURED_BEFORE, ...NOT_MEASURED]) {
     assert.ok(used.has(entry), `${entry.join(': ')}: no such table. Remove the entry.`);
   }
+});
+
+test('all lines of a table have as many cells', () => {
+  for (const { path, text } of pages) assert.deepEqual(unevenTables(text), [], path);
+  assert.deepEqual(unevenTables('| a | b |\n| --- |\n| c | d |\n'), ['| a | b |']);
+  assert.deepEqual(unevenTables('```\n| a | b |\n| c |\n```\n\n| `a\\|b` | c |\n| --- | --- |\n'), []);
 });
 
 test('every result can be reproduced, and docs/reproduce.md says how', () => {
