@@ -1,5 +1,5 @@
+import { upperQuantile, upperTail } from '../src/normal-tail.ts';
 import { type Calibration, calibrateTail, negativeBinomialAtMost } from './calibrate-tail.ts';
-import { upperQuantile, upperTail } from './normal-tail.ts';
 import type { RelevantPlace, RelevantPlaces } from './relevant-places.ts';
 
 /** Best scores of the sample from which the tail is fitted. */

@@ -1,6 +1,5 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import type { BenchFilterResult } from '../filter/bench-filter.ts';
-import type { FlatRecord } from '../flat/flat-case.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import { isIndexRecord } from '../lexical/bm25-report.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
@@ -57,14 +56,6 @@ export function familiesExpectations({ rows }: FamiliesResult): Expectation[] {
 }
 
 /** The time of each engine divided by Trawl's. */
-export function flatExpectations({ records }: { readonly records: readonly FlatRecord[] }): Expectation[] {
-  return records.flatMap(({ engine, queries, ratioToTrawl }) =>
-    engine === 'trawl'
-      ? []
-      : [{ name: `${queries} queries, ${engine}: time / Trawl`, value: ratioToTrawl, tolerance: RATIO }],
-  );
-}
-
 export function gpuExpectations(result: GpuResult): Expectation[] {
   return gpuSpeeds(result).flatMap(({ model, tokens, ratio }) =>
     ratio === null

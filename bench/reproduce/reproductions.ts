@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import type { BenchFilterResult } from '../filter/bench-filter.ts';
-import type { BenchFlatResult } from '../flat/bench-flat.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
 import type { BenchServeResult } from '../serve/bench-serve.ts';
@@ -25,7 +24,6 @@ import {
   evalExpectations,
   familiesExpectations,
   filterExpectations,
-  flatExpectations,
   gpuExpectations,
   gpuSearchExpectations,
   modesExpectations,
@@ -157,26 +155,6 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: '7 minutes',
     run: async ({ file, scratch, signal }) => measureFamilies(file, scratch, signal),
     expectations: (result) => familiesExpectations(result as FamiliesResult),
-  },
-  {
-    name: 'flat',
-    file: 'bench/results/flat-avx512.json',
-    about: 'exact search of 1,000,000 × 768 vectors beside FAISS, by queries at once, with AVX-512 VNNI',
-    time: '3 minutes',
-    ...benchCase([
-      'flat',
-      '--rows',
-      '1000000',
-      '--queries',
-      '1,16,64,256,512',
-      '--k',
-      '10',
-      '--runs',
-      '5',
-      '--against',
-      'faiss',
-    ]),
-    expectations: (result) => flatExpectations(result as BenchFlatResult),
   },
   {
     name: 'gpu',

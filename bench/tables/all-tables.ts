@@ -64,10 +64,7 @@ interface FlatEngines {
 }
 
 function flatEngines(all: AllResult): FlatEngines {
-  return enginesOf(resultOf(all, 'flat')?.records ?? []);
-}
-
-function enginesOf(records: readonly FlatRecord[]): FlatEngines {
+  const records = resultOf(all, 'flat')?.records ?? [];
   return {
     records,
     others: [...new Set(records.map(({ engine }) => engine))].filter((engine) => engine !== 'trawl'),
@@ -77,13 +74,8 @@ function enginesOf(records: readonly FlatRecord[]): FlatEngines {
 }
 
 /** Times by queries at once, and how many times Trawl's the others take. */
-export const exactSearch: AllTable = (all) => searchTimes(flatEngines(all));
-
-/** The same, of a file of `trawl bench flat`. */
-export const flatSearch: TableMaker<{ readonly records: readonly FlatRecord[] }> = ({ records }) =>
-  searchTimes(enginesOf(records));
-
-function searchTimes({ others, counts, of }: FlatEngines): string[][] {
+export const exactSearch: AllTable = (all) => {
+  const { others, counts, of } = flatEngines(all);
   const header = ['queries at once', 'Trawl', ...others.flatMap((engine) => [engine, `${engine} takes`])];
   return [
     header,
@@ -97,7 +89,7 @@ function searchTimes({ others, counts, of }: FlatEngines): string[][] {
       }),
     ]),
   ];
-}
+};
 
 /** Times beside FAISS alone. */
 export const searchLead: AllTable = (all) => {

@@ -119,7 +119,6 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   machine: all.machine,
   'exact-search': all.exactSearch,
   'exact-search-memory': all.exactSearchMemory,
-  'flat-search': all.flatSearch,
   encoder: all.encoder,
   'index-building': all.indexBuilding,
   servers: all.servers,

@@ -1,3 +1,5 @@
+import { upperQuantile } from '../normal-tail.ts';
+
 /** Rows of which the mean and the deviation of a query's scores are taken. */
 const SAMPLED_ROWS = 256;
 
@@ -36,13 +38,4 @@ function dot(query: Float32Array, rows: Float32Array, from: number): number {
   let sum = 0;
   for (let i = 0; i < query.length; i++) sum += query[i]! * rows[from + i]!;
   return sum;
-}
-
-/**
- * How many standard deviations above the mean the share `share` < 1/2,000 of a normal distribution begins, within one per cent: the leading
- * terms of its expansion for small shares (H. Cramér, Mathematical Methods of Statistics, 1946, 28.6).
- */
-export function upperQuantile(share: number): number {
-  const log = Math.log(1 / share);
-  return Math.sqrt(2 * log - Math.log(log) - Math.log(4 * Math.PI));
 }

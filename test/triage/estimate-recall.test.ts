@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bootstrapInterval, meanOf } from '../../evaluation/bootstrap.ts';
+import { upperQuantile, upperTail } from '../../src/normal-tail.ts';
 import { calibrateTail, negativeBinomialAtMost } from '../../triage/calibrate-tail.ts';
 import { RecallEstimator } from '../../triage/estimate-recall.ts';
-import { upperQuantile, upperTail } from '../../triage/normal-tail.ts';
 import type { RelevantPlace, RelevantPlaces } from '../../triage/relevant-places.ts';
 import { thresholdOf, verdictOf } from '../../triage/triage-report.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
