@@ -88,10 +88,7 @@ class PrefilteredShard {
       round *= 2;
       if (next < others.size() && !prefiltered_.empty()) switch_to_codes(over());
     }
-    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
-      context_.check_cancelled();
-      refine_deferred(i);
-    });
+    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) { refine_deferred(i); });
   }
 
  private:
@@ -196,6 +193,7 @@ class PrefilteredShard {
 
   // The rows with the largest values first, because they raise tau most; then the others, nearly as they lie in memory.
   void refine_deferred(int64_t i) {
+    context_.check_cancelled();
     QueryState& state = *prefiltered_states_[i];
     if (state.gave_up()) return;
     const QueryBound& bound = prefilter_queries_->bounds[i];
