@@ -146,6 +146,28 @@ TEST("gpu: after a failure in any launch, that search and the later ones have th
   }
 }
 
+TEST("gpu: of searches at the same time, the first that fails gives the failure") {
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(300, 64, 1), queries = encoder_like(20, 64, 2);
+  const auto built = build(Metric::kInnerProduct, data, pool);
+  trawl::SearchOptions options;
+  const trawl::SearchResult cpu = trawl::search(*built->index, queries.values.data(), 20, options, pool);
+  for (int round = 0; round < (check::small() ? 5 : 30); ++round) {
+    const trawl::GpuCodes codes(*built->index, on_double(), pool);
+    options.gpu = &codes;
+    ::setenv("TRAWL_CUDA_DOUBLE_LAUNCHES", "1", 1);  // the first search has its sample
+    const auto search = [&] {
+      check_equal_answers(trawl::search(*built->index, queries.values.data(), 20, options, pool), cpu, "beside another search");
+    };
+    std::vector<std::thread> others;
+    for (int i = 0; i < 3; ++i) others.emplace_back(search);
+    search();
+    for (std::thread& other : others) other.join();
+    ::unsetenv("TRAWL_CUDA_DOUBLE_LAUNCHES");
+    CHECK_EQUAL(codes.failure(), std::string("the GPU cannot start trawl_dots: CUDA_ERROR_LAUNCH_FAILED (719)"));
+  }
+}
+
 TEST("gpu: queries with more candidates than their buffer holds have the answers of the CPU") {
   trawl::ThreadPool pool(2);
   const Data data = make_data(3, 900, 64, 1), queries = encoder_like(40, 64, 2);  // all rows are equal, so all are candidates

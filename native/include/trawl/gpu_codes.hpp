@@ -57,7 +57,7 @@ class GpuCodes {
   // The first error of the GPU in a search, which then ran on the CPU, as all later ones do. Empty: there was none.
   std::string failure() const;
   bool has_failed() const;
-  void fail(const std::string& message) const;  // for search(), which then leaves the GPU
+  void fail(const std::string& message) const;  // for scan_on_gpu()
   GpuWork work() const;
   void reset_work() const;
 
