@@ -29,7 +29,8 @@ export const gpuThroughput: TableMaker<GpuResult> = (result) => {
 /** Whole searches by queries at once: Trawl on the GPU and on the CPU, and torch, by the type of its rows. */
 export const gpuSearch: TableMaker<GpuSearchResult> = ({ searches, baselines, threads }) => {
   const types = ['float16', 'float32'];
-  const recall = baselines.filter(({ type }) => type === 'float16');
+  const float16 = baselines.filter(({ type }) => type === 'float16');
+  const recall = new Map(float16.map((line) => [line.queries, line.recall]));
   return [
     [
       'queries at once',
@@ -47,7 +48,7 @@ export const gpuSearch: TableMaker<GpuSearchResult> = ({ searches, baselines, th
         const found = baselines.find((line) => line.type === type && line.queries === queries);
         return found === undefined ? ['', ''] : [figure.ms(found.ms), figure.times(found.ms / ms)];
       }),
-      figure.share(recall.find((line) => line.queries === queries)!.recall),
+      recall.has(queries) ? figure.share(recall.get(queries)!) : '',
       figure.ms(cpuMs),
       figure.times(cpuMs / ms),
     ]),

@@ -61,7 +61,7 @@ export function banner(url: string, { slots }: RetrieverHolder, keys: boolean): 
     const facts = [
       `${formatCount(rows - deletedRows)} passages`,
       model?.name ?? 'BM25',
-      ...(gpu === undefined ? [] : [`searched on ${gpu.name}, ${formatBytes(gpu.bytes)}`]),
+      ...(gpu === undefined || gpu.failed ? [] : [`searched on ${gpu.name}, ${formatBytes(gpu.bytes)}`]),
       ...(reranker === null ? [] : [`reranker ${reranker.name}`]),
     ];
     return `${index} (${facts.join(', ')})`;

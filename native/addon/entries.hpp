@@ -33,8 +33,8 @@ Napi::Value upload_index(const Napi::CallbackInfo& info);
 // gpus(library) -> {cuda, gpus: [{name, freeBytes, totalBytes, problem}]} of this machine, numbered from 0; `problem` says why one
 // cannot be used, or is ''
 Napi::Value gpus(const Napi::CallbackInfo& info);
-// search(id, handle, queries, count, k, isa, filter?) -> Promise<{counts, rows, scores, rescored, fullScans, gpuFailure}>; gpuFailure: the error after which
-// searches run on the CPU, or ''
+// search(id, handle, queries, count, k, isa, filter?) -> Promise<{counts, rows, scores, rescored, fullScans, gpuFailure}>
+// gpuFailure: the error after which searches run on the CPU, or ''
 Napi::Value search(const Napi::CallbackInfo& info);
 
 // createCodes(path, metric, dimension) -> handle

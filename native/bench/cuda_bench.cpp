@@ -122,7 +122,7 @@ void check_answers(const trawl::GpuOptions& gpu, double seconds, trawl::ThreadPo
   }
   progress("fixed cases agree");
   for (uint32_t seed = 1; now_s() - start < seconds; ++seed) {
-    compare_random(gpu.library, 5, 6000, seed, pool);
+    compare_random(gpu, 5, 6000, seed, pool);
     cases += 5;
   }
   report.add(Object().text("part", "check").whole("cases", cases).whole("different", 0).number("seconds", now_s() - start));

@@ -18,12 +18,19 @@ bench=$(realpath "$1"); out=$(realpath -m "$2"); sample=${3:-}; rows=${4:-100000
 here=$(cd "$(dirname "$0")" && pwd)
 queries=${TRAWL_BENCH_QUERIES:-1,8,64,1024}
 needed=$((rows * 2400 / 1024))
-folder='' mounted='' child=''
+folder='' mounted=''
 end() {
   trap - EXIT INT TERM
-  if [ "$child" ]; then
-    kill "$child" 2> /dev/null  # timeout passes the signal on
-    wait "$child" 2> /dev/null
+  local running
+  running=$(jobs -pr)
+  if [ "$running" ]; then
+    # To the group that timeout leads: a timeout that has just begun its program may end without passing the signal on.
+    kill -- "-$running" 2> /dev/null || kill "$running" 2> /dev/null
+    wait "$running" 2> /dev/null
+    for _ in {1..50}; do
+      kill -0 -- "-$running" 2> /dev/null || break
+      sleep 0.1
+    done
   fi
   if [ "$mounted" ]; then umount "$folder"; fi
   if [ "$folder" ]; then rm -rf --one-file-system "$folder"; fi
@@ -43,10 +50,8 @@ part() { # name seconds command...
   local name=$1 seconds=$2; shift 2
   local start=$SECONDS status
   (exec timeout "$seconds" "$@") > >(tee "$out/$name.log") 2>&1 &
-  child=$!
-  wait "$child"  # a trap interrupts it
+  wait $!  # a trap interrupts it
   status=$?
-  child=''
   echo "== $name: status $status, $((SECONDS - start)) s, $SECONDS s in all"
 }
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv 2>&1 | tee "$out/gpu.csv"

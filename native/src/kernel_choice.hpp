@@ -1,5 +1,5 @@
-// Which kernels scan the rows, by the number of queries: AMX is slower than AVX-512 VNNI with few queries, whose tiles are mostly padding,
-// and faster with many.
+// Which kernels scan the rows, by the number of queries: AMX is slower than AVX-512 VNNI with few queries, whose tiles are mostly
+// padding, and faster with many.
 #pragma once
 #include <array>
 #include <cstdint>

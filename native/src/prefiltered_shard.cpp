@@ -88,10 +88,7 @@ class PrefilteredShard {
       round *= 2;
       if (next < others.size() && !prefiltered_.empty()) switch_to_codes(over());
     }
-    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
-      context_.check_cancelled();
-      refine_deferred(i);
-    });
+    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) { refine_deferred(i); });
   }
 
  private:
@@ -151,15 +148,17 @@ class PrefilteredShard {
     return allowance_ * std::max(1.0, 16.0 / static_cast<double>(std::max<int64_t>(switching, 1)));
   }
 
-  // Marks the queries that have deferred more rows than their allowance, without the rows that tau has overtaken since.
+  // Marks the queries that have deferred more rows than their allowance, without the rows that tau has overtaken since, but with those
+  // that were refined at once because no more could be deferred.
   std::vector<char> over() {
     std::vector<char> switches(prefiltered_.size(), 0);
     std::vector<int64_t> deferred(prefiltered_.size(), 0);
     pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
       QueryState& state = *prefiltered_states_[i];
-      if (state.gave_up() || static_cast<double>(state.deferred().size()) <= allowance_) return;
+      const auto all = [&] { return static_cast<int64_t>(state.deferred().size()) + state.beyond_limit(); };
+      if (state.gave_up() || static_cast<double>(all()) <= allowance_) return;
       drop_overtaken(prefilter_queries_->bounds[i], state);
-      deferred[i] = static_cast<int64_t>(state.deferred().size());
+      deferred[i] = all();
       switches[i] = static_cast<double>(deferred[i]) > allowance_;
     });
     // With fewer that switch, the allowance is larger, so fewer switch.
@@ -196,12 +195,12 @@ class PrefilteredShard {
 
   // The rows with the largest values first, because they raise tau most; then the others, nearly as they lie in memory.
   void refine_deferred(int64_t i) {
+    context_.check_cancelled();
     QueryState& state = *prefiltered_states_[i];
     if (state.gave_up()) return;
     const QueryBound& bound = prefilter_queries_->bounds[i];
     drop_overtaken(bound, state);
-    std::vector<Deferred> deferred = std::move(state.deferred());
-    state.deferred().clear();
+    std::vector<Deferred> deferred = state.take_deferred();
     const auto largest = std::min<int64_t>(kLargestFirst, static_cast<int64_t>(deferred.size()));
     largest_first(deferred, largest);
     ScatteredRows scattered(shard_, mean_, codes_queries_);

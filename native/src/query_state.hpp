@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "rounding.hpp"
@@ -57,12 +58,18 @@ class alignas(64) QueryState {
   // Defers rows until after the prefilter's pass, when tau is higher, and returns how many: `limit` rows at most can be deferred.
   int64_t defer(const Deferred* rows, int64_t count, int64_t limit) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    count = std::min(count, std::max<int64_t>(limit - static_cast<int64_t>(deferred_.size()), 0));
-    deferred_.insert(deferred_.end(), rows, rows + count);
-    return count;
+    const int64_t taken = std::min(count, std::max<int64_t>(limit - static_cast<int64_t>(deferred_.size()), 0));
+    deferred_.insert(deferred_.end(), rows, rows + taken);
+    beyond_limit_ += count - taken;
+    return taken;
   }
   // Only one thread may call these.
   std::vector<Deferred>& deferred() { return deferred_; }
+  std::vector<Deferred> take_deferred() {
+    beyond_limit_ = 0;
+    return std::exchange(deferred_, {});
+  }
+  int64_t beyond_limit() const { return beyond_limit_; }  // rows that defer() did not take, since take_deferred()
   void count_refined(int64_t rows) { refined_ += rows; }
   int64_t refined() const { return refined_; }
 
@@ -114,6 +121,7 @@ class alignas(64) QueryState {
   int64_t survivors_ = 0, growths_ = 0;
   int64_t refined_ = 0;
   std::vector<Deferred> deferred_;
+  int64_t beyond_limit_ = 0;
   bool gave_up_ = false;
   std::vector<double> lower_;  // the k largest lower bounds, smallest in front
   std::vector<Candidate> candidates_;

@@ -184,7 +184,6 @@ SearchResult search(const Index& index, const float* queries, int64_t count, con
       search_batch();
     } catch (const Error& error) {
       if (used.gpu == nullptr || error.code != ErrorCode::kDeviceUnavailable) throw;
-      used.gpu->fail(error.what());
       used.gpu = nullptr;
       search_batch();  // with new states: a row that is offered to a state twice would make its threshold invalid
     }

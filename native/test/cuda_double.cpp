@@ -241,7 +241,6 @@ __attribute__((visibility("default"))) int cuDevicePrimaryCtxRetain(void** conte
 __attribute__((visibility("default"))) int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 __attribute__((visibility("default"))) int cuCtxSetCurrent(void*) { return 0; }
 __attribute__((visibility("default"))) int cuModuleLoadDataEx(void** module, const void*, unsigned, int*, void**) { return *module = &used, 0; }
-__attribute__((visibility("default"))) int cuModuleUnload(void*) { return 0; }
 __attribute__((visibility("default"))) int cuModuleGetFunction(void** function, void*, const char* name) {
   const auto found = kernels.find(name);
   if (found == kernels.end()) return 500;

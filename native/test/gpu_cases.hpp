@@ -1,8 +1,6 @@
 // Searches with and without a GPU over random indexes, compared bit for bit. The tests run them on the test double, and
 // bench/cuda_bench.cpp on a real GPU.
 #pragma once
-#include <functional>
-
 #include "oracle.hpp"
 
 namespace gpu_cases {
@@ -52,7 +50,6 @@ struct Case {
   int shards;
   trawl::GpuOptions options;
   double live = 1, passing = 1;
-  bool may_fail = false;  // the GPU in the search
 };
 
 inline std::vector<uint64_t> bits_with_share(int64_t n, double share, std::mt19937& random) {
@@ -63,7 +60,7 @@ inline std::vector<uint64_t> bits_with_share(int64_t n, double share, std::mt199
   return bits;
 }
 
-inline trawl::SearchResult compare(const Case& c, uint32_t seed, trawl::ThreadPool& pool, trawl::GpuWork* work = nullptr) {
+inline void compare(const Case& c, uint32_t seed, trawl::ThreadPool& pool, trawl::GpuWork* work = nullptr) {
   std::mt19937 random(seed);
   const Data data = make_data(c.kind, c.n, c.d, seed);
   Data queries = make_data(c.kind == 2 || c.kind == 3 ? 1 : c.kind, c.queries, c.d, seed + 1);
@@ -88,17 +85,15 @@ inline trawl::SearchResult compare(const Case& c, uint32_t seed, trawl::ThreadPo
   options.gpu = &codes;
   const trawl::SearchResult gpu = trawl::search(*built->index, queries.values.data(), c.queries, options, pool);
   if (work != nullptr) *work = codes.work();
-  CHECK(c.may_fail || codes.failure().empty());
+  CHECK_EQUAL(codes.failure(), std::string());
   check_equal_answers(gpu, cpu,
                       std::string(trawl::metric_name(c.metric)) + ", kind " + std::to_string(c.kind) + ", " + std::to_string(c.n) + " x " +
                           std::to_string(c.d) + ", " + std::to_string(c.queries) + " queries, k " + std::to_string(c.k) + ", " +
                           std::to_string(c.shards) + " shards, seed " + std::to_string(seed));
-  return gpu;
 }
 
-// Random cases with up to `most_rows` rows. after(i): called after each.
-inline void compare_random(const std::string& library, int count, int64_t most_rows, uint32_t seed, trawl::ThreadPool& pool,
-                           const std::function<void(int)>& after = [](int) {}) {
+// Random cases with up to `most_rows` rows on the GPU of `gpu`, whose other options they choose.
+inline void compare_random(const trawl::GpuOptions& gpu, int count, int64_t most_rows, uint32_t seed, trawl::ThreadPool& pool) {
   std::mt19937 random(seed);
   const auto pick = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1)); };
   const int64_t dimensions[] = {1, 63, 64, 65, 128, 200, 256, 384, 768, 1024};
@@ -114,13 +109,13 @@ inline void compare_random(const std::string& library, int count, int64_t most_r
     c.shards = static_cast<int>(pick(1, 3));
     if (pick(0, 3) == 0) c.live = 0.8;
     if (pick(0, 2) == 0) c.passing = pick(0, 1) == 0 ? 0.5 : 0.02;
-    c.options.library = library;
+    c.options.library = gpu.library;
+    c.options.device = gpu.device;
     c.options.max_queries = pick(0, 2) == 0 ? pick(1, 100) : 1024;
     c.options.hit_capacity = pick(0, 2) == 0 ? c.options.max_queries + pick(0, 500) : 1 << 16;
     c.options.sample_divisor = pick(1, 16);
     if (pick(0, 1) == 0) c.options.pairs_at_once = c.queries * pick(100, 1000);
     compare(c, seed * 1000 + static_cast<uint32_t>(i), pool);
-    after(i);
   }
 }
 

@@ -23,6 +23,11 @@ std::string program_folder() {
   return program.substr(0, program.rfind('/'));
 }
 std::string double_path() { return program_folder() + "/../cuda-double/libcuda-double.so"; }
+trawl::GpuOptions on_double() {
+  trawl::GpuOptions options;
+  options.library = double_path();
+  return options;
+}
 
 }  // namespace
 
@@ -36,7 +41,7 @@ TEST("gpu: the compiled kernels are those of the sources (make ptx)") {
 
 TEST("gpu: random indexes give the same answers with the first pass on a GPU, bit for bit") {
   trawl::ThreadPool pool(2);
-  compare_random(double_path(), check::small() ? 10 : 40, check::small() ? 600 : 1200, 1, pool);
+  compare_random(on_double(), check::small() ? 10 : 40, check::small() ? 600 : 1200, 1, pool);
 }
 
 TEST("gpu: each kernel, around its limits of queries, gives the answers of the CPU") {
@@ -92,8 +97,12 @@ TEST("gpu: a missing driver, GPU or memory is refused with what is needed") {
   ::setenv("TRAWL_CUDA_DOUBLE_BYTES", "1000000", 1);
   CHECK_REFUSED(trawl::GpuCodes(*built->index, options, pool), refused, "a test double has 1000000 bytes free");
   ::unsetenv("TRAWL_CUDA_DOUBLE_BYTES");
+  const auto bad = trawl::ErrorCode::kBadArgument;
   options.hit_capacity = 10;
-  CHECK_REFUSED(trawl::GpuCodes(*built->index, options, pool), trawl::ErrorCode::kBadArgument, "hit_capacity");
+  CHECK_REFUSED(trawl::GpuCodes(*built->index, options, pool), bad, "max_queries is 1024, hit_capacity 10,");
+  options = on_double();
+  options.pairs_at_once = int64_t{1} << 32;  // all may be hits, and a count of 32 bits would begin again at 0
+  CHECK_REFUSED(trawl::GpuCodes(*built->index, options, pool), bad, "pairs_at_once below 2^32");
 }
 
 TEST("gpu: after a failure in any launch, that search and the later ones have the answers of the CPU") {
@@ -135,6 +144,46 @@ TEST("gpu: after a failure in any launch, that search and the later ones have th
     check_equal_answers(later, cpu, "after the failure");
     CHECK(codes.has_failed());
   }
+}
+
+TEST("gpu: of searches at the same time, the first that fails gives the failure") {
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(300, 64, 1), queries = encoder_like(20, 64, 2);
+  const auto built = build(Metric::kInnerProduct, data, pool);
+  trawl::SearchOptions options;
+  const trawl::SearchResult cpu = trawl::search(*built->index, queries.values.data(), 20, options, pool);
+  for (int round = 0; round < (check::small() ? 5 : 30); ++round) {
+    const trawl::GpuCodes codes(*built->index, on_double(), pool);
+    options.gpu = &codes;
+    ::setenv("TRAWL_CUDA_DOUBLE_LAUNCHES", "1", 1);  // the first search has its sample
+    const auto search = [&] {
+      check_equal_answers(trawl::search(*built->index, queries.values.data(), 20, options, pool), cpu, "beside another search");
+    };
+    std::vector<std::thread> others;
+    for (int i = 0; i < 3; ++i) others.emplace_back(search);
+    search();
+    for (std::thread& other : others) other.join();
+    ::unsetenv("TRAWL_CUDA_DOUBLE_LAUNCHES");
+    CHECK_EQUAL(codes.failure(), std::string("the GPU cannot start trawl_dots: CUDA_ERROR_LAUNCH_FAILED (719)"));
+  }
+}
+
+TEST("gpu: queries with more candidates than their buffer holds have the answers of the CPU") {
+  trawl::ThreadPool pool(2);
+  const Data data = make_data(3, 900, 64, 1), queries = encoder_like(40, 64, 2);  // all rows are equal, so all are candidates
+  oracle::BuildOptions build_options;
+  build_options.shards = 3;
+  const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+  trawl::SearchOptions options;
+  options.candidate_capacity = 8;
+  options.candidate_limit = 350;  // reached in the second shard
+  const trawl::SearchResult cpu = trawl::search(*built->index, queries.values.data(), 40, options, pool);
+  const trawl::GpuCodes codes(*built->index, on_double(), pool);
+  options.gpu = &codes;
+  const trawl::SearchResult gpu = trawl::search(*built->index, queries.values.data(), 40, options, pool);
+  check_equal_answers(gpu, cpu, "more candidates than the limit");
+  for (const trawl::QueryStats& stats : gpu.stats) CHECK(stats.full_scan);
+  CHECK_EQUAL(codes.failure(), std::string());
 }
 
 TEST("gpu: two indexes of other dimensions are searched at the same time") {

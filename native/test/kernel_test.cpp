@@ -29,7 +29,8 @@ std::vector<const trawl::Kernels*> all_kernels() {
 struct Problem {
   Problem(int rows, int queries, int64_t padded, uint32_t seed, bool extreme)
       : rows(rows), queries(queries), groups((queries + 15) / 16), padded(padded), codes(64 * padded),
-        digits(groups * 16 * padded), scale(64), zero(64), bias(64), sums(64), phi(groups * 16), theta(groups * 16) {
+        digits(groups * 16 * padded), scale(64), residual(64), norm(64), bias(64), sums(64), phi(groups * 16), a(groups * 16),
+        c(groups * 16), theta(groups * 16) {
     std::mt19937 random(seed);
     for (int64_t i = 0; i < 64 * padded; ++i) codes[i] = value(random, extreme);
     for (int64_t i = 0; i < queries * padded; ++i) digits[i] = value(random, extreme);
@@ -49,20 +50,24 @@ struct Problem {
   int rows, queries, groups;
   int64_t padded;
   trawl::AlignedBuffer<int8_t> codes, digits;
-  trawl::AlignedBuffer<float> scale, zero, bias;
+  trawl::AlignedBuffer<float> scale, residual, norm, bias;
   trawl::AlignedBuffer<int32_t> sums;
-  trawl::AlignedBuffer<float> phi, theta;
+  trawl::AlignedBuffer<float> phi, a, c, theta;
 
   trawl::CodeRows view() const {
-    return {codes.data(), padded, rows, scale.data(), zero.data(), zero.data(), bias.data(), sums.data(), true};
+    return {codes.data(), padded, rows, scale.data(), residual.data(), norm.data(), bias.data(), sums.data(), true};
+  }
+  int64_t dot(int i, int q) const {
+    int64_t sum = 0;
+    for (int64_t j = 0; j < padded; ++j) sum += static_cast<int64_t>(codes[i * padded + j]) * digits[q * padded + j];
+    return sum;
   }
   using Pairs = std::set<std::pair<int, int>>;
   Pairs expected() const {
     Pairs kept;
     for (int i = 0; i < rows; ++i) {
       for (int q = 0; q < queries; ++q) {
-        int64_t dot = 0;
-        for (int64_t j = 0; j < padded; ++j) dot += static_cast<int64_t>(codes[i * padded + j]) * digits[q * padded + j];
+        const int64_t dot = this->dot(i, q);
         CHECK(dot == static_cast<int32_t>(dot));
         if (static_cast<float>(dot) + phi[q] * bias[i] >= theta[q]) kept.insert({i, q});
       }
@@ -89,11 +94,10 @@ struct Problem {
     }
     Pairs kept;
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
-    trawl::AlignedBuffer<float> none(groups * 16);
     const trawl::ScanSession session(kernels);
     for (int g = 0; g < groups; g += at_once) {
       const int here = std::min(at_once, groups - g);
-      const trawl::RowTest test = {phi.data() + g * 16, none.data(), none.data(), theta.data() + g * 16};
+      const trawl::RowTest test = {phi.data() + g * 16, a.data() + g * 16, c.data() + g * 16, theta.data() + g * 16};
       const size_t count = kernels.scan_groups(view(), packed.data() + g * 16 * padded, here, test, hits.data());
       for (const auto& pair : collect(hits.data(), count, g * 16)) CHECK(kept.insert(pair).second);
     }
@@ -106,10 +110,9 @@ struct Problem {
     }
     Pairs kept;
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
-    trawl::AlignedBuffer<float> none(groups * 16);
     for (int q = 0; q < queries; q += trawl::kMaxRowsQueries) {
       const int here = std::min(trawl::kMaxRowsQueries, queries - q);
-      const trawl::RowTest test = {phi.data() + q, none.data(), none.data(), theta.data() + q};
+      const trawl::RowTest test = {phi.data() + q, a.data() + q, c.data() + q, theta.data() + q};
       const size_t count = kernels.scan_rows(view(), natural.data() + q * padded, here, test, hits.data());
       for (const auto& pair : collect(hits.data(), count, q)) CHECK(kept.insert(pair).second);
     }
@@ -132,6 +135,70 @@ TEST("kernel: each instruction set, and AMX on emulated tiles, keeps the pairs t
         if (problem.by_groups(*kernels, at_once) != expected) check::fail(__FILE__, __LINE__, std::string(kernels->name) + ": groups differ");
       }
       if (problem.by_rows(*kernels) != expected) check::fail(__FILE__, __LINE__, std::string(kernels->name) + ": rows differ");
+    }
+  }
+}
+
+TEST("kernel: with numbers of any size and sign, each instruction set keeps a pair unless v is below the threshold") {
+  std::mt19937 random(7);
+  const auto one_in = [&](int n) { return random() % static_cast<uint32_t>(n) == 0; };
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (int round = 0; round < (check::small() ? 30 : 120); ++round) {
+    Problem problem(1 + static_cast<int>(random() % 64), 1 + static_cast<int>(random() % 64), round % 4 == 3 ? 576 : 128, random(), false);
+    // In most rounds the rows differ in one number only, or none: limits of several numbers are seldom close to a threshold.
+    const int differing = round % 7, spread = differing == 0 ? 40 : 1, size = static_cast<int>(random() % 60) - 30;
+    const auto number = [&](int exponent) {
+      return std::ldexp(1 + static_cast<float>(random() % 1024) / 1024, size + exponent + static_cast<int>(random() % static_cast<uint32_t>(spread)));
+    };
+    for (int i = 0; i < 64; ++i) {
+      const auto next = [&](int which, float first) { return i > 0 && differing > 1 && which != differing ? first : number(0); };
+      problem.scale[i] = next(2, problem.scale[0]) * (differing < 2 && one_in(20) ? 0 : 1);
+      problem.bias[i] = next(3, problem.bias[0]) * (differing < 2 && one_in(2) ? -1 : 1);
+      problem.residual[i] = next(4, problem.residual[0]);
+      problem.norm[i] = differing < 2 && one_in(100) ? kInf : next(5, problem.norm[0]);
+    }
+    for (int q = 0; q < problem.queries; ++q) {
+      problem.phi[q] = one_in(10) ? 0 : number(9 - size) * (one_in(2) ? -1 : 1);
+      problem.a[q] = number(7 - size);
+      problem.c[q] = number(4 - size);
+    }
+    // Of each pair, v in float64 and a bound of the rounding errors in float32.
+    std::vector<std::pair<double, double>> values;
+    for (int i = 0; i < problem.rows; ++i) {
+      for (int q = 0; q < problem.queries; ++q) {
+        double sum = 0, sizes = 0x1p-119;
+        for (const double term : {problem.scale[i] * static_cast<double>(problem.dot(i, q)), static_cast<double>(problem.phi[q]) * problem.bias[i],
+                                  static_cast<double>(problem.a[q]) * problem.residual[i], static_cast<double>(problem.c[q]) * problem.norm[i]}) {
+          sum += term;
+          sizes += std::fabs(term);
+        }
+        values.emplace_back(sum, sizes * 0x1p-21);
+      }
+    }
+    // One query in eight keeps the row with the largest v of 16. The others keep few rows, so that tiles of 16 queries are dropped.
+    for (int q = 0; q < problem.queries; ++q) {
+      const int first = static_cast<int>(random() % static_cast<uint32_t>(problem.rows)) / 16 * 16;
+      double largest = -kInf;
+      for (int i = first; i < std::min(first + 16, problem.rows); ++i) largest = std::fmax(largest, values[i * problem.queries + q].first);
+      const auto near = static_cast<float>(largest - (one_in(2) ? std::fabs(largest) * 0x1p-19 : 0));
+      const float far = one_in(4) ? kInf : std::fabs(near) * 16;
+      problem.theta[q] = one_in(100) ? -kInf : !std::isfinite(near) ? 0 : one_in(8) ? near : far;
+    }
+    for (int q = problem.queries; q < problem.groups * 16; ++q) problem.theta[q] = kInf;
+    for (const trawl::Kernels* kernels : all_kernels()) {
+      for (const Problem::Pairs& kept : {problem.by_groups(*kernels, 1 + round % trawl::kMaxScanGroups), problem.by_rows(*kernels)}) {
+        for (int i = 0; i < problem.rows; ++i) {
+          for (int q = 0; q < problem.queries; ++q) {
+            const auto [v, error] = values[i * problem.queries + q];
+            const bool is_kept = kept.count({i, q}) == 1;
+            const bool must_keep = !(v - error < problem.theta[q]), may_keep = !(v + error < problem.theta[q]);
+            if (is_kept ? !may_keep : must_keep) {
+              check::fail(__FILE__, __LINE__, std::string(kernels->name) + (is_kept ? " keeps" : " drops") + " row " + std::to_string(i) + " of query " +
+                                                  std::to_string(q) + " in round " + std::to_string(round));
+            }
+          }
+        }
+      }
     }
   }
 }
@@ -221,13 +288,16 @@ TEST("kernel: projections of float32 rows have the same bits in every instructio
 
 TEST("kernel: NaN and infinity in the row test keep the pair") {
   for (const int64_t padded : {64, 768}) {
-    for (const trawl::Kernels* kernels : all_kernels()) {
-      Problem problem(33, 16, padded, 11, false);
-      for (int q = 0; q < 16; ++q) problem.theta[q] = 3e38f, problem.phi[q] = 1;
-      problem.bias[3] = problem.bias[32] = std::numeric_limits<float>::quiet_NaN();
-      problem.bias[27] = std::numeric_limits<float>::infinity();
-      const auto groups = problem.by_groups(*kernels, 1), rows = problem.by_rows(*kernels);
-      CHECK(groups.size() == 48 && rows == groups && groups.count({3, 0}) == 1 && groups.count({27, 15}) == 1 && groups.count({32, 8}) == 1);
+    for (const int queries : {16, 32}) {  // AMX tests 16 rows of two groups of queries at once
+      for (const trawl::Kernels* kernels : all_kernels()) {
+        Problem problem(49, queries, padded, 11, false);
+        for (int q = 0; q < queries; ++q) problem.theta[q] = 3e38f, problem.phi[q] = 1;
+        problem.bias[3] = problem.bias[48] = std::numeric_limits<float>::quiet_NaN();
+        problem.bias[27] = std::numeric_limits<float>::infinity();
+        const auto groups = problem.by_groups(*kernels, queries / 16), rows = problem.by_rows(*kernels);
+        CHECK(groups.size() == static_cast<size_t>(3 * queries) && rows == groups);
+        CHECK(groups.count({3, 0}) == 1 && groups.count({27, queries - 1}) == 1 && groups.count({48, 8}) == 1);
+      }
     }
   }
 }

@@ -1,8 +1,10 @@
 // The prefilter: its file, the choice of components, and searches, whose answers must not depend on it.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 
+#include "kernel_choice.hpp"
 #include "oracle.hpp"
 
 using namespace oracle;
@@ -145,6 +147,33 @@ TEST("prefilter: a query defers no more rows than the limit, and refines those b
   options.prefilter.refined_share = 0.01;
   const auto result = CHECK_SEARCH(*built->index, data, queries, options, pool);
   for (const trawl::QueryStats& stats : result.stats) CHECK(stats.refined > 500 && stats.refined <= 1024 + 2 * n / 100);
+}
+
+TEST("prefilter: a lone query that keeps more rows than it may defer switches to the codes") {
+  trawl::ThreadPool pool(2);
+  const int64_t n = 20000, d = 256;
+  const Data data = gaussian(n, d, 5);
+  Data queries = gaussian(20, d, 6);
+  // Of all but one query the sample has the best row, far before the next, so that the prefilter keeps few rows.
+  for (int64_t q = 1; q < queries.n; ++q) std::copy(data.row(q), data.row(q) + d, queries.row(q));
+  BuildOptions build_options;
+  build_options.rows_per_block = 64;
+  build_options.prefilter = 64;
+  const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+  static std::atomic<int64_t> refined;
+  refined = 0;
+  trawl::Kernels kernels = *trawl::kSerialKernels;
+  kernels.dot_codes = [](const double* values, const int8_t* codes, int64_t padded) {
+    ++refined;
+    return trawl::kSerialKernels->dot_codes(values, codes, padded);
+  };
+  const trawl::KernelChoice choice = {&kernels, &kernels, trawl::kNever, trawl::kNever};
+  SearchOptions options = eager();
+  options.k = 1;
+  options.kernels = &choice;
+  options.prefilter.refined_share = 0.005;  // 16 times as many for one query, which is more than the 1024 + 2 * 100 that may be deferred
+  CHECK_SEARCH(*built->index, data, queries, options, pool);
+  CHECK(refined > 16 * n / 200 && refined < n / 4);  // not one by one
 }
 
 TEST("prefilter: rows of growing norm, extreme rows, duplicates, ternary rows and equal rows") {

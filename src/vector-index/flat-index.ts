@@ -32,20 +32,25 @@ export class FlatIndex implements VectorIndex {
   #gpu: { -readonly [fact in keyof SearchGpu]: SearchGpu[fact] } | undefined;
   #onWarning: (warning: string) => void = () => undefined;
 
-  private constructor(source: IndexSource, kernel: Kernel, index: NativeIndex) {
+  private constructor(source: IndexSource, kernel: Kernel, index: NativeIndex, gpu: SearchGpu | undefined) {
     this.dimension = source.dimension;
     this.rows = source.rows;
     this.metric = source.metric;
     this.#kernel = kernel;
     this.#index = index;
+    this.#gpu = gpu && { ...gpu };
     const { residentBytes, touchedBytes, mappedBytes } = kernel.indexFacts(index);
     this.residentBytes = residentBytes;
     this.touchedBytes = touchedBytes;
     this.mappedBytes = mappedBytes;
   }
 
-  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
-  static open(source: IndexSource, kernel: Kernel): FlatIndex {
+  /**
+   * `failedGpu`: the GPU that was to search the index, if it failed before.
+   *
+   * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file.
+   */
+  static open(source: IndexSource, kernel: Kernel, failedGpu?: SearchGpu): FlatIndex {
     const { metric, dimension, liveRows } = source;
     const shards = source.shards.map(({ rows, segments, codes, prefilter }) => ({
       rows,
@@ -54,7 +59,8 @@ export class FlatIndex implements VectorIndex {
       codes,
       prefilter,
     }));
-    return new FlatIndex(source, kernel, kernel.openIndex({ metric, dimension, shards, liveRows: liveRows?.bytes }));
+    const index = kernel.openIndex({ metric, dimension, shards, liveRows: liveRows?.bytes });
+    return new FlatIndex(source, kernel, index, failedGpu);
   }
 
   /**

@@ -5,13 +5,16 @@ import { FlatIndex } from './flat-index.ts';
 import type { IndexSource } from './index-source.ts';
 import { ReferenceIndex } from './reference-index.ts';
 import { parseSearchDevice } from './search-device.ts';
-import type { VectorIndex } from './vector-index.ts';
+import type { SearchGpu, VectorIndex } from './vector-index.ts';
 
 /** Value of TRAWL_ISA that selects the reference engine in TypeScript, for comparisons. */
 const REFERENCE = 'reference';
 
-/** GPUs that failed in a search of this process: the driver refuses them until it ends, so a reloaded index could not be opened on them. */
-const failedDevices = new Set<number>();
+/**
+ * GPUs that failed in a search of this process, by their number: the driver refuses them until it ends, so a reloaded index could not be
+ * opened on them.
+ */
+const failedGpus = new Map<number, SearchGpu>();
 
 export interface EngineOptions {
   /** Search threads; default: the available cores. */
@@ -49,16 +52,17 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
   }
   if (device !== undefined) checkCodes(source, named, onWarning);
   if (threads !== undefined) loaded.kernel.setThreads(threads);
-  const index = FlatIndex.open(source, loaded.kernel);
+  const failed = device === undefined ? undefined : failedGpus.get(device);
+  const index = FlatIndex.open(source, loaded.kernel, failed);
   if (device === undefined) return index;
-  if (failedDevices.has(device)) {
+  if (failed !== undefined) {
     onWarning(
       `The GPU ${named} failed in an earlier search, so the CPU searches; restart the server to use the GPU again.`,
     );
     return index;
   }
   const onFailure = (warning: string): void => {
-    failedDevices.add(device);
+    failedGpus.set(device, { ...index.gpu!, bytes: 0 });
     onWarning(warning);
   };
   try {

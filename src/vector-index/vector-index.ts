@@ -46,9 +46,9 @@ export interface SearchGpu {
   readonly name: string;
   /** The driver's version of CUDA, such as 13.0. */
   readonly cuda: string;
-  /** Bytes of its memory that the index takes. */
+  /** Bytes of its memory that the index takes; 0 if it failed before the index was opened. */
   readonly bytes: number;
-  /** Becomes true if it fails: searches then run on the CPU. */
+  /** Becomes true if it fails: searches then run on the CPU. True from the start if it failed with another index of this process. */
   readonly failed: boolean;
 }
 

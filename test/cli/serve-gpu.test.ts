@@ -63,6 +63,8 @@ test('the start line of a server names the GPU', async () => {
     banner('http://127.0.0.1:8000', holder, false).join('\n'),
     /wiki \(\d+ passages, fake-encoder, searched on NVIDIA H100 80GB HBM3, 7\.90 GB, reranker fake-reranker\)/,
   );
+  gpu.failed = true;
+  assert.doesNotMatch(banner('http://127.0.0.1:8000', holder, false).join('\n'), /searched on/);
 });
 
 test('doctor lists the GPUs for searches, or says why there are none', { skip }, async () => {

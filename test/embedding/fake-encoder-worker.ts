@@ -18,6 +18,7 @@ port.on('message', async (message: ToWorker) => {
     port.close();
     return;
   }
+  if (batchTokens !== null) batchTokens = Math.min(batchTokens, message.batchTokens ?? batchTokens);
   const uncounted = message.uncounted.flatMap((part) => part.inputs);
   if (uncounted.length > 0) {
     const tokens = Int32Array.from(uncounted, (input) => (typeof input === 'string' ? input.length : 0));

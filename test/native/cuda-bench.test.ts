@@ -26,11 +26,10 @@ test('the benchmark on a GPU leaves the files of its user, and removes its own',
 
 test('a stopped benchmark on a GPU ends its program and removes its files', { skip }, async (t) => {
   const run = await startBench(t, 'echo $$ > "$0.pid"; exec sleep 60');
-  while (!existsSync(`${run.program}.pid`)) await setTimeout(10);
+  const pid = await numberIn(`${run.program}.pid`);
   run.child.kill('SIGTERM');
   const [code] = await once(run.child, 'close');
   assert.equal(code, 143);
-  const pid = Number(readFileSync(`${run.program}.pid`, 'utf8'));
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
   await checkLeft(run);
 });
@@ -52,6 +51,15 @@ async function startBench(t: TestContext, after: string) {
     stdio: 'ignore',
   });
   return { child, program, calls, users, before: readdirSync('/dev/shm') };
+}
+
+/** The number in a file, once it is written: a shell makes the file first. */
+async function numberIn(path: string): Promise<number> {
+  for (;;) {
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+    if (text.endsWith('\n')) return Number(text);
+    await setTimeout(10);
+  }
 }
 
 async function checkLeft({ users, calls, before }: Run): Promise<void> {

@@ -120,7 +120,7 @@ test('after a failure of the GPU searches have the answers of the CPU, and one w
   // As a server that loads the index again.
   const again = await openEngine(source, { device: 'cuda', onWarning: (warning) => warnings.push(warning) });
   t.after(() => again.close());
-  assert.equal(again.gpu, undefined);
+  assert.deepEqual(again.gpu, { name: 'a test double', cuda: '13.0', bytes: 0, failed: true });
   assert.deepEqual(hitsOf(await again.search(request), 5), expected);
   assert.match(warnings[1]!, /^The GPU cuda failed in an earlier search/);
 });

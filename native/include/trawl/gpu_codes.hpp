@@ -17,7 +17,7 @@ struct GpuOptions {
   int64_t max_queries = 1024;       // in one pass over the codes; a larger batch needs several
   int64_t hit_capacity = 1 << 21;   // pairs that one launch may keep, at least max_queries; a launch with more is repeated in parts
   int64_t sample_divisor = 16;      // the first of each such number of tiles of rows is tested first, to raise the thresholds
-  int64_t pairs_at_once = int64_t{1} << 31;  // of one launch: the thresholds rise between launches
+  int64_t pairs_at_once = int64_t{1} << 31;  // of one launch, below 2^32: the thresholds rise between launches
   std::string library;              // the driver's library; empty: that of this machine
 };
 
@@ -57,7 +57,7 @@ class GpuCodes {
   // The first error of the GPU in a search, which then ran on the CPU, as all later ones do. Empty: there was none.
   std::string failure() const;
   bool has_failed() const;
-  void fail(const std::string& message) const;  // for search(), which then leaves the GPU
+  void fail(const std::string& message) const;  // for scan_on_gpu()
   GpuWork work() const;
   void reset_work() const;
 

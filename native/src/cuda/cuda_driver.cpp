@@ -53,7 +53,6 @@ Driver::Driver(const std::string& path) {
   find(library, path, "cuDevicePrimaryCtxRelease_v2", primary_context_release);
   find(library, path, "cuCtxSetCurrent", context_set);
   find(library, path, "cuModuleLoadDataEx", module_load);
-  find(library, path, "cuModuleUnload", module_unload);
   find(library, path, "cuModuleGetFunction", module_function);
   find(library, path, "cuFuncSetAttribute", function_set);
   find(library, path, "cuMemGetInfo_v2", memory_info);

@@ -35,7 +35,6 @@ class Driver {
   Result (*primary_context_release)(Device device);
   Result (*context_set)(Context* context);
   Result (*module_load)(Module** module, const void* image, unsigned count, int* options, void** values);
-  Result (*module_unload)(Module* module);
   Result (*module_function)(Function** function, Module* module, const char* name);
   Result (*function_set)(Function* function, int attribute, int value);
   Result (*memory_info)(size_t* free, size_t* total);

@@ -29,6 +29,17 @@ void write_numbers(const CodesBlock& block, Metric metric, double kappa, RowNumb
   }
 }
 
+void check_options(const GpuOptions& options) {
+  // A launch counts its hits in 32 bits, also those beyond the capacity.
+  const bool fits = options.max_queries >= 1 && options.hit_capacity >= options.max_queries && options.hit_capacity <= UINT32_MAX / 2 &&
+                    options.sample_divisor >= 1 && options.pairs_at_once >= 1 && options.pairs_at_once <= UINT32_MAX;
+  if (fits) return;
+  throw Error(ErrorCode::kBadArgument,
+              "max_queries is " + std::to_string(options.max_queries) + ", hit_capacity " + std::to_string(options.hit_capacity) +
+                  ", sample_divisor " + std::to_string(options.sample_divisor) + ", pairs_at_once " + std::to_string(options.pairs_at_once) +
+                  "; all must be at least 1, hit_capacity at least max_queries and below 2^31, pairs_at_once below 2^32");
+}
+
 }  // namespace
 
 GpuLaunch::GpuLaunch(const GpuDevice& device, int64_t queries, int64_t capacity)
@@ -87,7 +98,7 @@ void GpuCodes::State::upload(ThreadPool& pool, const std::atomic<bool>* cancel) 
     const int64_t per_block = codes.rows_per_block(), rows = padded_rows(codes.rows());
     shard.codes_i8 = DeviceMemory(device, rows * padded);
     shard.row_numbers = DeviceMemory(device, rows * static_cast<int64_t>(sizeof(RowNumbers)));
-    const int64_t blocks_at_once = std::max<int64_t>(1, kStagingBytes / (per_block * row_bytes));
+    const int64_t blocks_at_once = std::min(codes.blocks(), std::max<int64_t>(1, kStagingBytes / (per_block * row_bytes)));
     const int64_t rows_at_once = blocks_at_once * per_block;
     PinnedMemory staging(device, rows_at_once * row_bytes);
     auto* const staged_codes = staging.as<int8_t>();
@@ -126,10 +137,7 @@ const GpuShard* GpuCodes::State::shard_of(const CodesFile* codes) const {
 }
 
 GpuCodes::GpuCodes(const Index& index, const GpuOptions& options, ThreadPool& pool, const std::atomic<bool>* cancel) {
-  if (options.max_queries < 1 || options.hit_capacity < options.max_queries || options.hit_capacity > UINT32_MAX / 2 ||
-      options.sample_divisor < 1 || options.pairs_at_once < 1) {
-    throw Error(ErrorCode::kBadArgument, "max_queries, sample_divisor and pairs_at_once must be at least 1, and hit_capacity at least max_queries and below 2^31");
-  }
+  check_options(options);
   for (const Shard& shard : index.shards()) {
     if (shard.codes && shard.codes->rows() > UINT32_MAX - kTileRows) {
       throw Error(ErrorCode::kBadArgument, "a shard has " + std::to_string(shard.codes->rows()) +

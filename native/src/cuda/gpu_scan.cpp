@@ -39,6 +39,19 @@ bool upload_passing(const SearchContext& context, GpuCodes::State& gpu, const Sh
   return true;
 }
 
+// The passes of the queries in `numbers`, by the search that holds the GPU.
+void run_passes(const SearchContext& context, GpuCodes::State& gpu, const GpuShard& on_gpu, const Shard& shard, const PackedQueries& packed,
+                const std::vector<int64_t>& numbers, const States& states) {
+  gpu.device.use();
+  const Finished finished(gpu);
+  const bool filtered = upload_passing(context, gpu, shard);
+  const auto all = static_cast<int64_t>(numbers.size());
+  for (int64_t first = 0; first < all; first += gpu.options.max_queries) {
+    const int64_t count = std::min(gpu.options.max_queries, all - first);
+    GpuPass(context, gpu, on_gpu, shard, packed, numbers.data() + first, count, states, filtered).run();
+  }
+}
+
 // A query whose row test could overflow float32 keeps every row, so the GPU cannot help it.
 void scan_untestable(const SearchContext& context, const Shard& shard, const PackMean& mean, const double* queries_f64,
                      const std::vector<int64_t>& numbers, const States& states) {
@@ -71,13 +84,12 @@ void scan_on_gpu(const SearchContext& context, const Shard& shard, const PackMea
     std::unique_lock<std::timed_mutex> lock(gpu.mutex, std::defer_lock);
     while (!lock.try_lock_for(kCancelWait)) context.check_cancelled();
     if (context.options.gpu->has_failed()) throw Error(ErrorCode::kDeviceUnavailable, "the GPU has failed in another search");
-    gpu.device.use();
-    const Finished finished(gpu);
-    const bool filtered = upload_passing(context, gpu, shard);
-    const auto all = static_cast<int64_t>(testable.size());
-    for (int64_t first = 0; first < all; first += gpu.options.max_queries) {
-      const int64_t count = std::min(gpu.options.max_queries, all - first);
-      GpuPass(context, gpu, *on_gpu, shard, packed, testable.data() + first, count, states, filtered).run();
+    try {
+      run_passes(context, gpu, *on_gpu, shard, packed, testable, states);
+    } catch (const Error& error) {
+      // Before another search gets the GPU.
+      if (error.code == ErrorCode::kDeviceUnavailable) context.options.gpu->fail(error.what());
+      throw;
     }
   }
   if (!untestable.empty()) scan_untestable(context, shard, mean, queries_f64, untestable, states);

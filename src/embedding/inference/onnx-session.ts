@@ -5,6 +5,7 @@ import type { Pooling } from '../../manifest/model-identity.ts';
 import { widenFloat16 } from '../../system/float16.ts';
 import { readOnnxFacts } from '../model/onnx-facts.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
+import { checkTokenOutput, chooseOutput } from './graph-outputs.ts';
 import { integerProductSettings } from './integer-products.ts';
 import { onnxruntime } from './onnxruntime.ts';
 import {
@@ -17,17 +18,6 @@ import {
 } from './pooled-graph.ts';
 import { isOutOfMemory, runFailure } from './run-failure.ts';
 import type { TokenBatch } from './token-batch.ts';
-
-/** Names that exporters give to outputs, by use, the most common first. */
-const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
-const OUTPUTS: Readonly<Record<Pooling | 'score', readonly string[]>> = {
-  mean: TOKEN_OUTPUTS,
-  cls: TOKEN_OUTPUTS,
-  last: TOKEN_OUTPUTS,
-  pooler: ['pooler_output'],
-  none: ['sentence_embedding'],
-  score: ['logits'],
-};
 
 /** The value of each input that an encoder may have, at a position in a row of a batch. */
 const INPUT_VALUES: Readonly<Record<string, (batch: TokenBatch, row: number, position: number) => number>> = {
@@ -145,6 +135,7 @@ export class OnnxSession {
       throw new TrawlError('MODEL_INVALID', `onnxruntime cannot load ${path}: ${message}`, { cause: error });
     }
     try {
+      if (tokenOutput !== undefined) checkTokenOutput(session.outputMetadata, tokenOutput, path);
       return new OnnxSession(session, path, options);
     } catch (error) {
       await session.release();
@@ -227,24 +218,5 @@ function checkInput(input: InferenceSession.ValueMetadata, path: string, use: Po
     `${path} has an input ${name} (${type}). Expected only ${Object.keys(INPUT_VALUES).join(', ')} as int64 or ` +
       'int32, and past_key_values of a decoder as float32 or float16 with fixed heads. The graph is not an encoder; it may be an ' +
       'encoder-decoder.',
-  );
-}
-
-function chooseOutput(
-  outputs: readonly string[],
-  path: string,
-  use: Pooling | 'score',
-  outputName: string | null,
-): string {
-  const wanted = outputName === null ? OUTPUTS[use] : [outputName];
-  const found = wanted.find((name) => outputs.includes(name));
-  if (found !== undefined) return found;
-  const hint = outputs.includes('sentence_embedding')
-    ? ' Its sentence_embedding is already pooled: use pooling "none".'
-    : ' Choose a pooling that one of these outputs supports, or name the output in trawl-model.json (graph.output).';
-  throw new TrawlError(
-    'MODEL_INVALID',
-    `${path} has no output ${wanted.join(' or ')}, which ${use === 'score' ? 'a cross-encoder' : `pooling "${use}"`} needs; ` +
-      `it has ${outputs.join(', ')}.${use === 'score' ? '' : hint}`,
   );
 }

@@ -104,7 +104,8 @@ export class TextModel {
   /**
    * Runs texts in one batch, padded to `length` tokens. Returns one vector per text, which for a cross-encoder holds the scores. A
    * text without tokens (possible if the tokenizer adds no special tokens) gets the zero vector and must run alone. `rows`: rows of
-   * the batch, at least the texts. `threads`: see `ToWorker`. Throws ENCODING_FAILED if the vector of a text has NaN or infinity, ENCODER_FAILED for any other failure.
+   * the batch, at least the texts. `threads`: see `ToWorker`. Throws ENCODING_FAILED if the vector of a text has NaN or infinity,
+   * ENCODER_FAILED for any other failure.
    */
   async run(
     texts: readonly TokenizedText[],

@@ -37,6 +37,8 @@ export type ToWorker =
       readonly uncounted: readonly WorkPart[];
       /** Threads that may divide the run, the worker's own included: more than 1 for a lone text while other workers are idle. */
       readonly threads: number;
+      /** As in `WorkerDevice`, or less if the device had not enough memory for a batch of another worker. */
+      readonly batchTokens: number | null;
     }
   | { readonly type: 'close' };
 

@@ -54,7 +54,7 @@ export class EncoderPool {
   /** Values per text or pair. */
   readonly dimension: number;
   readonly #options: EncoderPoolOptions;
-  /** Of each thread. Null: texts run unpadded. Smaller after its device had not enough memory. */
+  /** Of each thread; equal for those of one device. Null: texts run unpadded. Smaller after the device had not enough memory. */
   readonly #batchTokens: (number | null)[];
   readonly #sizer: ChunkSizer;
   /** Null for a thread that died too often. */
@@ -160,13 +160,13 @@ export class EncoderPool {
   /** Gives chunks to idle threads. */
   #dispatch(): void {
     if (this.#failure !== null) this.#failWaiting(this.#failure);
-    for (const thread of this.#threads) {
+    for (const [place, thread] of this.#threads.entries()) {
       if (thread === null || !thread.isIdle) continue;
       const chunk = this.#nextRetry() ?? this.#waiting.nextChunk(this.#threads.length, this.#countsTokens);
       if (chunk === null) return;
       // A chunk counts for the encoder whose call began it.
       chunk.slices[0]!.call.user.chunks++;
-      thread.encode(chunk, this.#threadsFor(chunk));
+      thread.encode(chunk, this.#threadsFor(chunk), this.#batchTokens[place]!);
     }
   }
 
@@ -184,9 +184,9 @@ export class EncoderPool {
   }
 
   #startThread(place: number): EncoderThread {
-    const { workerUrl = new URL('./encoder-worker.js', import.meta.url), model, cudaDevices = null } = this.#options;
+    const { workerUrl = new URL('./encoder-worker.js', import.meta.url), model } = this.#options;
     const device: WorkerDevice = {
-      cudaDevice: cudaDevices?.[place] ?? null,
+      cudaDevice: this.#deviceOf(place),
       shareWeights: this.#options.shareWeights ?? false,
       triesGrouping: (this.#options.trialAtStart ?? false) && this.#batchTokens[place]! === null,
       batchTokens: this.#batchTokens[place]!,
@@ -203,7 +203,7 @@ export class EncoderPool {
         this.#deathsInARow[place] = 0;
         this.#sizer.observe(chunk.weight, encoded.elapsedMs, chunk.isGrouped);
         this.#countsTokens &&= encoded.canGroup !== false;
-        this.#limitBatches(place, encoded.batchTokens, device.cudaDevice);
+        this.#limitBatches(place, encoded.batchTokens);
         let offset = 0;
         for (const slice of chunk.slices) {
           slice.call.user.texts += slice.inputs.length;
@@ -216,11 +216,18 @@ export class EncoderPool {
     return thread;
   }
 
-  /** A thread that is started later in this place, with the same device, begins with the smaller batches. */
-  #limitBatches(place: number, batchTokens: number | null, cudaDevice: number | null): void {
+  #deviceOf(place: number): number | null {
+    return this.#options.cudaDevices?.[place] ?? null;
+  }
+
+  /** The device's other threads, and those that are started later, get the smaller batches too. */
+  #limitBatches(place: number, batchTokens: number | null): void {
     const before = this.#batchTokens[place]!;
     if (batchTokens === null || before === null || batchTokens >= before) return;
-    this.#batchTokens[place] = batchTokens;
+    const cudaDevice = this.#deviceOf(place);
+    for (const other of this.#batchTokens.keys()) {
+      if (this.#deviceOf(other) === cudaDevice) this.#batchTokens[other] = batchTokens;
+    }
     this.#options.onWarning?.(
       `${cudaDevice === null ? 'The machine' : `cuda:${cudaDevice}`} had not enough free memory for a batch. Its batches have at most ` +
         `${batchTokens} tokens from now on.`,

@@ -61,14 +61,15 @@ export class EncoderThread {
     return this.#state === 'idle';
   }
 
-  /** `threads`: see `ToWorker`. */
-  encode(chunk: Chunk, threads: number): void {
+  /** `threads` and `batchTokens`: see `ToWorker`. */
+  encode(chunk: Chunk, threads: number, batchTokens: number | null): void {
     if (!this.isIdle) throw bug(`An encoder thread was given a chunk while ${this.#state}`);
     this.#state = 'busy';
     this.#chunk = chunk;
     // A busy thread keeps the process alive, an idle one does not.
     this.#worker.ref();
-    this.#post({ type: 'encode', parts: partsOf(chunk.slices), uncounted: partsOf(chunk.uncounted), threads });
+    const [parts, uncounted] = [partsOf(chunk.slices), partsOf(chunk.uncounted)];
+    this.#post({ type: 'encode', parts, uncounted, threads, batchTokens });
   }
 
   /** Ends an idle or starting thread. A busy one must be closed again after its chunk. Returns `ended`. */

@@ -20,7 +20,7 @@ const { model, device, gate: sharedGate } = workerData as WorkerSetup;
 const gate = new RunGate(sharedGate);
 const width = valuesPerInput(model);
 
-/** Becomes smaller if the device has not enough memory. */
+/** Becomes smaller if the device has not enough memory for a batch of this worker or of another. */
 let { batchTokens } = device;
 let textModel: TextModel;
 void load();
@@ -47,6 +47,7 @@ async function handle(message: ToWorker): Promise<void> {
     port.close();
     return;
   }
+  if (batchTokens !== null) batchTokens = Math.min(batchTokens, message.batchTokens ?? batchTokens);
   if (message.uncounted.length > 0) send({ type: 'counted', tokens: countTokens(message.uncounted) });
   const started = performance.now();
   const inputs = flatten(message.parts);

@@ -7,6 +7,7 @@ import { writeOnnx } from '../../../model-import/onnx-writer.ts';
 import { OnnxSession } from '../../../src/embedding/inference/onnx-session.ts';
 import { tokenBatch } from '../../../src/embedding/inference/token-batch.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 
 const DIMENSION = 3;
 /** Above this many bytes the table is in a file of its own. */
@@ -101,4 +102,30 @@ test('weights in a file beside the graph are found; behind a link out of its fol
   }
   const { isPooled, values, dims } = await outputOf(t, join(snapshot, 'model.onnx'), 'mean');
   assert.deepEqual([isPooled, dims, values.slice(0, 3)], [false, [3, 4, DIMENSION], [1, 1.5, -1]]);
+});
+
+test('an output that has one vector for each text is not pooled: with as many texts as tokens, they would be mixed', async (t) => {
+  const graph = new OnnxGraph('pooled');
+  const ids = graph.input('input_ids', 'int64', ['batch', 'sequence']);
+  const table = graph.tensor({
+    name: 'table',
+    type: 'float32',
+    shape: [50, DIMENSION],
+    bytes: () => [new Uint8Array(50 * DIMENSION * 4)],
+  });
+  const mean = graph.node('ReduceMean', [graph.node('Gather', [table, ids])], {
+    attributes: { axes: [1], keepdims: 0 },
+    output: 'sentence_embedding',
+  });
+  graph.output(mean, 'float32', ['batch', DIMENSION]);
+  const path = join(await tempFolder(t), 'model.onnx');
+  await writeOnnx(path, graph);
+  const options = { use: 'mean', cudaDevice: null, shareWeights: false, poolsInGraph: true } as const;
+  await assert.rejects(
+    OnnxSession.open(path, { ...options, outputName: 'sentence_embedding' }),
+    trawlError(
+      'MODEL_INVALID',
+      /the output sentence_embedding of the shape batch × 3; expected a vector of each token/,
+    ),
+  );
 });

@@ -74,6 +74,21 @@ test('of two devices, only the one without enough memory gets smaller batches, a
   ]);
 });
 
+test('the threads of one device share its smaller batches', async (t) => {
+  const warnings: string[] = [];
+  const onWarning = (warning: string): unknown => warnings.push(warning);
+  const pool = await fakePool(t, 2, { cudaDevices: [0, 0], batchTokens: 4096, onWarning });
+  const encode = (text: string): Promise<EncodeResult> => pool.encode([text], { inputType: 'query' });
+  await encode('full');
+  // The first text keeps the first thread busy.
+  await Promise.all([encode('sleep 20'), encode('full')]);
+  await encode('full');
+  assert.deepEqual(
+    warnings.map((warning) => /^cuda:0 .* at most (\d+) tokens/.exec(warning)?.[1]),
+    ['2048', '1024', '512'],
+  );
+});
+
 test('a lone text may be divided among the idle threads, at most four, and others among none', async (t) => {
   const threadsOf = async (pool: ModelEncoder, texts = ['threads']): Promise<number[]> => {
     const { vectors } = await pool.encode(texts, { inputType: 'query' });

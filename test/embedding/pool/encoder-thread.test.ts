@@ -31,7 +31,7 @@ async function encoded(texts: readonly string[], triesGrouping: boolean): Promis
     });
     thread.ready.then(() => {
       const slice = call.takeSlice(UNGROUPED, Number.POSITIVE_INFINITY);
-      thread.encode({ slices: [slice], weight: slice.weight, isGrouped: false, uncounted: [] }, 1);
+      thread.encode({ slices: [slice], weight: slice.weight, isGrouped: false, uncounted: [] }, 1, null);
     }, reject);
   }).finally(() => thread.close());
 }
