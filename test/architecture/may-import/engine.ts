@@ -9,6 +9,7 @@ export const ENGINE: ImportRules = {
   'src/package-root.ts': [],
   'src/queue-clock.ts': [],
   'src/random.ts': [],
+  'src/normal-tail.ts': [],
   'src/row-bitmap.ts': [],
   'src/top-k.ts': [],
   'src/time-slice.ts': ['src/abort.ts'],
@@ -64,6 +65,7 @@ export const ENGINE: ImportRules = {
   // How fast searches should be, from a short trial.
   'src/expected-speed/': [
     'src/errors.ts',
+    'src/normal-tail.ts',
     'src/random.ts',
     'src/system/',
     'src/native/',

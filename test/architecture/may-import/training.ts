@@ -85,6 +85,7 @@ export const TRAINING: ImportRules = {
   'triage/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/normal-tail.ts',
     'src/random.ts',
     'src/row-bitmap.ts',
     'src/system/',
