@@ -2,6 +2,7 @@ import { TrawlConnectionError } from './errors.ts';
 import { Requests } from './requests.ts';
 import { checkRetry, DEFAULT_RETRY, pause, type RetryOptions } from './retry.ts';
 import type {
+  GroupInfo,
   IndexInfo,
   Passage,
   PassagesReply,
@@ -109,6 +110,12 @@ export class TrawlClient {
   async indexes(options?: CallOptions): Promise<IndexInfo[]> {
     const reply = await this.#requests.json('/v1/indexes', undefined, options?.signal);
     return (reply as { indexes: IndexInfo[] }).indexes;
+  }
+
+  /** The server's groups, whose names as `index` search several indexes as one. */
+  async groups(options?: CallOptions): Promise<GroupInfo[]> {
+    const reply = await this.#requests.json('/v1/indexes', undefined, options?.signal);
+    return (reply as { groups: GroupInfo[] }).groups;
   }
 
   /**

@@ -5,6 +5,7 @@ export { TrawlConnectionError, TrawlResponseError } from './errors.ts';
 export type { RetryOptions } from './retry.ts';
 export type {
   FusedHit,
+  GroupInfo,
   Hit,
   IndexInfo,
   Passage,

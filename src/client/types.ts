@@ -26,6 +26,8 @@ export type Hit = NonNullable<Extract<QueryResult, { ok: true }>['hits']>[number
 export type FusedHit = NonNullable<SearchReply['hits']>[number];
 
 export type IndexInfo = Static<typeof IndexesReply>['indexes'][number];
+/** Several indexes that requests can search as one. */
+export type GroupInfo = Static<typeof IndexesReply>['groups'][number];
 export type Passage = Static<typeof PassageReply>;
 
 /** The body of POST /v1/passages. */

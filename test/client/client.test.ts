@@ -4,6 +4,7 @@ import { TrawlClient, TrawlConnectionError, TrawlResponseError } from '../../src
 import { waitMs } from '../../src/client/retry.ts';
 import type { FusedHit, Hit, Query, SearchReply } from '../../src/client/types.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
@@ -88,6 +89,20 @@ test('passages, indexes, vectors and Search-R1’s request return what the serve
     ],
   );
   assert.deepEqual(await client.retrieve([]), []);
+});
+
+test('the groups of a server have their names and those of their indexes', async (t) => {
+  const slots = ['a', 'b'].map((name) => new IndexSlot(name, { folder: name }, async () => new FakeRetriever()));
+  const holder = new RetrieverHolder(slots, new Map([['ab', ['a', 'b']]]));
+  await holder.open();
+  const client = new TrawlClient((await serve(t, holder)).url);
+  assert.deepEqual(await client.groups(), [{ name: 'ab', indexes: ['a', 'b'] }]);
+  assert.deepEqual(
+    (await client.indexes()).map(({ name }) => name),
+    ['a', 'b'],
+  );
+  const single = new TrawlClient((await serve(t, new FakeRetriever())).url);
+  assert.deepEqual(await single.groups(), []);
 });
 
 test('a call says where its queries come from', async (t) => {

@@ -6,12 +6,14 @@ from ._errors import TrawlConnectionError, TrawlError, TrawlQueryError, TrawlRes
 from ._flashrag import FlashRAGRetriever
 from ._retry import Retry
 from ._types import (
+    Bm25Info,
     Certificate,
     Embedded,
     ExplainedTerm,
     FirstStage,
     Found,
     FusedHit,
+    GpuInfo,
     Hit,
     IndexInfo,
     ModelInfo,
@@ -27,6 +29,7 @@ from ._types import (
     RankedScore,
     Readiness,
     Reranked,
+    RerankerInfo,
     ScoredPassage,
     ScoreQuery,
     ScoreResponse,
@@ -37,6 +40,7 @@ from ._types import (
 
 __all__ = [
     "AsyncTrawlClient",
+    "Bm25Info",
     "Certificate",
     "Embedded",
     "ExplainedTerm",
@@ -44,6 +48,7 @@ __all__ = [
     "FlashRAGRetriever",
     "Found",
     "FusedHit",
+    "GpuInfo",
     "Hit",
     "IndexInfo",
     "ModelInfo",
@@ -59,6 +64,7 @@ __all__ = [
     "RankedScore",
     "Readiness",
     "Reranked",
+    "RerankerInfo",
     "Retry",
     "ScoreQuery",
     "ScoreResponse",

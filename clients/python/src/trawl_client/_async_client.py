@@ -190,6 +190,10 @@ class AsyncTrawlClient:
         """The server's indexes."""
         return await self._result(Call("/v1/indexes", _protocol.indexes))
 
+    async def groups(self) -> dict[str, tuple[str, ...]]:
+        """The groups of the server, whose names as ``index`` search several indexes as one, with their indexes."""
+        return await self._result(Call("/v1/indexes", _protocol.groups))
+
     async def embed(
         self,
         texts: Sequence[str],

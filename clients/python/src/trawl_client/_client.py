@@ -189,6 +189,10 @@ class TrawlClient:
         """The server's indexes."""
         return self._result(Call("/v1/indexes", _protocol.indexes))
 
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The groups of the server, whose names as ``index`` search several indexes as one, with their indexes."""
+        return self._result(Call("/v1/indexes", _protocol.groups))
+
     def embed(
         self,
         texts: Sequence[str],

@@ -14,6 +14,7 @@ import httpx
 from ._errors import TrawlError, TrawlQueryError, TrawlResponseError
 from ._score_protocol import exact_id
 from ._types import (
+    Bm25Info,
     Bm25Parameters,
     Certificate,
     Deduplication,
@@ -24,6 +25,7 @@ from ._types import (
     Found,
     FusedHit,
     Fusion,
+    GpuInfo,
     Hit,
     HybridSettings,
     IndexInfo,
@@ -39,6 +41,7 @@ from ._types import (
     QueryTemplate,
     Readiness,
     Reranked,
+    RerankerInfo,
     RerankParameters,
     SearchMode,
     SearchResponse,
@@ -292,7 +295,7 @@ def passage(body: Json) -> Passage:
 
 
 def indexes(body: Json) -> list[IndexInfo]:
-    """The reply of GET /v1/indexes."""
+    """The reply of GET /v1/indexes. Earlier servers lack the fields that are read with ``get``."""
     return [
         IndexInfo(
             name=index["name"],
@@ -304,15 +307,43 @@ def indexes(body: Json) -> list[IndexInfo]:
             modes=tuple(index.get("modes", ("dense",))),
             columns={column["name"]: column["type"] for column in index.get("columns", ())},
             views={view["name"]: view["passages"] for view in index.get("views", ())},
+            default=index.get("default", False),
+            deleted_rows=index.get("deletedRows", 0),
+            bm25=_bm25(index.get("bm25")),
+            reranker=_reranker(index.get("reranker")),
+            gpu=_gpu(index.get("gpu")),
+            view_sha256={view["name"]: view["sha256"] for view in index.get("views", ()) if "sha256" in view},
         )
         for index in body["indexes"]
     ]
 
 
+def groups(body: Json) -> dict[str, tuple[str, ...]]:
+    """The groups in the reply of GET /v1/indexes, with the names of their indexes."""
+    return {group["name"]: tuple(group["indexes"]) for group in body.get("groups", ())}
+
+
 def _model(model: Json | None) -> ModelInfo | None:
     if model is None:
         return None
-    return ModelInfo(model["name"], model["sha256"], model["prefixes"], model["maxTokens"])
+    template = cast(QueryTemplate, model.get("queryTemplate", "question-query"))
+    return ModelInfo(model["name"], model["sha256"], model["prefixes"], model["maxTokens"], template)
+
+
+def _bm25(bm25: Json | None) -> Bm25Info | None:
+    if bm25 is None:
+        return None
+    return Bm25Info(tuple(bm25["fields"]), bm25["analyser"], bm25["k1"], bm25["b"], bm25.get("scoredBy"))
+
+
+def _reranker(reranker: Json | None) -> RerankerInfo | None:
+    if reranker is None:
+        return None
+    return RerankerInfo(reranker["name"], reranker["maxTokens"], reranker.get("sha256"))
+
+
+def _gpu(gpu: Json | None) -> GpuInfo | None:
+    return None if gpu is None else GpuInfo(gpu["name"], gpu["cuda"], gpu["bytes"], gpu["failed"])
 
 
 def the_only_model(found: Sequence[IndexInfo]) -> str:

@@ -344,21 +344,60 @@ class ScoreResponse:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """The encoder of an index. The keys of ``prefixes`` and ``max_tokens`` are ``query`` and ``passage``."""
+    """The encoder of an index. The keys of ``prefixes`` and ``max_tokens`` are ``query`` and ``passage``.
+
+    ``query_template`` says what is embedded of a ``Query`` if a call names no template.
+    """
 
     name: str
     sha256: str
     prefixes: dict[str, str]
     max_tokens: dict[str, int | None]
+    query_template: QueryTemplate = "question-query"
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25Info:
+    """The inverted indexes of an index. ``scored_by`` is the store whose own BM25 ranks; None: the server's."""
+
+    fields: tuple[str, ...]
+    analyser: str
+    k1: float
+    b: float
+    scored_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerInfo:
+    """The reranker. ``sha256`` is None if it is a server of its own, ``max_tokens`` if it is not known."""
+
+    name: str
+    max_tokens: int | None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuInfo:
+    """The GPU that searches the vectors of an index, which take ``bytes`` of its memory.
+
+    ``cuda`` is the version of CUDA of its driver. After ``failed``, the CPU searches.
+    """
+
+    name: str
+    cuda: str
+    bytes: int
+    failed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
     """An index of the server. ``generation`` changes whenever the index is rebuilt.
 
-    ``modes`` are the ways to search it, the default first. ``columns`` are the names and types that filters can use.
-    ``views`` are the views that a base URL with ``/views/NAME`` can name, with their numbers of passages. ``model``
-    and ``metric`` are None without vectors.
+    ``rows`` count the ``deleted_rows`` too, which no search returns. ``modes`` are the ways to search it, the default
+    first. ``columns`` are the names and types that filters can use. ``views`` are the views that a base URL with
+    ``/views/NAME`` can name, with their numbers of passages, and ``view_sha256`` has hashes of their rows. ``model``
+    and ``metric`` are None without vectors, ``bm25`` without inverted indexes, ``reranker`` if the server has none, and
+    ``gpu`` if the CPU searches. Calls that name no index use the ``default`` one.
     """
 
     name: str
@@ -370,6 +409,12 @@ class IndexInfo:
     modes: tuple[SearchMode, ...] = ("dense",)
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
     views: Mapping[str, int] = field(default_factory=dict)
+    default: bool = False
+    deleted_rows: int = 0
+    bm25: Bm25Info | None = None
+    reranker: RerankerInfo | None = None
+    gpu: GpuInfo | None = None
+    view_sha256: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
