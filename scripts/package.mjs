@@ -13,11 +13,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BUNDLED as IN_BUNDLE } from './bundle.mjs';
+import { PACKED } from './installed-packages.mjs';
 import { NODE_API, PREBUILD_TARGETS, prebuild, prebuiltIsCurrent } from './prebuild.mjs';
 import { fail, root, setup } from './setup.mjs';
 import { writeDeclarations } from './typescript.mjs';
 
-const BUNDLED = ['onnxruntime-node', 'onnxruntime-common'];
 const NEEDED_FILES = [
   'dist/bundle/main.js',
   'dist/bundle/library.js',
@@ -71,12 +71,12 @@ async function stage(target) {
     man: ['man/trawl.1'],
     scripts: Object.fromEntries(SCRIPTS.map((name) => [name, scripts[name]])),
     dependencies: { ...installed, 'onnxruntime-node': version, 'onnxruntime-common': version },
-    bundleDependencies: BUNDLED,
+    bundleDependencies: PACKED,
   };
   writeFileSync(join(target, 'package.json'), `${JSON.stringify(packed, null, 2)}\n`);
   mkdirSync(join(target, 'man'));
   writeFileSync(join(target, 'man', 'trawl.1'), await manualPage());
-  for (const name of BUNDLED) bundle(name, target);
+  for (const name of PACKED) bundle(name, target);
 }
 
 async function manualPage() {
@@ -122,7 +122,7 @@ function bundle(name, target) {
     ...facts
   } = JSON.parse(readFileSync(join(root, from, 'package.json'), 'utf8'));
   // Its other dependencies are those of its install script.
-  const kept = Object.fromEntries(Object.entries(dependencies).filter(([dependency]) => BUNDLED.includes(dependency)));
+  const kept = Object.fromEntries(Object.entries(dependencies).filter(([dependency]) => PACKED.includes(dependency)));
   writeFileSync(join(target, from, 'package.json'), JSON.stringify({ ...facts, dependencies: kept }, null, 2));
 }
 

@@ -14,7 +14,8 @@ import { pathToFileURL } from 'node:url';
 import { digestOfSources, makeAddon } from './build-native.mjs';
 import { announce, done, fail, root, run } from './steps.mjs';
 
-const ZIG = '0.17.1';
+/** The version of the compiler. */
+export const ZIG = '0.17.1';
 /** The C library of every Linux on which the official builds of Node.js 22 and newer run. */
 const GLIBC = '2.28';
 const FOLDER = join(root, 'prebuilds');

@@ -43,9 +43,19 @@ test('a release needs the tag of its version, and the repository that has the ta
   refused(check(facts, []), /Usage: /);
 });
 
+const workflow = readFileSync(join(packageRoot, '.github', 'workflows', 'release.yml'), 'utf8');
+
 test('the workflow checks the tag before it builds, and publishes a file, not a name of a repository', () => {
-  const workflow = readFileSync(join(packageRoot, '.github', 'workflows', 'release.yml'), 'utf8');
   assert.match(workflow, /run: node scripts\/release-check\.mjs "\$GITHUB_REF_NAME"\n {6}- run: npm run setup\n/);
   const published = [...workflow.matchAll(/npm publish (\S+)/g)].map(([, file]) => file!);
   assert.deepEqual(published, ['./package/trawl-retrieval-*.tgz']);
+});
+
+test('the release has the packages and the list of their parts, and only its last job may write to the repository', () => {
+  assert.match(workflow, /run: npm run sbom -- --out package\n {6}- uses: actions\/upload-artifact@v4\n/);
+  assert.match(workflow, /run: gh release create "\$GITHUB_REF_NAME" .*--verify-tag .* package\/\* wheels\/\*$/m);
+  const jobs = workflow.split(/^ {2}(?=[\w-]+:$)/m).slice(1);
+  const writing = jobs.filter((job) => job.includes('contents: write'));
+  assert.deepEqual(writing, [jobs.at(-1)]);
+  assert.match(writing[0]!, /^files:\n {4}needs: publish\n/);
 });
