@@ -52,6 +52,7 @@ const modules = await tools();
 const require = createRequire(join(modules, 'node_modules', 'x.js'));
 const markdown = new (require('markdown-it'))({ html: true });
 const MiniSearch = require('minisearch');
+focusScrollable();
 
 const named = GROUPS.flatMap(([, paths]) => paths);
 const more = readdirSync(join(root, 'docs'))
@@ -67,6 +68,15 @@ for (const [name, text] of [...pages.values()].map((page) => [page.path, wholePa
   if (address !== undefined) fail(`${name} would load ${address}. A page of the site may load only files of the site.`);
 }
 writeSite(site);
+
+/** Lets the arrow keys scroll what may be wider than the page. */
+function focusScrollable() {
+  const { fence } = markdown.renderer.rules;
+  markdown.renderer.rules.fence = (...args) => fence(...args).replace('<pre', '<pre tabindex="0"');
+  markdown.core.ruler.push('focus-tables', ({ tokens }) => {
+    for (const token of tokens) if (token.type === 'table_open') token.attrSet('tabindex', '0');
+  });
+}
 
 function refuseForeign() {
   const reason = reasonToKeep(site);

@@ -103,7 +103,8 @@ export function structureFaults(page: Page): Promise<string[]> {
 
 /** What axe-core finds: contrast, names, roles, landmarks, sizes of targets. It checks with scripts, which do not run in the page. */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
+  // Style sheets need not be asked for again, which a page in a file may not do.
+  const { violations } = await new AxeBuilder({ page }).options({ preload: false }).analyze();
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`),
   );
