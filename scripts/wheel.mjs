@@ -1,7 +1,7 @@
 // `npm run wheel`: makes the Python wheel trawl-retrieval of clients/retrieval, with the npm package and its dependencies in it, for
 // this machine or `-- --target linux-arm64`. `-- --out DIR` puts it into another folder, `-- --package FILE.tgz` takes an npm
 // package that is there, `-- --compiled-here` makes one for tests, `-- --python PROGRAM` builds with a Python that has hatchling, in place of an isolated build.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -44,8 +44,16 @@ const binary = join('prebuilds', values.target, 'trawl.node');
 // Without it the program would search in TypeScript, and nobody would notice.
 if (!existsSync(join(node, 'node_modules', 'trawl-retrieval', binary)))
   fail(`${file} has no ${binary}. \`npm run prebuild -- ${values.target}\` and \`npm run package\` make it.`);
+// man looks for it in share/man beside the folder of the program.
+const manual = join(work, 'trawl.1');
+renameSync(join(node, 'node_modules', 'trawl-retrieval', 'man', 'trawl.1'), manual);
 leaveOut(join(node, 'node_modules'));
-const env = { ...process.env, TRAWL_WHEEL_NODE: node, TRAWL_WHEEL_PLATFORM: platform };
+const env = {
+  ...process.env,
+  TRAWL_WHEEL_NODE: node,
+  TRAWL_WHEEL_MANUAL: manual,
+  TRAWL_WHEEL_PLATFORM: platform,
+};
 const isolated = values.python === 'python3' ? [] : ['--no-build-isolation'];
 const wheel = ['-m', 'pip', 'wheel', '--quiet', '--disable-pip-version-check', '--no-deps', ...isolated];
 await run(values.python, [...wheel, '--wheel-dir', out, join(root, 'clients', 'retrieval')], {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -39,6 +40,14 @@ async function python(script: string): Promise<unknown> {
   return JSON.parse((await run(join(bin, 'python'), ['-c', script], { env })).stdout);
 }
 
+/** The names of the packages in a folder node_modules, and in those of its packages. */
+function packagesIn(modules: string): string[] {
+  return readdirSync(modules, { recursive: true, encoding: 'utf8' }).flatMap((path) => {
+    const [, name] = /(?:^|\/node_modules\/)((?:@[^/]+\/)?[^/@.][^/]*)\/package\.json$/.exec(path) ?? [];
+    return name ?? [];
+  });
+}
+
 before(async () => {
   if (skip !== false) return;
   const script = join(packageRoot, 'scripts', 'wheel.mjs');
@@ -64,6 +73,58 @@ test('in an empty environment, the wheel brings Node.js, and trawl builds and se
   const doctor = JSON.parse((await run(join(bin, 'trawl'), ['doctor', '--json'], { env })).stdout);
   assert.match(doctor.search.origin, /^prebuilt for /);
   assert.notEqual(doctor.node, '');
+});
+
+test('the manual page is where man finds it, by the path of the program alone', {
+  skip: skip || (spawnSync('man', ['--version']).error !== undefined && 'man is not installed'),
+}, async () => {
+  const { stdout } = await run('man', ['--where', 'trawl'], { env });
+  assert.equal(stdout.trim(), join(folder, 'venv', 'share', 'man', 'man1', 'trawl.1'));
+  assert.match(readFileSync(stdout.trim(), 'utf8'), /^\.TH TRAWL 1/);
+});
+
+test('npm run sbom lists every package that the wheel has, and no other besides those for compilers', {
+  skip,
+}, async () => {
+  const [version] = readdirSync(join(folder, 'venv', 'lib'));
+  const node = join(folder, 'venv', 'lib', version!, 'site-packages', 'trawl_retrieval', '_node', 'node_modules');
+  const program = join(node, 'trawl-retrieval');
+  const inWheel = new Set(packagesIn(node));
+  inWheel.delete('trawl-retrieval');
+  // Those of which the bundle has copies, which are not in node_modules.
+  const licences = readFileSync(join(program, 'dist', 'bundle', 'LICENSES.txt'), 'utf8');
+  await run(process.execPath, [join(packageRoot, 'scripts', 'sbom.mjs'), '--out', folder]);
+  const file = readdirSync(folder).find((name) => name.endsWith('.cdx.json'))!;
+  const { components } = JSON.parse(readFileSync(join(folder, file), 'utf8')) as {
+    components: { name: string; version: string; purl: string }[];
+  };
+  const listed = components.filter(({ purl }) => purl.startsWith('pkg:npm/'));
+  const names = new Set(listed.map(({ name }) => name));
+  assert.deepEqual(
+    [...inWheel].filter((name) => !names.has(name)),
+    [],
+  );
+  const elsewhere = listed.filter(({ name }) => !inWheel.has(name));
+  assert.deepEqual(
+    elsewhere.filter((each) => !licences.includes(`${each.name} ${each.version}\n`)).map(({ name }) => name),
+    ['node-addon-api', 'node-api-headers'],
+  );
+});
+
+test('trawl demo of the wheel serves the sample, and Ctrl-C ends it', { skip }, async () => {
+  const child = spawn(join(bin, 'trawl'), ['demo', '--port', '0', '--json'], { cwd: folder, env });
+  const closed = once(child, 'close');
+  let [printed, notes] = ['', ''];
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (notes += text));
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
+  while (!printed.includes('\n') && child.exitCode === null) await Promise.race([once(child.stdout, 'data'), closed]);
+  assert.ok(printed.includes('\n'), notes);
+  const { url } = JSON.parse(printed.split('\n')[0]!) as { url: string };
+  const ask = { queries: ['who designed the Eiffel Tower'], topk: 1 };
+  const { body } = await postJson<{ result: { title: string }[][] }>(url, ask);
+  assert.equal(body.result[0]![0]!.title, 'Eiffel Tower');
+  child.kill('SIGINT');
+  assert.deepEqual(await closed, [0, null], notes);
 });
 
 test('serve() gives a client and ends the server after the block, also after an exception', { skip }, async () => {
