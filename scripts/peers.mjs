@@ -54,6 +54,7 @@ const [torchMissing] = await Promise.all([
   environment(peers.storageFolder(), 'a server with the interface of S3', (python) =>
     pip(python, ['-r', peers.STORAGE_REQUIREMENTS]),
   ),
+  environment(peers.schemaFolder(), 'validators of files', (python) => pip(python, ['-r', peers.SCHEMA_REQUIREMENTS])),
   installJavaPeers(),
   installMilvus(),
   ...(files.some((file) => file.endsWith('traces.long.peer.test.js')) ? [installCollector()] : []),

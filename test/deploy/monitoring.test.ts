@@ -24,6 +24,15 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly refId: string }[];
 }
 
+/** How prometheus-adapter asks for the metric of the autoscaler, with its placeholders filled in for one Pod. */
+const ADAPTER = readFileSync(join(FOLDER, 'kubernetes-adapter.yaml'), 'utf8');
+const [, SERIES] = /^ {4}- seriesQuery: (\w+)\{namespace!="",pod!=""\}$/m.exec(ADAPTER)!;
+const AUTOSCALING = /^ {6}metricsQuery: (.*)$/m
+  .exec(ADAPTER)![1]!
+  .replaceAll('<<.GroupBy>>', 'pod')
+  .replaceAll('<<.Series>>', SERIES!)
+  .replaceAll('<<.LabelMatchers>>', 'namespace="search",pod=~"trawl-1"');
+
 const QUERIES = DASHBOARD.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
 
 /** promtool is part of Prometheus. */
@@ -68,10 +77,14 @@ test('alerts and dashboard only ask for time series and labels that a server has
     return text.includes('status="503"') && text.includes('trawl_errors_total{');
   });
   const series = seriesOf(text);
-  // Prometheus gives these to every series.
-  const added = new Set(['job', 'instance']);
+  // Prometheus gives these to every series, in a cluster with the names of the Pod.
+  const added = new Set(['job', 'instance', 'namespace', 'pod']);
   let uses = 0;
-  for (const { title, expr } of [...QUERIES, { title: 'alerts.yaml', expr: EXPRESSIONS }]) {
+  for (const { title, expr } of [
+    ...QUERIES,
+    { title: 'alerts.yaml', expr: EXPRESSIONS },
+    { title: 'kubernetes-adapter.yaml', expr: AUTOSCALING },
+  ]) {
     for (const [, name, selector = ''] of expr.matchAll(/\b((?:trawl|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)) {
       // The record's counter begins with --record.
       if (name === 'trawl_dropped_lines_total') continue;
@@ -103,10 +116,26 @@ test('panels of the dashboard have their own ids, places, queries and descriptio
   }
 });
 
+test('the adapter gives the autoscaler its metric, of the Pods that Prometheus reads', () => {
+  const kubernetes = join(FOLDER, '..', 'kubernetes');
+  const autoscaler = readFileSync(join(kubernetes, 'autoscale.yaml'), 'utf8');
+  assert.ok(autoscaler.includes(`metric: { name: ${SERIES} }`));
+  assert.ok(ADAPTER.includes(`name: { as: ${SERIES} }`));
+  const scrape = readFileSync(join(FOLDER, 'kubernetes-scrape.yaml'), 'utf8');
+  const [, name, component, port] = /^ {8}regex: (.+);(.+);(.+)$/m.exec(scrape)!;
+  const server = readFileSync(join(kubernetes, 'serve.yaml'), 'utf8');
+  assert.ok(server.includes(`labels: { app.kubernetes.io/name: ${name}, app.kubernetes.io/component: ${component} }`));
+  assert.ok(server.includes(`- { name: ${port}, containerPort: 8000 }`));
+  for (const label of ['namespace', 'pod']) {
+    assert.match(scrape, new RegExp(`target_label: ${label} \\}$`, 'm'));
+    assert.ok(ADAPTER.includes(`${label}: { resource: ${label} }`));
+  }
+});
+
 test('Prometheus reads the alerts and the queries of the dashboard', { skip: withoutPromtool }, (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'trawl-test-'));
   t.after(() => rmSync(folder, { recursive: true }));
-  const rules = QUERIES.map(({ expr }, i) => ({
+  const rules = [...QUERIES, { expr: AUTOSCALING }].map(({ expr }, i) => ({
     record: `q${i}`,
     // Grafana replaces its own variables before it asks.
     expr: expr
@@ -121,12 +150,50 @@ test('Prometheus reads the alerts and the queries of the dashboard', { skip: wit
     encoding: 'utf8',
   });
   assert.equal(status, 0, stdout + stderr);
+  // Debian's promtool knows no Kubernetes, where the servers are found.
+  const scrape = readFileSync(join(FOLDER, 'kubernetes-scrape.yaml'), 'utf8');
+  const here = join(folder, 'scrape.yaml');
+  const elsewhere = scrape.replace('kubernetes_sd_configs: [{ role: pod }]', 'static_configs: []');
+  assert.notEqual(elsewhere, scrape);
+  writeFileSync(here, elsewhere.replace('[alerts.yaml]', JSON.stringify([join(FOLDER, 'alerts.yaml')])));
+  const config = spawnSync('promtool', ['check', 'config', here], { encoding: 'utf8' });
+  assert.equal(config.status, 0, config.stdout + config.stderr);
 });
 
 test('the alerts fire when they should, and only then', { skip: withoutPromtool }, () => {
   const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', join(FOLDER, 'alerts.test.yaml')], {
     encoding: 'utf8',
   });
+  assert.equal(status, 0, stdout + stderr);
+});
+
+test('the autoscaler counts the queue of an encoder once, although several indexes share it', {
+  skip: withoutPromtool,
+}, (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trawl-test-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const waiting = [
+    ['trawl-1', 'wiki', 'embed', 30],
+    ['trawl-1', 'news', 'embed', 30],
+    ['trawl-1', 'wiki', 'search', 10],
+    ['trawl-1', 'news', 'search', 4],
+    ['trawl-2', 'wiki', 'embed', 99],
+  ] as const;
+  const tests = [
+    {
+      interval: '1m',
+      input_series: waiting.map(([pod, index, stage, queries]) => ({
+        series: `trawl_queue_queries{namespace="search",pod="${pod}",index="${index}",stage="${stage}"}`,
+        values: `${queries}x5`,
+      })),
+      promql_expr_test: [
+        { expr: AUTOSCALING, eval_time: '3m', exp_samples: [{ labels: '{pod="trawl-1"}', value: 40 }] },
+      ],
+    },
+  ];
+  const file = join(folder, 'adapter.test.yaml');
+  writeFileSync(file, JSON.stringify({ rule_files: [], tests }));
+  const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
   assert.equal(status, 0, stdout + stderr);
 });
 

@@ -6,11 +6,15 @@ import { packageRoot } from '../../src/package-root.ts';
 
 const DEPLOY = join(packageRoot, 'deploy');
 
-function without(program: string, from: string): string | false {
-  return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
-    ? false
-    : `${program} is not installed (Debian 13: apt-get install ${from})`;
+function isInstalled(program: string): boolean {
+  return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 }
+
+/** kubectl has kustomize in it. */
+const KUSTOMIZE = [
+  ['kustomize', 'build'],
+  ['kubectl', 'kustomize'],
+].find(([program]) => isInstalled(program!));
 
 function output(command: string, args: readonly string[]): string {
   const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8' });
@@ -19,16 +23,17 @@ function output(command: string, args: readonly string[]): string {
 }
 
 test('kustomize builds the server with its autoscaler and budget, and without a number of servers', {
-  skip: without('kustomize', 'kustomize'),
+  skip: KUSTOMIZE === undefined && 'neither kustomize nor kubectl is installed (Debian 13: apt-get install kustomize)',
 }, () => {
-  const built = output('kustomize', ['build', join(DEPLOY, 'kubernetes')]);
+  const [program, ...args] = KUSTOMIZE!;
+  const built = output(program!, [...args, join(DEPLOY, 'kubernetes')]);
   const kinds = [...built.matchAll(/^kind: (\w+)$/gm)].map(([, kind]) => kind);
   assert.deepEqual(kinds.sort(), ['Deployment', 'HorizontalPodAutoscaler', 'PodDisruptionBudget', 'Service']);
   assert.doesNotMatch(built, /^ {2}replicas:/m);
 });
 
 test('Docker Compose accepts the compose file, which binds the loopback address and writes nowhere but to /tmp', {
-  skip: without('docker-compose', 'docker-compose'),
+  skip: !isInstalled('docker-compose') && 'docker-compose is not installed (Debian 13: apt-get install docker-compose)',
 }, () => {
   const file = join(DEPLOY, 'compose.yaml');
   const { services } = JSON.parse(output('docker-compose', ['-f', file, 'config', '--format', 'json'])) as {

@@ -130,6 +130,19 @@ export function withoutStorage(): string | false {
   return isInstalled(storageFolder()) ? false : 'moto is not installed: run npm run test:peers';
 }
 
+/** Validators of the files that other programs read. */
+export const SCHEMA_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-schemas.txt');
+
+export function schemaFolder(): string {
+  const version = createHash('sha256').update(readFileSync(SCHEMA_REQUIREMENTS)).digest('hex').slice(0, 12);
+  return join(peerCache(), `schemas-${version}`);
+}
+
+/** For the `skip` option of a test: false if the validators are installed, else the reason. */
+export function withoutSchemas(): string | false {
+  return isInstalled(schemaFolder()) ? false : 'the validators are not installed: run npm run test:peers';
+}
+
 /** For the `skip` option of a test: false if torch and the trainers' readers are installed, else the reason. */
 export function withoutTraining(): string | false {
   if (isInstalled(trainingFolder())) return withoutTorch();
@@ -205,6 +218,11 @@ export async function runMtebPeer(script: string, input: unknown): Promise<unkno
 /** Like `runPeer`, with ir_measures. */
 export async function runMeasurePeer(script: string, input: unknown): Promise<unknown> {
   return runScript(join(measureFolder(), 'bin', 'python'), script, input);
+}
+
+/** Like `runPeer`, with the validators. */
+export async function runSchemaPeer(script: string, input: unknown): Promise<unknown> {
+  return runScript(join(schemaFolder(), 'bin', 'python'), script, input);
 }
 
 /** Like `runPeer`, with other projects' clients. */
