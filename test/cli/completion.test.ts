@@ -10,6 +10,7 @@ import { fishCompletion } from '../../cli/completion/fish.ts';
 import { zshCompletion } from '../../cli/completion/zsh.ts';
 import { manPage } from '../../cli/man-page.ts';
 import { withCommonOptions } from '../../cli/run-command.ts';
+import { packageRoot } from '../../src/package-root.ts';
 import { fileFolder, runTrawl } from './run-trawl.ts';
 
 const commands = await loadCommands();
@@ -69,6 +70,28 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
     assert.deepEqual([status, stderr], [0, '']);
   });
 }
+
+test('zsh completes commands, options, their values, actions and files', { skip: without('zsh') }, () => {
+  const program = join(packageRoot, 'test', 'cli', 'zsh-completions.zsh');
+  const offered = (line: string): string[] => {
+    const { stdout, stderr, status } = spawnSync('zsh', ['-f', program, join(folder, 'zsh.script'), line], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    assert.deepEqual([status, stderr], [0, '']);
+    return stdout.split('\n').filter(Boolean).sort();
+  };
+  assert.deepEqual(offered('trawl '), commands.map(({ name }) => name).sort());
+  assert.deepEqual(offered('trawl help ver'), ['verify']);
+  assert.deepEqual(offered('trawl serve indexes --por'), ['--port']);
+  const options = words.find(({ name }) => name === 'serve')!.options.map(({ name }) => `--${name}`);
+  assert.deepEqual(offered('trawl serve --'), options.sort());
+  assert.deepEqual(offered('trawl serve --mode '), ['bm25', 'dense', 'hybrid']);
+  assert.deepEqual(offered('trawl serve --mode=h'), ['--mode=hybrid']);
+  assert.deepEqual(offered('trawl model a'), ['add']);
+  assert.deepEqual(offered('trawl serve wiki'), ['wiki18', 'wiki\\ 18.jsonl'].sort());
+  assert.deepEqual(offered('trawl serve --port '), [], 'a number is not completed');
+});
 
 test('fish completes commands, options and values', { skip: without('fish') }, () => {
   const offered = (line: string): string[] => {
