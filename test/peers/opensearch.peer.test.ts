@@ -19,7 +19,8 @@ import { RowBitmap } from '../../src/row-bitmap.ts';
 import { TopK } from '../../src/top-k.ts';
 import { referenceSearch } from '../../src/vector-index/reference-search.ts';
 import { scoreFunction } from '../../src/vector-index/score.ts';
-import { endOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from '../cli/run-trawl.ts';
+import { endOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, spawnTrawl } from '../cli/run-trawl.ts';
+import { toyModel } from '../embedding/model-fixtures.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { normalRows, ternaryRows } from '../vector-index/index-files.ts';
@@ -360,6 +361,36 @@ test('an alias is moved to the next index, and a reload takes it', { skip }, asy
   for (const answer of answers) assert.ok(answer === before || answer === after);
   const same = await runTrawl(['publish', first, node.address('live')]);
   assert.match(same.stderr, /live is an alias of swap-2.*\[INDEX_EXISTS\]/);
+});
+
+test('an index in OpenSearch is opened with its own encoder alone, also by a reload of an alias', {
+  skip,
+}, async (t) => {
+  const toy = await toyModel(t);
+  const place = node.address('steady');
+  for (const args of [
+    ['search', place, 'a mountain'],
+    ['serve', place, '--port', '0'],
+    ['eval', place, '--queries', join(SAMPLE, 'questions.jsonl')],
+  ]) {
+    const { code, stderr } = await runTrawl([...args, '--model', toy]);
+    assert.equal(code, 1, args[0]);
+    assert.match(stderr, /built with token-average-256, but the query encoder is toy\. .*sha256.*\[MODEL_MISMATCH\]/);
+  }
+  await trawl('publish', join(folder, 'other'), place, '--alias', 'models');
+  const url = await serve(t, node.address('models'), ['--model', 'token-average-256']);
+  const ask = (): Promise<{ status: number; text: string }> =>
+    post(`${url}/retrieve`, { queries: QUESTIONS.slice(0, 2), topk: 3 });
+  const before = await ask();
+  assert.equal(before.status, 200, before.text);
+  const few = join(folder, 'few.jsonl');
+  writeFileSync(few, Array.from({ length: 40 }, (_, i) => JSON.stringify({ id: i, text: `river ${i}` })).join('\n'));
+  await trawl('index', few, '--out', join(folder, 'toy'), '--model', toy);
+  await trawl('publish', join(folder, 'toy'), node.address('toy'), '--alias', 'models');
+  const { indexes } = (await (await fetch(`${url}/v1/indexes`)).json()) as { indexes: { name: string }[] };
+  const reload = await post(`${url}/admin/indexes/${indexes[0]!.name}/reload`, {});
+  assert.match(reload.text, /RELOAD_FAILED.*MODEL_MISMATCH.*The old index still answers/);
+  assert.equal((await ask()).text, before.text, 'the server stays with the index that it opened');
 });
 
 test('a server whose OpenSearch is killed answers 503 with Retry-After, never a partial list, and again once it is back', {
