@@ -27,7 +27,7 @@ ${Array.from({ length: 8 }, (_, i) => `.look${i} { fill: var(--c${i}); stroke: v
 .wide-table { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; margin: 8px 0; }
 th, td { text-align: right; padding: 5px 9px; border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; vertical-align: top; }
-th { color: var(--muted); font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; } .text { text-align: left; white-space: normal; } .text:first-child { min-width: 9.5em; }
+th { color: var(--muted); font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; } .text { text-align: left; white-space: normal; } .text:first-child { min-width: 9.5em; } .text + .text { min-width: 6.5em; }
 .facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; } .facts td:first-child { min-width: 7em; overflow-wrap: normal; color: var(--muted); }
 details { margin-top: 8px; } summary { cursor: pointer; color: var(--c0); } code { font: .88em ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }
@@ -36,5 +36,5 @@ details { margin-top: 8px; } summary { cursor: pointer; color: var(--c0); } code
   --c0:#0b6e6e; --c1:#b4690e; --c2:#5b5fc7; --c3:#a03a78; --c4:#8a4b2a; --c5:#3d7d2c; --c6:#7a6a1f; --c7:#6b7773; }
   body { font-size: 11pt; } main { max-width: none; padding: 0; } section { border: none; border-top: 1px solid var(--line); border-radius: 0; padding: 10px 0; }
   h2, h2 + p { break-after: avoid; } .plot, .legend, tr, .tiles li { break-inside: avoid; } details::details-content { content-visibility: visible; display: block; }
-  .plot .wide { display: block; } .plot .narrow { display: none; } .wide-table { overflow: visible; } }
+  .plot .wide { display: block; } .plot .narrow { display: none; } .wide-table { overflow: visible; } .wide-table table { font-size: 8pt; } .wide-table th, .wide-table td { padding: 3px 4px; } }
 `;

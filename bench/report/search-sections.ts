@@ -166,12 +166,12 @@ export function questionsSection({ records, passages }: StageResults['questions'
         return {
           name: way,
           line: own.length > 1,
-          points: own.map((record, i) => ({
+          points: own.map((record) => ({
             x: record.p50Ms,
             y: record.recallAt10,
             title: `${nameOf(record)}: recall@10 ${figure.share(record.recallAt10)}, ${figure.ms(record.p50Ms)}`,
-            // Of a graph's settings, the first has the name.
-            label: i === 0 ? nameOf(record) : String(record.effort),
+            // The settings of a graph are many and near each other: their name is in the legend.
+            label: own.length === 1 ? nameOf(record) : String(record.effort),
           })),
         };
       }),

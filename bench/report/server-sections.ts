@@ -24,7 +24,7 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
   );
   const latency = section(
     "Latency of Trawl's server by stage",
-    `${shape}. What the latency of requests at a percentile consists of, by the server's own clock (server-timing): means over the requests within 2 % of that percentile. «rest» is the connection and the wait outside of the server's handler.`,
+    `${shape}. What the latency of requests at a percentile consists of, by the server's own clock (server-timing): means over the requests within 2 % of that percentile. «rest» is the connection and the wait outside of the server's handler. The bars of each load have their own scale.`,
     ...named
       .filter((record) => staged.includes(record))
       .map((record) =>
@@ -34,7 +34,7 @@ export function serveSections({ records, rows, model }: StageResults['serve']): 
             {
               heading: `${loadName(record.load)}${record.load === 'rollouts' ? `: ${serverName(record)}` : ''}`,
               bars: shownPercentiles(record).map(({ percent, ms }) => ({
-                label: record.requests < FEW_REQUESTS ? 'median' : `p${percent}`,
+                label: record.requests < FEW_REQUESTS ? middleName(record) : `p${percent}`,
                 value: figure.ms(sum(ms)),
                 parts: shown.map(({ i }) => ms[i]!),
               })),
@@ -117,6 +117,12 @@ const FEW_REQUESTS = 20;
 
 function shownPercentiles({ stages, requests }: ServeRecord) {
   return requests < FEW_REQUESTS ? stages!.percentiles.slice(0, 1) : stages!.percentiles;
+}
+
+/** Which of few requests has the stages: of an even number, the slower one of the middle (serve/latency-stages.ts). */
+function middleName({ requests }: ServeRecord): string {
+  if (requests === 2) return 'slower of 2';
+  return requests % 2 === 0 ? 'upper median' : 'median';
 }
 
 /** Only where several servers of Trawl are compared do their options matter. */

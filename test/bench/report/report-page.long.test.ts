@@ -55,6 +55,19 @@ test('the roofline says with which instructions its int8 roof was measured, and 
   assert.doesNotMatch(neon, /A search cannot be above them|int8 peak \d/);
 });
 
+test('the bar of two requests is named after the one that it shows', () => {
+  const { serve } = RESULT.stages;
+  assert.ok(serve !== undefined && 'result' in serve);
+  const page = (requests: number): string => {
+    const records = serve.result.records.map((record) => ({ ...record, requests }));
+    return reportPage({ ...RESULT, stages: { serve: { ...serve, result: { ...serve.result, records } } } }, 'r.json');
+  };
+  assert.match(page(2), />slower of 2</);
+  assert.match(page(3), />median</);
+  assert.match(page(4), />upper median</);
+  assert.match(page(100), />p50</);
+});
+
 test('a result without stages gives a page that says so', () => {
   const page = reportPage({ ...RESULT, stages: {} }, 'result.json');
   assert.match(page, /Nothing was measured/);
@@ -72,6 +85,16 @@ const OUTSIDE = `[...document.querySelectorAll('svg')].filter((svg) => svg.clien
     return own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1;
   }).map((text) => text.textContent);
 })`;
+
+/** Texts of a plot that lie over another one. */
+const OVERLAPPING = `[...document.querySelectorAll('svg')].filter((svg) => svg.clientWidth > 50).flatMap((svg) => {
+  const texts = [...svg.querySelectorAll('text')].map((text) => ({ name: text.textContent, box: text.getBoundingClientRect() }));
+  return texts.flatMap(({ name, box }, i) => texts.slice(i + 1).filter(({ box: other }) =>
+    box.left + 1 < other.right && other.left + 1 < box.right && box.top + 3 < other.bottom && other.top + 3 < box.bottom
+  ).map(({ name: other }) => name + ' / ' + other));
+})`;
+/** A4 without Chromium's margins, in CSS pixels. */
+const PAPER = { width: 718, height: 1046 };
 
 for (const [name, result] of [
   ['invented', RESULT],
@@ -105,14 +128,16 @@ for (const [name, result] of [
       assert.ok((await page.getByRole('img').count()) >= 6, 'plots have names');
       assert.equal(await page.evaluate(OVERFLOW), 0, `${form}: wide tables scroll within the page`);
       assert.deepEqual(await page.evaluate(OUTSIDE), [], form);
+      assert.deepEqual(await page.evaluate(OVERLAPPING), [], form);
       grounds.push(String(await page.evaluate('getComputedStyle(document.body).backgroundColor')));
       await page.screenshot(screenshot(form));
     }
     assert.notEqual(grounds[0], grounds[1]);
-    const page = await browser.newPage({ colorScheme: 'dark' });
+    const page = await browser.newPage({ colorScheme: 'dark', viewport: PAPER });
     await page.goto(address);
     await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
     assert.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), 'rgb(255, 255, 255)');
+    assert.equal(await page.evaluate(OVERFLOW), 0, 'paper does not scroll');
     await page.screenshot(screenshot('print'));
   });
 }
