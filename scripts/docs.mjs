@@ -13,6 +13,8 @@ import { announce, done, fail, root } from './steps.mjs';
 
 const { values } = parseArgs({ options: { out: { type: 'string', default: 'site' } } });
 const TOOLS = join(root, 'scripts', 'docs-site');
+/** Characters of a section that the search shows. */
+const START = 160;
 const site = resolve(values.out);
 refuseForeign();
 
@@ -169,7 +171,7 @@ function writeSite(folder) {
   for (const page of pages.values()) {
     write(page.file, wholePage(page));
     for (const { slug, heading, text } of page.sections) {
-      const start = text.trim().replace(/\s+/g, ' ').slice(0, 160);
+      const start = startOf(text.trim().replace(/\s+/g, ' '));
       index.add({ id: `${page.file}#${slug}`, heading, title: page.title, text, url: `${page.file}#${slug}`, start });
     }
   }
@@ -185,6 +187,11 @@ function writeSite(folder) {
   rmSync(folder, { recursive: true, force: true });
   renameSync(made, folder);
   process.stdout.write(`${relative(process.cwd(), folder) || folder}/index.html: ${pages.size} pages\n`);
+}
+
+/** The first words of a text, for the list of what was found. */
+function startOf(text) {
+  return text.length <= START ? text : `${text.slice(0, START).replace(/\s+\S*$/, '')} …`;
 }
 
 function styles() {
@@ -213,9 +220,10 @@ function wholePage(page) {
 </head>
 <body data-root="${at('index.html').replace(/index\.html$/, '')}">
 <header><a href="${at('index.html')}">Trawl</a>
+<a class="to-pages" href="#pages">Pages</a>
 <input id="search" type="search" placeholder="Search the documents" aria-label="Search the documents" autocomplete="off"></header>
 <ol id="found" hidden></ol>
-<div class="columns"><nav aria-label="Pages">${menu.join('')}</nav>
+<div class="columns"><nav id="pages" aria-label="Pages">${menu.join('')}</nav>
 <main>${page.html}</main></div>
 <script src="${at('minisearch.js')}"></script><script src="${at('search-index.js')}"></script><script src="${at('search.js')}"></script>
 </body>
