@@ -32,7 +32,7 @@ export function wordMatcher(terms, query) {
 function isInflection(word, term) {
   const begin = term.length > 3 && /[iey]$/.test(term) ? term.slice(0, -1) : term;
   if (begin.length < 3 || !word.startsWith(begin)) return false;
-  return /^(?:|s|es|e|y|ies|ied|ed|ing|er|ers|or|al|ly|ion|ions)$/.test(word.slice(begin.length));
+  return /^(?:|s|es|e|y|ys|yed|ying|ies|ied|ed|ing|er|ers|or|al|ly|ion|ions)$/.test(word.slice(begin.length));
 }
 
 function stem(word) {

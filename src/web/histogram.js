@@ -5,7 +5,9 @@ export function histogram(counts, [low, high], { unit, label }) {
   const most = Math.max(1, ...counts);
   const width = (high - low) / counts.length;
   const shown = (value) =>
-    `${Number(value.toPrecision(unit === '' ? 3 : 2)).toLocaleString('en')}${unit === '' ? '' : ` ${unit}`}`;
+    `${Number(value.toPrecision(unit === '' ? 3 : 2))
+      .toLocaleString('en')
+      .replace('-', '−')}${unit === '' ? '' : ` ${unit}`}`;
   const bars = counts.map((count, i) => {
     const from = low + i * width;
     const bar = make('span', { title: `${shown(from)} to ${shown(from + width)}: ${count.toLocaleString('en')}` });
@@ -13,16 +15,22 @@ export function histogram(counts, [low, high], { unit, label }) {
     return bar;
   });
   const middle = medianOf(counts, low, width);
+  const place = high > low ? (100 * (middle - low)) / (high - low) : 50;
+  const line = make('i', { class: 'median' });
+  line.style.left = `${place}%`;
+  const name = make('span', { class: 'median-name' }, `median ${shown(middle)}`);
+  // Near an end of the axis its name gives way to that of the end.
+  name.style.left = `clamp(30%, ${place}%, 70%)`;
   const summary = `from ${shown(low)} to ${shown(high)}, median about ${shown(middle)}`;
   return make(
     'figure',
     { class: 'histogram' },
-    make('div', { class: 'bars', role: 'img', 'aria-label': `${label}: ${summary}` }, ...bars),
+    make('div', { class: 'bars', role: 'img', 'aria-label': `${label}: ${summary}` }, ...bars, line),
     make(
       'div',
       { class: 'ends', 'aria-hidden': 'true' },
       make('span', {}, shown(low)),
-      make('span', {}, `median ${shown(middle)}`),
+      name,
       make('span', {}, shown(high)),
     ),
   );

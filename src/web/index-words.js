@@ -44,7 +44,7 @@ export function aboutIndex(details, manifest) {
     );
   }
   sentences.push(
-    `It can be ranked by ${modes.join(', ')}${modes.length > 1 ? ` (${modes[0]} if a request names none)` : ''}.`,
+    `A search ranks by ${modes.length > 1 ? `${modes.slice(0, -1).join(', ')} or ${modes.at(-1)}, by ${modes[0]} if the request names no mode` : modes[0]}.`,
   );
   if (reranker !== null) sentences.push(`${reranker.name} can order the hits.`);
   if (columns.length > 0)

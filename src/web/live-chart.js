@@ -3,7 +3,7 @@ import { make } from './dom.js';
 
 const HEIGHT = 170;
 /** Stages have the colours that they have elsewhere on the page; other names take the next free one. */
-const COLOURS = ['embed', 'search', 'fetch', 'extra-1', 'reply', 'extra-2', 'rerank', 'queue'];
+const COLOURS = ['embed', 'search', 'fetch', 'extra-2', 'reply', 'extra-1', 'rerank', 'queue'];
 /** The shortest time that the chart spans, in seconds. */
 const SHOWN_SECONDS = 60;
 
@@ -61,13 +61,13 @@ export class LiveChart {
       width: this.#width(),
       height: HEIGHT,
       legend: { show: false },
-      cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
       scales: {
         x: { time: false, range: () => [Math.min(this.#data[0][0] ?? 0, -SHOWN_SECONDS), 0] },
         y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] },
       },
       axes: [
-        { ...axis, size: 30, values: (_plot, times) => times.map(ago) },
+        { ...axis, size: 30, gap: 9, values: (_plot, times) => times.map(ago) },
         { ...axis, ...this.#steps, size: 62, values: (_plot, values) => values.map((value) => format(value)) },
       ],
       series: [

@@ -35,7 +35,7 @@ export function passageMap(passages, points) {
     const { title, id, row, text: beginning } = passages[i];
     text.replaceChildren(
       make('h3', { dir: 'auto' }, title || 'Untitled'),
-      make('p', { dir: 'auto' }, beginning.length < SHOWN_CHARACTERS ? beginning : `${beginning} …`),
+      make('p', { dir: 'auto' }, beginning.length < SHOWN_CHARACTERS ? beginning : `${wholeWords(beginning)} …`),
       make(
         'p',
         { class: 'help' },
@@ -74,6 +74,11 @@ export function passageMap(passages, points) {
     show(at < 0 ? 0 : nextIn(direction, at, places));
   });
   return make('div', { class: 'map' }, svg, text);
+}
+
+/** Without the word that the cut divided, in a script with spaces. */
+function wholeWords(text) {
+  return text.replace(/\s+\S{0,20}$/, '');
 }
 
 /** The nearest point within 45 degrees of the direction, or the same point if there is none. */

@@ -4,7 +4,7 @@ import { markWords, wordMatcher } from './highlight.js';
 import { neighbourPart } from './neighbours.js';
 import { scoreExplanation } from './score-explanation.js';
 import { messageOf } from './server.js';
-import { stageTimes } from './stage-times.js';
+import { stageKey, stageTimes } from './stage-times.js';
 
 /** Texts longer than this are cut to a few lines, sooner where several lists share the width. */
 const LONG_TEXT = { several: 320, only: 3000 };
@@ -18,6 +18,9 @@ export function showLists(container, lists, options) {
   const isOnly = lists.length === 1;
   container.classList.toggle('several', !isOnly);
   container.replaceChildren(...lists.map((list) => column(list, { ...options, lists, places, isOnly })));
+  container.parentElement.querySelector('.stage-key')?.remove();
+  const timed = lists.filter(({ result }) => result !== undefined);
+  if (!isOnly && timed.length > 0) container.before(stageKey(timed));
   container.onpointerover = (event) => markEverywhere(container, event.target);
   container.onfocusin = (event) => markEverywhere(container, event.target);
   container.onpointerleave = () => markEverywhere(container, null);

@@ -34,10 +34,13 @@ function fusionParts(hit, score, fusion) {
     const place = hit[name];
     const label = name === 'dense' ? 'Dense' : 'BM25';
     const cells =
-      place == null
-        ? ['not in the list', '–', '0']
-        : [`rank ${place.rank}`, digits(place.score), digits(place.part ?? 0)];
-    return make('tr', {}, make('th', { scope: 'row' }, label), ...cells.map((cell) => make('td', {}, cell)));
+      place == null ? ['not in the list', '–', '0'] : [`${place.rank}`, digits(place.score), digits(place.part ?? 0)];
+    return make(
+      'tr',
+      {},
+      make('th', { scope: 'row' }, label),
+      ...cells.map((cell) => make('td', { class: 'figure' }, cell)),
+    );
   });
   const parts = [table(['list', 'rank', 'score', 'adds'], rows), line('The sum of both: ', number(score), '.')];
   if (fusion?.formula !== undefined) parts.push(make('p', { class: 'formula' }, fusion.formula));
@@ -57,8 +60,8 @@ function termParts(terms, total) {
       'tr',
       {},
       make('th', { scope: 'row' }, word),
-      make('td', {}, documentFrequency.toLocaleString('en')),
-      make('td', {}, digits(score)),
+      make('td', { class: 'figure' }, documentFrequency.toLocaleString('en')),
+      make('td', { class: 'figure' }, score.toFixed(4)),
       make('td', { class: 'bar-cell' }, bar),
     );
   });
@@ -67,7 +70,11 @@ function termParts(terms, total) {
 }
 
 function table(heads, rows) {
-  const head = make('tr', {}, ...heads.map((text) => make('th', { scope: 'col' }, text)));
+  const head = make(
+    'tr',
+    {},
+    ...heads.map((text, i) => make('th', { scope: 'col', class: i === 0 ? null : 'figure' }, text)),
+  );
   return make('table', {}, make('thead', {}, head), make('tbody', {}, ...rows));
 }
 

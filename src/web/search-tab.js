@@ -124,6 +124,9 @@ function showAnswer(lists) {
   showLists(byId('results'), lists, { words: queryWords(), similar });
   showEmbedded(answered);
   showRequestCode(answered.at(-1).body);
+  // Several lists are several requests, of which the code has one.
+  const ofOne = answered.length > 1 ? ` (${answered.at(-1).label})` : '';
+  byId('request-title').textContent = `The same request as code${ofOne}`;
   say(answered.map(({ label, result }) => `${counted(result.hits.length, 'passage')} by ${label}`).join(', '));
 }
 

@@ -11,13 +11,9 @@ const STAGES = [
   ['rest', 'network and waiting'],
 ];
 
-/** Leaves out stages that took no time: an index of words embeds nothing. `isShort`: the names stay for pointer and screen reader. */
+/** Leaves out stages that took no time: an index of words embeds nothing. `isShort`: the times stay for pointer and screen reader. */
 export function stageTimes({ result, timing, roundTripMs }, { isShort }) {
-  const ms = Object.fromEntries(
-    [...timing.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value)]),
-  );
-  const inStages = STAGES.reduce((sum, [name]) => sum + (ms[name] ?? 0), 0);
-  ms.rest = Math.max(0, roundTripMs - inStages);
+  const ms = stageMs(timing, roundTripMs);
   const stages = STAGES.filter(([name]) => ms[name] > 0);
   const count = result.hits.length;
   const passages = count === 1 ? '1 passage' : `${count} passages`;
@@ -42,6 +38,23 @@ export function stageTimes({ result, timing, roundTripMs }, { isShort }) {
     bar,
     make('dl', { class: isShort ? 'stages visually-hidden' : 'stages' }, ...entries),
   );
+}
+
+/** The colours of the bars of several lists. A screen reader has the names in each list. */
+export function stageKey(lists) {
+  const all = lists.map(({ timing, roundTripMs }) => stageMs(timing, roundTripMs));
+  const names = STAGES.filter(([name]) => all.some((ms) => ms[name] > 0)).map(([name, label]) =>
+    make('span', {}, make('span', { class: `swatch ${name}` }), label),
+  );
+  return make('p', { class: 'stages stage-key', 'aria-hidden': 'true' }, 'Time by stage:', ...names);
+}
+
+function stageMs(timing, roundTripMs) {
+  const ms = Object.fromEntries(
+    [...timing.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value)]),
+  );
+  const inStages = STAGES.reduce((sum, [name]) => sum + (ms[name] ?? 0), 0);
+  return { ...ms, rest: Math.max(0, roundTripMs - inStages) };
 }
 
 export function milliseconds(value) {

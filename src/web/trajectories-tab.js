@@ -41,15 +41,20 @@ function build(panel) {
     event.preventDefault();
     readFile(event.dataTransfer.files[0]);
   });
-  const help =
-    'A file of trawl serve --record, of Agentic-R’s step 1, or with texts or messages of rollouts (<search>, <information>, <answer>), as JSON lines or a JSON array. It is read in the browser and not sent anywhere; passages that the file names only by row are read from the index.';
+  const help = [
+    'A file of ',
+    make('code', {}, 'trawl serve --record'),
+    ', of Agentic-R’s step 1, or with texts or messages of rollouts (',
+    make('code', {}, '<search>, <information>, <answer>'),
+    '), as JSON lines or a JSON array. It is read in the browser and not sent anywhere; passages that the file names only by row are read from the index.',
+  ];
   panel.replaceChildren(
     make('h1', {}, 'A rollout, turn by turn'),
     make(
       'div',
       { class: 'card rollout-file' },
       make('div', { class: 'field' }, make('label', { for: 'rollout-file' }, 'File of rollouts'), file),
-      make('p', { class: 'help' }, help),
+      make('p', { class: 'help' }, ...help),
     ),
     notice,
     bar,

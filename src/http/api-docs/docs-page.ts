@@ -32,12 +32,17 @@ export function docsPage(document: Json): string {
 <main>
 <h1>HTTP API, ${text(version!)}</h1>
 <p>${text(summary!)}. As OpenAPI 3.1: <a href="/docs/openapi.json">/docs/openapi.json</a>.</p>
-<nav aria-label="Routes"><ul>${sections.map(({ id, route }) => `<li><a href="#${id}">${route}</a></li>`).join('')}</ul></nav>
+<nav aria-label="Routes"><ul>${sections.map(({ id, route }) => `<li><a href="#${id}">${breakable(route)}</a></li>`).join('')}</ul></nav>
 ${sections.map(({ html }) => html).join('\n')}
 </main>
 </body>
 </html>
 `;
+}
+
+/** A long path goes on in the next line before a slash. */
+function breakable(route: string): string {
+  return route.replaceAll('/', '<wbr>/');
 }
 
 function section(path: string, method: string, operation: Json, document: Json): Section {

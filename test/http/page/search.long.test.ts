@@ -92,6 +92,8 @@ test('the words that a passage shares with the query are marked, and scores are 
   );
   assert.ok(!marked.some((word) => ['the', 'was', 'is'].includes(word.toLowerCase())));
   assert.ok((await dense!.locator('mark').count()) > 0);
+  assert.match(await textOf(page, '.stage-key'), /^Time by stage:.*search.*network and waiting$/);
+  assert.equal(await textOf(page, '#request-title'), 'The same request as code (Hybrid)');
   for (const item of [dense, words, hybrid]) await item!.locator('summary').click();
   assert.match((await dense!.locator('.explanation').textContent())!, /vectors of query and passage: 0\.\d+.*exact/);
   const terms = await words!.locator('.explanation tbody th').allTextContents();
@@ -101,9 +103,19 @@ test('the words that a passage shares with the query are marked, and scores are 
   assert.ok(Math.abs(sum - Number(await words!.locator('summary').textContent())) < 0.001);
   assert.match(
     (await hybrid!.locator('.explanation').textContent())!,
-    /Denserank 1.*BM25rank 1.*The sum of both: 1\..*\(dense score − floor\)/,
+    /Dense10\.\d+.*BM251\d+\..*The sum of both: 1\..*\(dense score − floor\)/,
   );
   await shoot(page, 'search-dark');
+});
+
+test('a word is marked where its stem ends in another letter, and one list needs no key of stages', {
+  skip,
+}, async () => {
+  const page = await open(`${server.url}/?q=destroy&mode=bm25`);
+  await page.waitForSelector('.results mark');
+  assert.ok((await page.locator('.results mark').allTextContents()).includes('destroyed'));
+  assert.equal(await page.locator('.stage-key').count(), 0);
+  assert.equal(await textOf(page, '#request-title'), 'The same request as code');
 });
 
 test('a hit leads to the passages before and after it, and to similar ones', { skip }, async () => {

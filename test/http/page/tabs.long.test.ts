@@ -256,7 +256,7 @@ test('the index tab describes the index, and maps a sample whose points can be r
   await page.waitForSelector('.histogram');
   assert.match(
     await textOf(page, '.about'),
-    /The index has 274 passages\. They come .* token-average-256 embedded each as a vector of 256 values.*dot product.*BM25 searches contents.*dense, bm25, hybrid.*source \(string\)/,
+    /The index has 274 passages\. They come .* token-average-256 embedded each as a vector of 256 values.*dot product.*BM25 searches contents.*A search ranks by dense, bm25 or hybrid, by dense if .*source \(string\)/,
   );
   assert.match(
     await textOf(page, '.about'),
@@ -271,6 +271,11 @@ test('the index tab describes the index, and maps a sample whose points can be r
     (await page.getAttribute('.bars', 'aria-label'))!,
     /^Lengths of passages in words: from 1\d words to 7\d words/,
   );
+  // Of 10 to 79 words, half of the passages have 65 or more: the median is right of the middle.
+  const [median, bars] = await Promise.all(
+    ['.median', '.bars'].map((part) => page.locator(part).first().boundingBox()),
+  );
+  assert.ok(median!.x > bars!.x + bars!.width / 2 && median!.x < bars!.x + bars!.width, JSON.stringify([median, bars]));
   await page.getByRole('button', { name: 'Draw the map' }).click();
   await page.waitForSelector('.map circle');
   assert.equal(await page.locator('.map circle').count(), 256);
