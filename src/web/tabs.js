@@ -19,7 +19,11 @@ export function startTabs() {
   const list = byId('tabs');
   for (const [name, label] of TABS.slice(1)) {
     list.append(
-      make('button', { id: `tab-${name}`, type: 'button', role: 'tab', 'aria-controls': `panel-${name}` }, label),
+      make(
+        'button',
+        { id: `tab-${name}`, type: 'button', role: 'tab', 'data-name': label, 'aria-controls': `panel-${name}` },
+        label,
+      ),
     );
     const panel = {
       id: `panel-${name}`,

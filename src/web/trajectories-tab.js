@@ -127,11 +127,14 @@ async function show(number) {
 
 function turnItem(turn, i, rollout, seen) {
   const { kind, text, passages = [], error } = turn;
+  // A record has the turn's number, which can differ from its place in the rollout; passages that come again refer to the name shown.
+  const step = passages.length === 0 ? '' : `step ${i + 1}`;
+  const name = turn.number === undefined ? step : `turn ${turn.number}`;
   const head = make(
     'div',
     { class: 'turn-head' },
     make('span', { class: `turn-kind ${kind}` }, turn.role ?? TITLES[kind]),
-    make('span', { class: 'help' }, turn.number === undefined ? '' : `turn ${turn.number}`),
+    make('span', { class: 'help' }, name),
   );
   if (kind === 'search') {
     const parameters = { ...(rollout.question ? { q: rollout.question } : {}), s: text };
@@ -145,7 +148,7 @@ function turnItem(turn, i, rollout, seen) {
     { class: 'text', dir: 'auto' },
     ...(kind === 'information' || kind === 'answer' ? markWords(text, matcher) : [text]),
   );
-  const items = passages.map((passage) => passageItem(passage, i, seen, matcher));
+  const items = passages.map((passage) => passageItem(passage, name, seen, matcher));
   const failure = error === undefined ? null : make('p', { class: 'notice error' }, `The search failed: ${error}`);
   return make(
     'li',
@@ -158,13 +161,13 @@ function turnItem(turn, i, rollout, seen) {
   );
 }
 
-function passageItem(passage, turn, seen, matcher) {
+function passageItem(passage, turnName, seen, matcher) {
   const { id, row, index = '' } = passage;
   const name = id !== undefined ? `id ${id}` : row !== undefined ? `row ${row}` : 'no id';
   const key = `${index}/${id ?? row ?? passage.text}`;
   const earlier = seen.get(key);
-  if (earlier === undefined) seen.set(key, turn);
-  const again = earlier === undefined ? null : make('span', { class: 'badge' }, `shown before, in step ${earlier + 1}`);
+  if (earlier === undefined) seen.set(key, turnName);
+  const again = earlier === undefined ? null : make('span', { class: 'badge' }, `shown before, in ${earlier}`);
   const score = passage.score === undefined ? null : make('span', { class: 'help' }, Number(passage.score).toFixed(4));
   if (passage.text === undefined) {
     return make(
