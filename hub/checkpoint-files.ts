@@ -13,26 +13,33 @@ const GRAPHS = ['onnx/model.onnx', 'model.onnx'];
 
 /**
  * The files of a repository that a model import needs: configs, tokenizer, and the weights in one format: safetensors if
- * there are any, else an ONNX graph.
+ * there are any, else an ONNX graph; with `graphFirst` the other way round.
  *
  * @throws TrawlError MODEL_INVALID if the repository has neither or is not a Transformers checkpoint.
  */
-export function checkpointFiles(files: readonly RepositoryFile[]): RepositoryFile[] {
+export function checkpointFiles(
+  files: readonly RepositoryFile[],
+  { graphFirst = false }: { readonly graphFirst?: boolean } = {},
+): RepositoryFile[] {
   const paths = new Set(files.map(({ path }) => path));
-  const weights =
-    WEIGHT_FOLDERS.map((folder) => safetensorsOf(folder, paths)).find((found) => found.length > 0) ?? graphOf(paths);
-  if (!paths.has('config.json') && !paths.has('0_Transformer/config.json')) {
-    throw new TrawlError(
-      'MODEL_INVALID',
-      'The repository has no config.json, so it is not a Transformers or sentence-transformers checkpoint.',
-    );
-  }
-  if (weights.length === 0) throw noWeights(paths);
+  const safetensors = WEIGHT_FOLDERS.map((folder) => safetensorsOf(folder, paths));
+  const formats = graphFirst ? [graphOf(paths), ...safetensors] : [...safetensors, graphOf(paths)];
+  if (!paths.has('config.json') && !paths.has('0_Transformer/config.json')) throw noConfig(paths);
+  const weights = formats.find((found) => found.length > 0);
+  if (weights === undefined) throw noWeights(paths);
   const wanted = new Set(weights);
   const moduleWeights = /^[1-9]\d*_[A-Za-z]\w*\/model\.safetensors$/;
   return files.filter(
     ({ path }) =>
       wanted.has(path) || moduleWeights.test(path) || (SMALL_FILES.test(path) && !UNUSED.test(path) && !isIndex(path)),
+  );
+}
+
+/** Of the same files those that say what the model is: configs, without weights and tokenizer. Throws as `checkpointFiles`. */
+export function describingFiles(files: readonly RepositoryFile[]): RepositoryFile[] {
+  return checkpointFiles(files).filter(
+    ({ path }) =>
+      path.endsWith('.json') && !path.endsWith('.index.json') && !/(^|\/)(tokenizer|vocab)\.json$/.test(path),
   );
 }
 
@@ -63,6 +70,16 @@ function safetensorsOf(folder: string, paths: ReadonlySet<string>): string[] {
 function graphOf(paths: ReadonlySet<string>): string[] {
   const graph = GRAPHS.find((path) => paths.has(path));
   return graph === undefined ? [] : [graph, `${graph}_data`, `${graph}.data`].filter((path) => paths.has(path));
+}
+
+function noConfig(paths: ReadonlySet<string>): TrawlError {
+  return new TrawlError(
+    'MODEL_INVALID',
+    paths.has('adapter_config.json')
+      ? "The repository has an adapter (LoRA), not a whole model. Merge it into the model that it changes, with Python's peft: " +
+          'model.merge_and_unload().save_pretrained(folder), and add the folder.'
+      : 'The repository has no config.json, so it is not a Transformers or sentence-transformers checkpoint.',
+  );
 }
 
 function noWeights(paths: ReadonlySet<string>): TrawlError {

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import { TrawlError } from '../src/errors.ts';
+import { OTHERWISE_SERVED } from './config-reader.ts';
 import type { EncoderArchitecture, EncoderFamily } from './encoder-family.ts';
 import { BERT_FAMILY } from './families/bert.ts';
 import { MODERNBERT_FAMILY } from './families/modernbert.ts';
@@ -52,7 +53,7 @@ function unsupported(path: string, config: JsonObject): TrawlError {
   return new TrawlError(
     'MODEL_INVALID',
     `${path}: the architecture ${JSON.stringify(modelType)} is not supported. Import makes graphs for encoders of these ` +
-      `architectures: ${known}. If the model has an ONNX export, put model.onnx into the folder; it is used unchanged.`,
+      `architectures: ${known}. If the model has an ONNX export, put model.onnx into the folder; it is used unchanged. ${OTHERWISE_SERVED}`,
     { details },
   );
 }

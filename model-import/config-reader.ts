@@ -1,6 +1,10 @@
 import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import { TrawlError } from '../src/errors.ts';
 
+/** What to do with a model that Trawl's own graphs cannot compute. */
+export const OTHERWISE_SERVED =
+  'A server of embeddings that runs the model, such as vLLM, can be used instead: --model http://HOST:PORT (docs/endpoints.md).';
+
 /** Checked access to the values of a checkpoint's config.json. Every method throws MODEL_INVALID for a value that it does not accept. */
 export class ConfigReader {
   readonly #config: JsonObject;
@@ -45,7 +49,9 @@ export class ConfigReader {
   require(name: string, supported: unknown): void {
     const value = this.#config[name] ?? supported;
     if (value === supported) return;
-    throw this.refused(`${name} is ${this.#shown(name)}; only ${JSON.stringify(supported)} is supported`);
+    throw this.refused(
+      `${name} is ${this.#shown(name)}; only ${JSON.stringify(supported)} is supported. ${OTHERWISE_SERVED.slice(0, -1)}`,
+    );
   }
 
   flag(name: string, otherwise: boolean): boolean {

@@ -19,8 +19,9 @@ import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { FileLock } from '../src/system/file-lock.ts';
 import { isSupportedArchitecture } from './architectures.ts';
+import { generatesText, otherKindOf, statesPooling } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
-import { planCheckpoint } from './plan-checkpoint.ts';
+import { checkConfigs, isClassifier, planCheckpoint } from './plan-checkpoint.ts';
 import { findOnnx, planOnnx } from './plan-onnx.ts';
 
 /** Where a model came from; recorded in its description. */
@@ -120,6 +121,7 @@ async function lockOutput(out: string): Promise<FileLock> {
 }
 
 async function makePlan(source: string, { source: origin, precisions }: ImportOptions): Promise<ModelPlan> {
+  await refuseAdapter(source);
   const { model_type: modelType } = await readJsonFile(join(source, 'config.json'));
   const names = origin === undefined ? [] : [origin.id];
   const graph = findOnnx(source);
@@ -129,6 +131,42 @@ async function makePlan(source: string, { source: origin, precisions }: ImportOp
   const canUseWeights = hasWeights && isSupportedArchitecture(modelType);
   if (graph !== null && !canUseWeights) return planOnnx(source, graph, names, precisions);
   return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS);
+}
+
+/**
+ * Checks the config files of a checkpoint before its weights are downloaded. Returns whether an ONNX graph would be used in place of
+ * the safetensors files, because the import makes no graph of this architecture.
+ *
+ * @param formats of the weights that the source has.
+ * @throws the errors of `importModel` about the kind of the model and the precisions.
+ */
+export async function checkBeforeWeights(
+  folder: string,
+  names: readonly string[],
+  precisions: readonly Precision[] | undefined,
+  formats: { readonly safetensors: boolean; readonly graph: boolean },
+): Promise<boolean> {
+  const raw = await readJsonFile(join(folder, 'config.json'));
+  if (formats.graph) {
+    if (!formats.safetensors) return true;
+    const fits =
+      otherKindOf(raw) === null || isClassifier(raw) || (generatesText(raw) && statesPooling(folder, names, raw));
+    if (!isSupportedArchitecture(raw.model_type) && fits) return true;
+  }
+  await checkConfigs(folder, names, precisions ?? DEFAULT_PRECISIONS);
+  return false;
+}
+
+/** Throws MODEL_INVALID for the folder of an adapter (LoRA), which has only the changes of another model's weights. */
+async function refuseAdapter(source: string): Promise<void> {
+  const path = join(source, 'adapter_config.json');
+  if (existsSync(join(source, 'config.json')) || !existsSync(path)) return;
+  const { base_model_name_or_path: base } = await readJsonFile(path);
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${source} has an adapter (LoRA) of ${JSON.stringify(base ?? 'another model')}, not a whole model. Merge it into that model with Python's peft: ` +
+      'model.merge_and_unload().save_pretrained(FOLDER). Save the tokenizer and 1_Pooling there too, and add FOLDER.',
+  );
 }
 
 async function writeModel(
@@ -236,14 +274,23 @@ function checkPrecisions(precisions: readonly Precision[] | undefined): void {
 
 async function checkFolders(source: string, out: string): Promise<void> {
   try {
-    if (!(await stat(source)).isDirectory()) throw new TrawlError('MODEL_NOT_FOUND', `${source} is not a folder.`);
+    if (!(await stat(source)).isDirectory()) throw notAFolder(source, 'it is a file');
   } catch (error) {
-    if (!isNodeError(error)) throw error;
-    throw new TrawlError('MODEL_NOT_FOUND', `Cannot open the folder ${source}: ${error.message}.`, { cause: error });
+    if (error instanceof TrawlError || !isNodeError(error)) throw error;
+    throw notAFolder(source, error.code === 'ENOENT' ? 'it does not exist' : error.message, error);
   }
   if (existsSync(out)) {
     throw new TrawlError('OUTPUT_NOT_WRITABLE', `${out} already exists. Remove it or choose another name.`);
   }
+}
+
+function notAFolder(source: string, reason: string, cause?: unknown): TrawlError {
+  return new TrawlError(
+    'MODEL_NOT_FOUND',
+    `Cannot open the folder ${source}: ${reason}. Expected the folder of a checkpoint, with config.json, weights and tokenizer.json; ` +
+      'a repository on the Hugging Face hub is ORGANISATION/NAME.',
+    { cause },
+  );
 }
 
 /** Creates an empty folder. Deletes what a killed import left in it. */

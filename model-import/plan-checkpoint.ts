@@ -40,12 +40,7 @@ export async function planCheckpoint(
   names: readonly string[],
   precisions: readonly Precision[],
 ): Promise<ModelPlan> {
-  const configPath = join(folder, 'config.json');
-  const raw = await readJsonFile(configPath);
-  const architecture = readArchitecture(raw, configPath);
-  const reranker = yesNoReranker(folder, names, raw);
-  if (reranker === null) checkKind(folder, names, { raw, configPath, architecture });
-  checkPrecisions(configPath, architecture, precisions);
+  const { raw, configPath, architecture, reranker } = await checkConfigs(folder, names, precisions);
   const weights = await CheckpointWeights.open(folder);
   let dense: DenseModules | undefined;
   const close = async (): Promise<void> => {
@@ -117,6 +112,28 @@ export async function planCheckpoint(
       close,
     };
   }
+}
+
+/**
+ * What the config files alone say of a checkpoint of a supported architecture.
+ *
+ * @throws TrawlError MODEL_INVALID for a model that gives no vectors of texts, and CONFIG_INVALID for a precision that its
+ * architecture does not have.
+ */
+export async function checkConfigs(
+  folder: string,
+  names: readonly string[],
+  precisions: readonly Precision[],
+): Promise<SourceConfig & { readonly reranker: ReturnType<typeof yesNoReranker> }> {
+  const configPath = join(folder, 'config.json');
+  const raw = await readJsonFile(configPath);
+  const architecture = readArchitecture(raw, configPath);
+  const reranker = yesNoReranker(folder, names, raw);
+  if (reranker === null) checkKind(folder, names, { raw, configPath, architecture });
+  checkPrecisions(configPath, architecture, precisions);
+  // Throws for a late-interaction model.
+  if (!isClassifier(raw)) await isTrunkOfLateInteraction(folder, raw);
+  return { raw, configPath, architecture, reranker };
 }
 
 interface SourceConfig {

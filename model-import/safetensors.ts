@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { isLfsPointer, lfsPointer } from '../src/embedding/model/json-file.ts';
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { parseHeader, type TensorEntry } from './safetensors-header.ts';
 
@@ -81,6 +82,7 @@ async function readHeader(path: string, file: FileHandle, size: number): Promise
   const prefix = new Uint8Array(8);
   await readFully(path, file, prefix, 0);
   const length = new DataView(prefix.buffer).getBigUint64(0, true);
+  if (size < 1_000 && isLfsPointer(await firstText(path, file, size))) throw lfsPointer(path);
   if (length > BigInt(size - 8)) {
     throw invalid(
       path,
@@ -93,6 +95,12 @@ async function readHeader(path: string, file: FileHandle, size: number): Promise
   const header = new Uint8Array(Number(length));
   await readFully(path, file, header, 8);
   return header;
+}
+
+async function firstText(path: string, file: FileHandle, size: number): Promise<string> {
+  const bytes = new Uint8Array(size);
+  await readFully(path, file, bytes, 0);
+  return new TextDecoder().decode(bytes);
 }
 
 async function readFully(path: string, file: FileHandle, target: Uint8Array, start: number): Promise<void> {

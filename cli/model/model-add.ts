@@ -1,9 +1,14 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { checkpointFiles, weightBytes } from '../../hub/checkpoint-files.ts';
-import { downloadRepository } from '../../hub/download-repository.ts';
-import { type ImportedModel, importModel, type ModelSource } from '../../model-import/import-model.ts';
+import { checkpointFiles, describingFiles, weightBytes } from '../../hub/checkpoint-files.ts';
+import { type DownloadedRepository, downloadRepository } from '../../hub/download-repository.ts';
+import {
+  checkBeforeWeights,
+  type ImportedModel,
+  importModel,
+  type ModelSource,
+} from '../../model-import/import-model.ts';
 import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
 import { asTrawlError, TrawlError } from '../../src/errors.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
@@ -70,7 +75,7 @@ async function addLocked(
   const from: ModelSource =
     source.type === 'hub'
       ? { kind: 'hub', id: source.id, revision: fetched!.commit }
-      : { kind: 'folder', id: basename(source.folder) };
+      : { kind: 'folder', id: source.id, ...(source.revision === undefined ? {} : { revision: source.revision }) };
   await mkdir(dirname(made), { recursive: true });
   const imported = await importModel(source.type === 'hub' ? fetched!.folder : source.folder, {
     out: made,
@@ -95,19 +100,39 @@ function sourceFolder(work: string, id: string): string {
   return join(work, id.replace('/', '--'));
 }
 
-function fetchSource(source: ModelSourceArgument & { type: 'hub' }, work: string, { signal, progress }: AddOptions) {
-  return downloadRepository({
+/** Downloads the configs first, so that a model that cannot be imported is refused before its weights are downloaded. */
+async function fetchSource(
+  source: ModelSourceArgument & { type: 'hub' },
+  work: string,
+  { precisions, signal, progress }: AddOptions,
+): Promise<DownloadedRepository> {
+  const common = {
     repository: { type: 'model', name: source.id },
-    revision: source.revision,
     into: sourceFolder(work, source.id),
-    select: checkpointFiles,
+    signal,
+    onNotice: progress.note,
+  } as const;
+  const formats = { safetensors: false, graph: false };
+  const described = await downloadRepository({
+    ...common,
+    revision: source.revision,
+    select: (files) => {
+      formats.safetensors = checkpointFiles(files).some(({ path }) => path.endsWith('.safetensors'));
+      formats.graph = checkpointFiles(files, { graphFirst: true }).some(({ path }) => path.endsWith('.onnx'));
+      return describingFiles(files);
+    },
+  });
+  const graphFirst = await checkBeforeWeights(described.folder, [source.id], precisions, formats);
+  const whole = await downloadRepository({
+    ...common,
+    revision: described.commit,
+    select: (files) => checkpointFiles(files, { graphFirst }),
     prune: true,
     // Room for the model, which is about as large as the checkpoint.
     reserveBytes: weightBytes,
-    signal,
     onProgress: progress.download,
-    onNotice: progress.note,
   });
+  return { ...whole, transferredBytes: described.transferredBytes + whole.transferredBytes };
 }
 
 /** Checks a model name, which becomes the name of a folder that `--model NAME` must find. */

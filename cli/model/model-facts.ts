@@ -26,10 +26,10 @@ export interface ModelFacts {
   readonly source: { readonly kind: string; readonly id: string; readonly revision?: string } | null;
 }
 
-/** The facts about a model folder. `checksums`: as in `readModelFolder`. */
-export async function factsOf(folder: string, { checksums = true } = {}): Promise<ModelFacts> {
+/** The facts about a model folder. */
+export async function factsOf(folder: string): Promise<ModelFacts> {
   const described = existsSync(join(folder, TRAWL_MODEL_FILE)) ? await readTrawlModelFile(folder) : undefined;
-  const model = await readModelFolder(folder, {}, { kind: 'any', checksums });
+  const model = await readModelFolder(folder, {}, { kind: 'any' });
   const { name, architecture, dimension, pooling, normalize, similarity, prefixes, maxTokens } = model.identity;
   const files =
     model.files.length > 0
@@ -48,12 +48,13 @@ export async function factsOf(folder: string, { checksums = true } = {}): Promis
     maxTokens,
     precisions: model.precisions,
     bytes: files.reduce((sum, path) => sum + statSync(path).size, 0),
-    source: sourceOf((described as { source?: unknown } | undefined)?.source),
+    source: described === undefined ? null : sourceOf(described),
   };
 }
 
-/** Reads the source that `trawl model add` wrote; null for any other value, such as a text. */
-function sourceOf(value: unknown): ModelFacts['source'] {
+/** Reads the source that `trawl model add` wrote into a description; null for any other value, such as a text. */
+export function sourceOf(described: object): ModelFacts['source'] {
+  const { source: value } = described as { readonly source?: unknown };
   const source = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   const { kind, id, revision } = source;
   if ((kind !== 'hub' && kind !== 'folder') || typeof id !== 'string') return null;

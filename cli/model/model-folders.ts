@@ -1,8 +1,11 @@
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { readModelFolder, verifyModelFolder } from '../../src/embedding/model/model-folder.ts';
 import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
+import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
 import { asTrawlError, TrawlError } from '../../src/errors.ts';
-import { factsOf } from './model-facts.ts';
+import { sourceOf } from './model-facts.ts';
 
 /** Compares the files of a model with their checksums. */
 export async function verifyModel(
@@ -23,14 +26,14 @@ export async function verifyModel(
 /** @throws TrawlError USAGE for a folder that `trawl model add` did not make. */
 export async function removeModel(nameOrPath: string): Promise<{ name: string; folder: string }> {
   const folder = locateModelFolder(nameOrPath);
-  // Without checksums, so that a damaged model can be deleted.
-  const { name, source } = await factsOf(folder, { checksums: false });
-  if (source === null) {
+  // The description alone, so that a model can be deleted whose other files are damaged or missing.
+  const described = existsSync(join(folder, TRAWL_MODEL_FILE)) ? await readTrawlModelFile(folder) : undefined;
+  if (described === undefined || sourceOf(described) === null) {
     throw new TrawlError(
       'USAGE',
       `${folder} was not made by trawl model add, so it is not deleted. If you no longer need it, delete the folder yourself.`,
     );
   }
   await rm(folder, { recursive: true });
-  return { name, folder };
+  return { name: described.name, folder };
 }

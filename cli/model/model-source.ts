@@ -1,11 +1,19 @@
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { parseRepositoryName } from '../../hub/repository.ts';
+import { cachedRepository, cachedSnapshot } from '../../src/embedding/model/hub-cache.ts';
 import { TrawlError } from '../../src/errors.ts';
 
 /** The source argument of `trawl model add`. */
 export type ModelSourceArgument =
-  | { readonly type: 'folder'; readonly folder: string; readonly name: string }
+  | {
+      readonly type: 'folder';
+      readonly folder: string;
+      readonly name: string;
+      /** The folder's name, or the repository's id for a folder in the cache of Python's huggingface_hub, with its commit. */
+      readonly id: string;
+      readonly revision?: string;
+    }
   | { readonly type: 'hub'; readonly id: string; readonly revision: string | undefined; readonly name: string };
 
 /**
@@ -17,7 +25,10 @@ export function parseModelSource(text: string): ModelSourceArgument {
   const folder = resolve(text);
   const isFolder = text !== '' && (statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false);
   if (isFolder || /^(\.{0,2}|~)[/\\]|^\.{1,2}$|^[A-Za-z]:[/\\]/.test(text)) {
-    return { type: 'folder', folder, name: basename(folder) };
+    const snapshot = cachedSnapshot(folder);
+    const cached = cachedRepository(snapshot);
+    if (cached === null) return { type: 'folder', folder, name: basename(folder), id: basename(folder) };
+    return { type: 'folder', folder: snapshot, name: basename(cached.id), ...cached };
   }
   const at = text.indexOf('@');
   const [id, revision] = at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];

@@ -1,5 +1,5 @@
 import { ONNX_TYPES } from '../../src/embedding/model/onnx-messages.ts';
-import type { ConfigReader } from '../config-reader.ts';
+import { type ConfigReader, OTHERWISE_SERVED } from '../config-reader.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
 import { MICROSOFT } from '../onnx-graph.ts';
 
@@ -68,7 +68,9 @@ export function rotaryBase(
   const scaling = type === 'default' ? read.value('rope_scaling') : parameters;
   if (scaling !== undefined) {
     const name = type === 'default' ? 'rope_scaling' : 'rope_parameters';
-    throw read.refused(`${name} is ${JSON.stringify(scaling)}; scaled rotary positions are not supported`);
+    throw read.refused(
+      `${name} is ${JSON.stringify(scaling)}; scaled rotary positions are not supported. ${OTHERWISE_SERVED.slice(0, -1)}`,
+    );
   }
   return base === undefined
     ? read.positive(key, read.value(key) ?? otherwise)

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -13,6 +14,7 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { transformersModel } from '../embedding/model-fixtures.ts';
 import { commitOf } from '../helpers/hub-server.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
@@ -226,6 +228,62 @@ test('model remove removes only models that model add made', async (t) => {
   assert.match((await model('remove', 'tiny')).stderr, /MODEL_NOT_FOUND/);
 });
 
+test('model remove removes a model whose graph is missing', async (t) => {
+  const { cwd, model } = await start(t);
+  writeCheckpoint(join(cwd, 'mine'));
+  assert.equal((await model('add', './mine', '--precision', 'float32')).code, EXIT.ok);
+  rmSync(join(cwd, 'models', 'mine', 'model.onnx'));
+  assert.match((await model('show', 'mine')).stderr, /model\.onnx is missing/);
+  const { code, stderr } = await model('remove', 'mine');
+  assert.equal(code, EXIT.ok, stderr);
+  assert.equal(existsSync(join(cwd, 'models', 'mine')), false);
+});
+
+test("a folder of huggingface_hub's cache has the name of its repository, by which its prefixes are known", async (t) => {
+  const { cwd, model } = await start(t);
+  const repository = join(cwd, 'hub', 'models--intfloat--e5-tiny');
+  const revision = '0123456789abcdef0123456789abcdef01234567';
+  writeCheckpoint(join(repository, 'snapshots', revision));
+  mkdirSync(join(repository, 'refs'));
+  writeFileSync(join(repository, 'refs', 'main'), revision);
+  for (const folder of [repository, join(repository, 'snapshots', revision)]) {
+    const added = jsonOf<Added & { readonly prefixes: object }>(
+      await model('add', folder, '--precision', 'float32', '--force', '--json'),
+    );
+    assert.equal(added.folder, join(cwd, 'models', 'e5-tiny'));
+    assert.deepEqual(added.source, { kind: 'folder', id: 'intfloat/e5-tiny', revision });
+    assert.deepEqual(added.prefixes, { query: 'query: ', passage: 'passage: ' });
+  }
+});
+
+test('a model that gives no vectors is refused before its weights are downloaded', async (t) => {
+  const { hub, model } = await start(t);
+  const clip = { model_type: 'clip', architectures: ['CLIPModel'], vision_config: {} };
+  hub.replace({ ...REPOSITORY, files: { ...CHECKPOINT, 'config.json': Buffer.from(JSON.stringify(clip)) } });
+  const { code, stderr } = await model(...ADD);
+  assert.equal(code, EXIT.failed);
+  assert.match(stderr, /is a vision model, which takes images.*\[MODEL_INVALID\]/);
+  assert.deepEqual([hub.sentOf['model.safetensors'], hub.sentOf['onnx/model.onnx']], [undefined, undefined]);
+});
+
+test('of an architecture that the import does not know, the ONNX graph is downloaded in place of the safetensors files', async (t) => {
+  const { hub, model } = await start(t);
+  const folder = await transformersModel(t, 'exported', {
+    'config.json': {
+      model_type: 'mpnet',
+      architectures: ['MPNetModel'],
+      hidden_size: 10,
+      max_position_embeddings: 512,
+    },
+  });
+  const paths = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'onnx/model.onnx'];
+  const files = Object.fromEntries(paths.map((path) => [path, readFileSync(join(folder, path))]));
+  hub.replace({ ...REPOSITORY, files: { ...files, 'model.safetensors': WEIGHTS } });
+  const added = jsonOf<Added>(await model(...ADD, '--json'));
+  assert.deepEqual([added.dimension, added.precisions], [10, ['float32']]);
+  assert.equal(hub.sentOf['model.safetensors'], undefined);
+});
+
 for (const [args, message] of [
   [[], /<action> is missing/],
   [['ad', 'x'], /Unknown action trawl model ad; expected one of add, list/],
@@ -249,9 +307,14 @@ for (const [args, message] of [
 }
 
 test('a missing folder is not looked up on the hub', async (t) => {
-  const { hub, model } = await start(t);
+  const { hub, cwd, model } = await start(t);
   const { code, stderr } = await model('add', './org/tiny');
   assert.equal(code, EXIT.failed);
-  assert.match(stderr, /Cannot open the folder .*org\/tiny.*\[MODEL_NOT_FOUND\]/);
+  assert.match(stderr, /Cannot open the folder .*org\/tiny: it does not exist\. Expected .*\[MODEL_NOT_FOUND\]/);
+  writeFileSync(join(cwd, 'file'), '');
+  assert.match(
+    (await model('add', './file')).stderr,
+    /^trawl: Cannot open the folder \S+file: it is a file\. Expected /,
+  );
   assert.equal(hub.requests.length, 0);
 });

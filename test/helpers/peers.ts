@@ -163,7 +163,7 @@ export function withoutPeers(): string | false {
  * The Python of the peers that need torch: that of `trawl bench embed`, because torch takes 6 GB, or TRAWL_TORCH_PYTHON, which
  * must have the packages of bench/baselines/requirements-embed.txt.
  */
-function torchPython(): string {
+export function torchPython(): string {
   return process.env.TRAWL_TORCH_PYTHON ?? join(baselineFolder(peerCache(), 'embed'), 'bin', 'python');
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkpointFiles, weightBytes } from '../../hub/checkpoint-files.ts';
+import { checkpointFiles, describingFiles, weightBytes } from '../../hub/checkpoint-files.ts';
 import type { RepositoryFile } from '../../hub/repository.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -47,6 +47,29 @@ test('only the files that an import needs are chosen from a repository like thos
       'tokenizer_config.json',
       'vocab.txt',
     ],
+  );
+});
+
+test('an ONNX graph is chosen in place of safetensors if the import makes none of the architecture', () => {
+  const all = files('config.json', 'model.safetensors', 'onnx/model.onnx', 'onnx/model.onnx_data', 'tokenizer.json');
+  assert.deepEqual(
+    checkpointFiles(all, { graphFirst: true }).map(({ path }) => path),
+    ['config.json', 'onnx/model.onnx', 'onnx/model.onnx_data', 'tokenizer.json'],
+  );
+});
+
+test('the files that describe a model are its configs', () => {
+  const all = files(
+    '1_Pooling/config.json',
+    'config.json',
+    'model.safetensors',
+    'modules.json',
+    'tokenizer.json',
+    'vocab.txt',
+  );
+  assert.deepEqual(
+    describingFiles(all).map(({ path }) => path),
+    ['1_Pooling/config.json', 'config.json', 'modules.json'],
   );
 });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdir, rm, truncate } from 'node:fs/promises';
+import { readdir, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { generatingModelMessage } from '../../model-import/model-kind.ts';
@@ -9,6 +9,8 @@ import { trawlError } from '../helpers/trawl-error.ts';
 import { imported } from './imported-model.ts';
 import { HIDDEN, type TinyOptions, tinyCheckpoint } from './tiny-checkpoint.ts';
 
+const LFS_POINTER = `version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 90868376\n`;
+
 /** What is wrong with a checkpoint, how to make it, and the error of its import. */
 const BAD: readonly [string, TinyOptions, (folder: string) => Promise<void>, ErrorCode, RegExp][] = [
   [
@@ -17,6 +19,30 @@ const BAD: readonly [string, TinyOptions, (folder: string) => Promise<void>, Err
     async () => {},
     'MODEL_INVALID',
     /no tensor encoder\.layer\.1\.output\.dense\.bias/,
+  ],
+  [
+    'was cloned without Git LFS',
+    {},
+    async (folder) => writeFile(join(folder, 'model.safetensors'), LFS_POINTER),
+    'MODEL_INVALID',
+    /model\.safetensors is a pointer of Git LFS.*git lfs pull/,
+  ],
+  [
+    'was cloned with a tokenizer that Git LFS holds',
+    {},
+    async (folder) => writeFile(join(folder, 'tokenizer.json'), LFS_POINTER),
+    'MODEL_INVALID',
+    /tokenizer\.json is a pointer of Git LFS.*git lfs pull/,
+  ],
+  [
+    'is an adapter of another model',
+    {},
+    async (folder) => {
+      await rm(join(folder, 'config.json'));
+      await writeFile(join(folder, 'adapter_config.json'), JSON.stringify({ base_model_name_or_path: 'org/base' }));
+    },
+    'MODEL_INVALID',
+    /has an adapter \(LoRA\) of "org\/base".*merge_and_unload/,
   ],
   [
     'lacks layers',

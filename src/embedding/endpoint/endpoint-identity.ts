@@ -69,10 +69,16 @@ export function endpointIdentity(
   if (recorded === undefined) checkOverrides(overrides, limit);
   const dimension = wanted.dimension ?? fullDimension;
   if (dimension > fullDimension) {
-    throw new TrawlError(
-      recorded === undefined ? 'CONFIG_INVALID' : 'MODEL_MISMATCH',
-      `The endpoint's vectors have ${fullDimension} values; ${dimension} are wanted.`,
-    );
+    throw recorded === undefined
+      ? new TrawlError(
+          'CONFIG_INVALID',
+          `--dimension is ${dimension}, but the endpoint's vectors have ${fullDimension} values. Choose at most ${fullDimension}.`,
+        )
+      : new TrawlError(
+          'MODEL_MISMATCH',
+          `The vectors of the index have ${dimension} values, those of the endpoint ${fullDimension}, so it runs another model. Name an ` +
+            "endpoint that runs the index's model, or the model's folder, with --model.",
+        );
   }
   if (wanted.normalize === false && isUnit && api !== 'tei') {
     throw new TrawlError(

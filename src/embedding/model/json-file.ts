@@ -26,6 +26,7 @@ export async function readJsonIfPresent(path: string): Promise<unknown> {
     if (isNodeError(error) && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined;
     throw new TrawlError('MODEL_INVALID', `${path} cannot be read: ${(error as Error).message}.`, { cause: error });
   }
+  if (isLfsPointer(text)) throw lfsPointer(path);
   try {
     return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown;
   } catch (error) {
@@ -35,6 +36,18 @@ export async function readJsonIfPresent(path: string): Promise<unknown> {
       { cause: error },
     );
   }
+}
+
+/** Whether a file has only the address of its content, as after `git clone` without Git LFS. */
+export function isLfsPointer(text: string): boolean {
+  return text.startsWith('version https://git-lfs.github.com/spec/');
+}
+
+export function lfsPointer(path: string): TrawlError {
+  return new TrawlError(
+    'MODEL_INVALID',
+    `${path} is a pointer of Git LFS, not the file itself. Fetch the files: git lfs pull, in that folder (after git lfs install).`,
+  );
 }
 
 /** As `readJsonFileIfPresent`, for a required file. Throws MODEL_INVALID if it does not exist. */

@@ -37,13 +37,16 @@ export function locateModelFolder(nameOrPath: string, collections: readonly stri
   const add = /^[\w-][\w.-]*\/[\w.-]+$/.test(hubId)
     ? ` To add a model from the Hugging Face hub: \`trawl model add ${hubId}\`.`
     : '';
+  const endpoint = /^[\w.-]+:\d+(\/|$)/.test(nameOrPath)
+    ? ` For a server of embeddings write http://${nameOrPath}.`
+    : '';
   const available = names.length === 0 ? 'No models found' : `Models found: ${names.join(', ')}`;
   const lookedAt = candidates.join(', ');
   throw new TrawlError(
     'MODEL_NOT_FOUND',
     isPath
-      ? `Model folder ${lookedAt} not found. ${available} (in ${collections.join(', ')}). Use one of these names or the path of a model folder.${add}`
-      : `Model "${nameOrPath}" not found: looked for ${lookedAt}. ${available}. To use another folder, write its path with a slash, such as ./${nameOrPath || 'my-model'}.${add}`,
+      ? `Model folder ${lookedAt} not found. ${available} (in ${collections.join(', ')}). Use one of these names or the path of a model folder.${add}${endpoint}`
+      : `Model "${nameOrPath}" not found: looked for ${lookedAt}. ${available}. To use another folder, write its path with a slash, such as ./${nameOrPath || 'my-model'}.${add}${endpoint}`,
     { details: { lookedAt: candidates, available: names } },
   );
 }

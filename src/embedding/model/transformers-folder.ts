@@ -3,6 +3,7 @@ import { basename, isAbsolute, join, normalize, sep } from 'node:path';
 import { TrawlError } from '../../errors.ts';
 import type { FolderModelIdentity, ModelIdentity, Pooling } from '../../manifest/model-identity.ts';
 import type { Metric } from '../../metric.ts';
+import { cachedRepository } from './hub-cache.ts';
 import { type JsonObject, readJsonFile, readJsonFileIfPresent, readJsonIfPresent } from './json-file.ts';
 import { knownFamily, type ModelFamily } from './model-families.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx-facts.ts';
@@ -69,7 +70,9 @@ export async function readTransformersFacts(
   { modules: use = 'known' }: { readonly modules?: 'known' | 'with Dense' | 'ignored' } = {},
 ): Promise<TransformersFacts> {
   const config = await readJsonFile(join(folder, 'config.json'));
-  const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
+  const cached = cachedRepository(folder);
+  const own = cached === null ? basename(folder) : cached.id;
+  const family = knownFamily([...names, own, String(config._name_or_path ?? '')]);
   const modules = use === 'ignored' ? null : await readModules(folder, use === 'with Dense');
   const maxPositions = positionsOf(config);
   const normalizes = family?.normalize === true || modules === null || modules.names.includes('Normalize');

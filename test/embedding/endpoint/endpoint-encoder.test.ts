@@ -332,7 +332,7 @@ test('an endpoint that cannot be used is refused at the start, without key and p
       embeddingServer(t).then(({ url }) => url),
       { overrides: { dimension: 9 } },
       'CONFIG_INVALID',
-      /8 values; 9 are wanted/,
+      /--dimension is 9, but the endpoint's vectors have 8 values/,
     ],
     [embeddingServer(t).then(({ url }) => url), { overrides: { normalize: false } }, 'CONFIG_INVALID', /no effect/],
   ];

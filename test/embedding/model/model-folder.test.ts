@@ -164,6 +164,10 @@ test('a model name is looked up in the collections; a path is used as it is', as
     hasCode('MODEL_NOT_FOUND', new RegExp(`looked for ${join(empty, 'other')}.*Models found: toy.*\\./other`)),
   );
   assert.throws(() => locateModelFolder('./nowhere', [collection]), hasCode('MODEL_NOT_FOUND', /Models found: toy/));
+  assert.throws(
+    () => locateModelFolder('gpu-1:8000', [collection]),
+    hasCode('MODEL_NOT_FOUND', /write http:\/\/gpu-1:8000/),
+  );
   assert.throws(() => locateModelFolder('', [collection]), hasCode('MODEL_NOT_FOUND', /Model "" not found/));
 });
 
