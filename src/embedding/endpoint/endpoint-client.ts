@@ -266,7 +266,12 @@ const HINTS: Readonly<Record<number, string>> = {
 function failed({ shown }: EndpointAddress, reason: string, status: number | undefined): TrawlError {
   return new TrawlError(
     status !== undefined && REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
-    `The encoder's endpoint ${shown} failed: ${reason}.${status === undefined ? '' : (HINTS[status] ?? '')}`,
+    `The encoder's endpoint ${shown} failed: ${reason}.${status === undefined ? hintOf(reason) : (HINTS[status] ?? '')}`,
     { details: { ...(status === undefined ? {} : { status }) } },
   );
+}
+
+/** What to do about a failure without an HTTP status. */
+function hintOf(reason: string): string {
+  return reason.startsWith('no connection') ? ' Check that the server runs, and the address.' : '';
 }

@@ -117,7 +117,7 @@ async function checkChecksums(
   throw new TrawlError(
     'MODEL_INVALID',
     `The content of ${changed.join(', ')} differs from the checksum in ${join(folder, TRAWL_MODEL_FILE)}: it was damaged or ` +
-      'changed. Download or import the model again.',
+      'changed. Download or import the model again (trawl model add SOURCE --force).',
     { details: { changed } },
   );
 }
@@ -212,8 +212,9 @@ function chooseGraph<G extends { readonly precision: Precision }>(
   const present = graphs.map((candidate) => candidate.precision).join(', ');
   throw new TrawlError(
     'CONFIG_INVALID',
-    `${folder} has no graph of precision ${precision}; it has ${present}. Choose one of these, or import the checkpoint again ` +
-      'with that precision.',
+    `${folder} has no graph of precision ${precision}; it has ${present}. Choose one of these, or add the model again ` +
+      `with it: trawl model add SOURCE --force --precision ${[...graphs.map((candidate) => candidate.precision), precision].join(',')}` +
+      `${precision === 'bfloat16' ? " (bfloat16 is for BERT's architectures only)" : ''}.`,
     { details: { precision, precisions: graphs.map((candidate) => candidate.precision) } },
   );
 }
@@ -259,7 +260,7 @@ async function checkSize(file: ModelFile): Promise<void> {
   if (bytes !== file.bytes) {
     throw new TrawlError(
       'MODEL_INVALID',
-      `${file.path} has ${bytes} bytes, but the model's description says ${file.bytes}. Download or import the model again.`,
+      `${file.path} has ${bytes} bytes, but the model's description says ${file.bytes}. Download or import the model again (trawl model add SOURCE --force).`,
       { details: { bytes, expectedBytes: file.bytes } },
     );
   }
@@ -267,5 +268,9 @@ async function checkSize(file: ModelFile): Promise<void> {
 
 function missingFile(path: string, cause: unknown): TrawlError {
   const reason = isNodeError(cause) && cause.code === 'ENOENT' ? 'is missing' : 'cannot be read';
-  return new TrawlError('MODEL_INVALID', `${path} ${reason}. Download or import the model again.`, { cause });
+  return new TrawlError(
+    'MODEL_INVALID',
+    `${path} ${reason}. Download or import the model again (trawl model add SOURCE --force).`,
+    { cause },
+  );
 }

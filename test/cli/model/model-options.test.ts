@@ -82,7 +82,7 @@ test('model options that the model does not support are usage errors', async (t)
   for (const [args, message] of [
     [['--dimension', '257'], /dimension is 257; it must be a whole number from 1 to 256/],
     [['--pooling', 'max'], /mean/],
-    [['--precision', 'float16'], /has no graph of precision float16; it has int8/],
+    [['--precision', 'float16'], /has no graph of precision float16; it has int8.*--force --precision int8,float16\./],
     [['--device', 'gpu'], /expected cpu, cuda/],
   ] as const) {
     const { code, stderr } = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'ix', ...args], { cwd });

@@ -298,7 +298,7 @@ test('endpoints of two models are refused, as are a name that is twice and other
 
 test('an endpoint that cannot be used is refused at the start, without key and password in the message', async (t) => {
   const cases: [Promise<string> | string, OpenEndpointOptions, 'ENDPOINT_FAILED' | 'CONFIG_INVALID', RegExp][] = [
-    [closedPort(), {}, 'ENDPOINT_FAILED', /no connection \(ECONNREFUSED\)/],
+    [closedPort(), {}, 'ENDPOINT_FAILED', /no connection \(ECONNREFUSED\).*Check that the server runs/],
     ['http://user:secret@host/', {}, 'CONFIG_INVALID', /--endpoint-key-file/],
     ['http://', {}, 'CONFIG_INVALID', /not valid/],
     [embeddingServer(t, { routes: [] }).then(({ url }) => url), {}, 'ENDPOINT_FAILED', /status 404/],
