@@ -13,7 +13,7 @@ import { trialRows } from './trial-rows.ts';
 export const TRIED_QUERIES = [1, 16, 64, 256, 512] as const;
 export type TriedQueries = (typeof TRIED_QUERIES)[number];
 
-/** How long a search takes whose rows are in the processor's caches: `fixedMs` + rows × `msPerRow`. */
+/** How long a search takes: `fixedMs` + rows × `msPerRow`. */
 export interface SearchCost {
   readonly queries: TriedQueries;
   readonly fixedMs: number;
@@ -33,11 +33,15 @@ export interface SpeedTrial {
   readonly prefilter: readonly SearchCost[] | null;
 }
 
-/** Values of all trial rows together: 32,768 rows of 768. */
-const TRIAL_VALUES = 2 ** 15 * 768;
-const ROWS = { min: 2 ** 11, max: 2 ** 16 } as const;
-/** The index of the long search has its shard this many times. */
-const COPIES = 4;
+/** Values of all trial rows together: 65,536 rows of 768. */
+const TRIAL_VALUES = 2 ** 16 * 768;
+/**
+ * Rows of the short search. A search of a shard first scores some thousand of its rows by the codes, whatever its size (`sample_rows` in
+ * native/include/trawl/search.hpp). With four times as many rows or more, both searches do so, and the difference between them has none.
+ */
+const SHORT_ROWS = 20_480;
+/** Rows of the long search, as multiples of the short one. */
+const LONG = { min: 2, max: 8 } as const;
 /** Passages that a search of the index returns. */
 const RESULTS = 10;
 /** Each search is repeated for this time, at least MIN_SEARCHES times; the fastest counts. */
@@ -69,40 +73,55 @@ export async function trySpeed(
   const { readBytesPerS } = await kernel.measurePeaks(readBytes, signal);
   const folder = await mkdtemp(join(tmpdir(), 'trawl-trial-'));
   try {
-    const rows = Math.max(ROWS.min, Math.min(ROWS.max, Math.floor(TRIAL_VALUES / dimension)));
+    const fit = Math.floor(TRIAL_VALUES / dimension);
+    const rows = Math.max(LONG.min * SHORT_ROWS, Math.min(LONG.max * SHORT_ROWS, fit));
     const values = trialRows(rows, dimension, 1);
     const queries = trialRows(Math.max(...TRIED_QUERIES), dimension, 2);
     const share = RESULTS / Math.max(RESULTS, searchedRows);
-    if (share * rows < 1) plantHits(values, queries, dimension, share);
-    const shard = await writeTrial(folder, { values, rows, dimension }, kernel, signal);
-    const cost = (source: ShardSource): Promise<SearchCost[]> =>
-      searchCosts(source, { dimension, queries, share, kernel, signal });
-    const { prefilter, ...codesAlone } = shard;
+    if (share * SHORT_ROWS < 1) plantHits(values, queries, dimension, share);
+    const short = await writeTrial(
+      folder,
+      'short',
+      values.subarray(0, SHORT_ROWS * dimension),
+      dimension,
+      kernel,
+      signal,
+    );
+    const long = await writeTrial(folder, 'long', values, dimension, kernel, signal);
+    const cost = (shards: readonly [ShardSource, ShardSource]): Promise<SearchCost[]> =>
+      searchCosts(shards, { dimension, queries, share, kernel, signal });
     return {
       dimension,
       threads: kernel.threads,
       isa: kernel.isa,
       readBytesPerS,
-      codes: await cost(codesAlone),
-      prefilter: prefilter === undefined ? null : await cost(shard),
+      codes: await cost([withoutPrefilter(short), withoutPrefilter(long)]),
+      prefilter: long.prefilter === undefined ? null : await cost([short, long]),
     };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
+function withoutPrefilter({ prefilter: _, ...shard }: ShardSource): ShardSource {
+  return shard;
+}
+
 async function writeTrial(
   folder: string,
-  { values, rows, dimension }: { readonly values: Float32Array; readonly rows: number; readonly dimension: number },
+  name: string,
+  values: Float32Array,
+  dimension: number,
   kernel: Kernel,
   signal: AbortSignal | undefined,
 ): Promise<ShardSource> {
-  const [path, codes, prefilter] = ['rows.f32', 'rows.i8', 'prefilter.i8'].map((name) => join(folder, name)) as [
+  const rows = values.length / dimension;
+  const [path, codes, prefilter] = ['f32', 'i8', 'prefilter'].map((kind) => join(folder, `${name}.${kind}`)) as [
     string,
     string,
     string,
   ];
-  await writeFile(path, new Uint8Array(values.buffer));
+  await writeFile(path, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
   const writer = new CodesWriter(codes, { metric: 'inner-product', dimension }, kernel);
   try {
     await writer.append(values);
@@ -120,12 +139,11 @@ async function writeTrial(
 }
 
 /**
- * Times searches over the shard once and COPIES times. The difference is the time of the rows, the rest is fixed. The copies map the same
- * file, so that the rows stay in the caches: what the memory allows is measured apart from what the processor allows. Each search asks for
- * the same share of its rows as a search of RESULTS of the whole index, or for one.
+ * Times searches over a short and a long shard. The difference is the time of the rows, the rest is fixed. Each search asks for the same
+ * share of its rows as a search of RESULTS of the whole index, or for one.
  */
 async function searchCosts(
-  shard: ShardSource,
+  shards: readonly [ShardSource, ShardSource],
   {
     dimension,
     queries,
@@ -134,42 +152,41 @@ async function searchCosts(
     signal,
   }: { dimension: number; queries: Float32Array; share: number; kernel: Kernel; signal: AbortSignal | undefined },
 ): Promise<SearchCost[]> {
-  const open = (copies: number): FlatIndex => {
-    const shards = Array.from({ length: copies }, (_, i) => ({ ...shard, firstRow: i * shard.rows }));
-    return FlatIndex.open({ dimension, metric: 'inner-product', rows: copies * shard.rows, shards }, kernel);
+  const indexes = shards.map((shard) =>
+    FlatIndex.open({ dimension, metric: 'inner-product', rows: shard.rows, shards: [shard] }, kernel),
+  );
+  const fastest = async (index: FlatIndex, count: number): Promise<number> => {
+    const k = Math.max(1, Math.round(share * index.rows));
+    let best = Number.POSITIVE_INFINITY;
+    const begun = performance.now();
+    for (let i = 0; i < MIN_SEARCHES || performance.now() - begun < TIME_MS; i++) {
+      const from = performance.now();
+      const batch = { queries: queries.subarray(0, count * dimension), count, k };
+      await index.search(signal === undefined ? batch : { ...batch, signal });
+      best = Math.min(best, performance.now() - from);
+    }
+    return best;
   };
-  const [short, long] = [open(1), open(COPIES)];
+  const [short, long] = indexes as [FlatIndex, FlatIndex];
   try {
     const costs: SearchCost[] = [];
     for (const count of TRIED_QUERIES) {
-      const fastest = async (index: FlatIndex, copies: number): Promise<number> => {
-        const k = Math.max(1, Math.round(share * shard.rows * copies));
-        let best = Number.POSITIVE_INFINITY;
-        const begun = performance.now();
-        for (let i = 0; i < MIN_SEARCHES || performance.now() - begun < TIME_MS; i++) {
-          const from = performance.now();
-          const batch = { queries: queries.subarray(0, count * dimension), count, k };
-          await index.search(signal === undefined ? batch : { ...batch, signal });
-          best = Math.min(best, performance.now() - from);
-        }
-        return best;
-      };
-      const [one, many] = [await fastest(short, 1), await fastest(long, COPIES)];
-      costs.push(costOf(count, { one, many, rows: shard.rows, copies: COPIES }));
+      const times = { shortMs: await fastest(short, count), longMs: await fastest(long, count) };
+      costs.push(costOf(count, { ...times, shortRows: short.rows, longRows: long.rows }));
     }
     return costs;
   } finally {
-    await Promise.all([short.close(), long.close()]);
+    await Promise.all(indexes.map((index) => index.close()));
   }
 }
 
-/** The line through two measured times: `one` of `rows` rows, `many` of `copies` times as many. Never below zero. */
+/** The line through the times of two searches. Never below zero. */
 export function costOf(
   queries: TriedQueries,
-  { one, many, rows, copies }: { one: number; many: number; rows: number; copies: number },
+  { shortMs, longMs, shortRows, longRows }: { shortMs: number; longMs: number; shortRows: number; longRows: number },
 ): SearchCost {
-  const slope = (many - one) / (rows * (copies - 1));
+  const slope = (longMs - shortMs) / (longRows - shortRows);
   // Disturbed: the larger search was not slower. Then all of its time counts for its rows.
-  const msPerRow = slope > 0 ? slope : many / (rows * copies);
-  return { queries, msPerRow, fixedMs: Math.max(0, one - msPerRow * rows) };
+  const msPerRow = slope > 0 ? slope : longMs / longRows;
+  return { queries, msPerRow, fixedMs: Math.max(0, shortMs - msPerRow * shortRows) };
 }

@@ -39,13 +39,13 @@ test('vectors whose dimension gets no prefilter cost what their codes cost', () 
 });
 
 test('the cost of rows is the slope between two searches, and what is left is fixed', () => {
-  const cost = costOf(1, { one: 3, many: 9, rows: 1_000, copies: 4 });
+  const cost = costOf(1, { shortMs: 3, longMs: 9, shortRows: 1_000, longRows: 4_000 });
   assert.ok(Math.abs(cost.msPerRow - 0.002) < 1e-12);
   assert.ok(Math.abs(cost.fixedMs - 1) < 1e-9);
   // A disturbed trial: the larger search was faster.
-  const disturbed = costOf(1, { one: 9, many: 8, rows: 1_000, copies: 4 });
+  const disturbed = costOf(1, { shortMs: 9, longMs: 8, shortRows: 1_000, longRows: 4_000 });
   assert.deepEqual(disturbed, { queries: 1, msPerRow: 0.002, fixedMs: 7 });
-  assert.ok(costOf(1, { one: 1, many: 9, rows: 1_000, copies: 4 }).fixedMs >= 0);
+  assert.ok(costOf(1, { shortMs: 1, longMs: 9, shortRows: 1_000, longRows: 4_000 }).fixedMs >= 0);
 });
 
 test('encoder and engine that share the cores answer fewer queries than either', () => {
