@@ -71,7 +71,8 @@ TRAWL_INLINE Lanes quick_power(Lanes x) {
   Lanes p = r * 0.0551716685f + 0.242611140f;
   p = p * r + 0.693260968f;
   p = p * r + 0.999928057f;
-  return lanes_of(bits_of(p) + (bits_of(shifted) << 23));
+  // Without a sign, because the scores of a damaged model may be anything.
+  return reinterpret_cast<Lanes>(reinterpret_cast<BitLanes>(p) + (reinterpret_cast<BitLanes>(shifted) << 23));
 }
 
 TRAWL_INLINE Lanes activated(int activation, Lanes x) {
