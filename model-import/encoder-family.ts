@@ -1,3 +1,4 @@
+import type { EnginePrecision } from '../src/embedding/model/engine-weights.ts';
 import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import type { CheckpointWeights } from './checkpoint-weights.ts';
@@ -33,8 +34,8 @@ export interface EncoderArchitecture {
   readonly endToken: string | null;
   /** Finds the encoder's weights and checks their shapes. Throws MODEL_INVALID. */
   readonly encoder: (weights: CheckpointWeights) => MakeGraph;
-  /** The weights of the native forward pass in bfloat16. Absent if the engine does not compute the family. Throws CONFIG_INVALID. */
-  readonly nativeWeights?: (weights: CheckpointWeights) => readonly NativePart[];
+  /** The engine's forward pass in bfloat16 and int8. Absent if the engine has none of the family. */
+  readonly engine?: EnginePass;
   /** As `encoder`, for a cross-encoder; `answers` for a decoder without a head of its own. Null if the family has none. */
   readonly crossEncoder:
     | ((
@@ -42,6 +43,13 @@ export interface EncoderArchitecture {
         answers: AnswerIds | null,
       ) => { readonly labels: number; readonly graph: (precision: Precision) => OnnxGraph })
     | null;
+}
+
+export interface EnginePass {
+  /** Why the engine does not compute this shape of the family, after the name of a precision; null if it does. */
+  readonly refusal: string | null;
+  /** Throws CONFIG_INVALID with the refusal. */
+  readonly weights: (weights: CheckpointWeights, precision: EnginePrecision) => readonly NativePart[];
 }
 
 /** Ids of the tokens whose logits a reranker compares. */

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
+import type { Int8Runner } from '../src/embedding/inference/int8-runner.ts';
 import { readJsonFile } from '../src/embedding/model/json-file.ts';
 import { sha256OfText } from '../src/embedding/model/model-checksum.ts';
 import { readModelFolder } from '../src/embedding/model/model-folder.ts';
@@ -51,6 +52,8 @@ export interface ImportOptions {
    * keeps the precision of that graph.
    */
   readonly precisions?: readonly Precision[] | undefined;
+  /** What is to run an encoder in int8. Default: the engine, if it computes the model and is fast on this machine; else onnxruntime. */
+  readonly int8?: Int8Runner | undefined;
   /** Where the checkpoint came from. Default: the source folder. Its id helps to recognise the model family. */
   readonly source?: ModelSource | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -61,6 +64,8 @@ export interface ImportedModel {
   /** Absolute. */
   readonly folder: string;
   readonly description: TrawlModelFile;
+  /** What the user should know about the choice of graphs. */
+  readonly remarks: readonly string[];
 }
 
 const DEFAULT_PRECISIONS: readonly Precision[] = ['float32', 'int8'];
@@ -90,7 +95,7 @@ export async function importModel(sourceFolder: string, options: ImportOptions):
     throwIfCancelled(options.signal);
     await rename(partial, out);
     await syncFolder(dirname(out));
-    return { folder: out, description };
+    return { folder: out, description, remarks: plan.remarks };
   } catch (error) {
     if (lock !== undefined) await rm(partial, { recursive: true, force: true });
     throw asTrawlError(error);
@@ -120,7 +125,7 @@ async function lockOutput(out: string): Promise<FileLock> {
   );
 }
 
-async function makePlan(source: string, { source: origin, precisions }: ImportOptions): Promise<ModelPlan> {
+async function makePlan(source: string, { source: origin, precisions, int8 }: ImportOptions): Promise<ModelPlan> {
   await refuseAdapter(source);
   const { model_type: modelType } = await readJsonFile(join(source, 'config.json'));
   const names = origin === undefined ? [] : [origin.id];
@@ -130,7 +135,7 @@ async function makePlan(source: string, { source: origin, precisions }: ImportOp
   );
   const canUseWeights = hasWeights && isSupportedArchitecture(modelType);
   if (graph !== null && !canUseWeights) return planOnnx(source, graph, names, precisions);
-  return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS);
+  return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS, int8);
 }
 
 /**

@@ -29,6 +29,8 @@ export interface ModelPlan {
   /** Rerankers that read a chat: the text of a pair. */
   readonly pairTemplate: string | null;
   readonly graphs: readonly PlannedGraph[];
+  /** What the user should know about the choice of graphs. */
+  readonly remarks: readonly string[];
   readonly writeTokenizer: WriteTokenizer;
   /** Absolute paths of the source files with weights. */
   readonly weightFiles: readonly string[];

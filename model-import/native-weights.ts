@@ -1,7 +1,9 @@
 import { open } from 'node:fs/promises';
 import { throwIfCancelled } from '../src/abort.ts';
+import type { EnginePrecision } from '../src/embedding/model/engine-weights.ts';
 import type { Weight } from './checkpoint-weights.ts';
 import type { WriteOnnxOptions } from './onnx-writer.ts';
+import { type PackedCodes, packedCodes } from './packed-codes.ts';
 import type { Dense, LayerNorm } from './weight-finder.ts';
 
 /** A part of a file of weights for the native encoder. */
@@ -76,11 +78,13 @@ export function normPart({ weight, bias }: LayerNorm): NativePart {
   };
 }
 
-/** Dense layers side by side: their matrix in bfloat16, packed, and their biases. */
-export function denseParts(layers: readonly Dense[]): readonly NativePart[] {
+/** Dense layers side by side: their matrix, packed, and their biases; in int8 also what belongs to each column. */
+export function denseParts(layers: readonly Dense[], precision: EnginePrecision): readonly NativePart[] {
   const matrices = layers.map(({ weight }) => weight);
   const depth = matrices[0]!.shape[1]!;
   const columns = matrices.reduce((sum, { shape }) => sum + shape[0]!, 0);
+  const biases = floatsPart(layers.map(({ bias }) => bias!));
+  if (precision === 'int8') return [...quantizedParts(matrices, depth, columns), biases];
   return [
     {
       bytes: 2 * depth * columns,
@@ -88,8 +92,24 @@ export function denseParts(layers: readonly Dense[]): readonly NativePart[] {
         yield new Uint8Array((await packed(matrices, depth, columns)).buffer);
       },
     },
-    floatsPart(layers.map(({ bias }) => bias!)),
+    biases,
   ];
+}
+
+/** The codes of matrices, and what belongs to each column. Quantises once; the parts are written one after the other. */
+function quantizedParts(matrices: readonly Weight[], depth: number, columns: number): readonly NativePart[] {
+  let made: Promise<PackedCodes> | undefined;
+  const part = (bytes: number, name: keyof PackedCodes, isLast = false): NativePart => ({
+    bytes,
+    async *content() {
+      made ??= packedCodes(matrices, depth, columns);
+      const values = (await made)[name];
+      // The matrix is not needed any more.
+      if (isLast) made = undefined;
+      yield new Uint8Array(values.buffer);
+    },
+  });
+  return [part(depth * columns, 'codes'), part(4 * columns, 'firstSums'), part(4 * columns, 'scales', true)];
 }
 
 /** Matrices [columns, depth] as panels of 64 columns: [depth/2][columns of the panel][2]. */

@@ -1,4 +1,5 @@
 import { basename, join } from 'node:path';
+import type { Int8Runner } from '../src/embedding/inference/int8-runner.ts';
 import { type JsonObject, readJsonFile } from '../src/embedding/model/json-file.ts';
 import { positionsOf, readMaxTokens, readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
 import type { ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
@@ -8,10 +9,10 @@ import { readArchitecture } from './architectures.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
 import { type DenseModules, NO_MODULES, readDenseModules } from './dense-modules.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';
+import { enginePrecisions, engineWriterOf } from './engine-graphs.ts';
 import { isTrunkOfLateInteraction } from './late-interaction.ts';
 import { generatingModelMessage, isEncoderAlone, statesPooling } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
-import { type NativePart, nativeBytes, writeNative } from './native-weights.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
@@ -39,6 +40,7 @@ export async function planCheckpoint(
   folder: string,
   names: readonly string[],
   precisions: readonly Precision[],
+  int8?: Int8Runner,
 ): Promise<ModelPlan> {
   const { raw, configPath, architecture, reranker } = await checkConfigs(folder, names, precisions);
   const weights = await CheckpointWeights.open(folder);
@@ -48,7 +50,6 @@ export async function planCheckpoint(
     await weights.close();
   };
   try {
-    const native = (): readonly NativePart[] => architecture.nativeWeights!(weights);
     // A conversion to …ForSequenceClassification has a head; else the score is that of the answer yes.
     const answers = reranker !== null && !isClassifier(raw) ? await answerIds(folder) : null;
     const scores = reranker !== null || isClassifier(raw);
@@ -60,7 +61,7 @@ export async function planCheckpoint(
         reranker === null
           ? { ...facts, pairTemplate: null }
           : { ...(await inTemplate(folder, facts)), pairTemplate: reranker.pairTemplate };
-      return await planOf({ kind: 'cross-encoder', ...about }, scorer.graph, native, 'logits', []);
+      return await planOf({ kind: 'cross-encoder', ...about }, scorer.graph, 'logits', []);
     }
     const trunkAlone = await isTrunkOfLateInteraction(folder, raw);
     const { facts, ...others } = await encoderFacts(folder, names, architecture, trunkAlone);
@@ -69,16 +70,22 @@ export async function planCheckpoint(
     if (precisions.includes('bfloat16')) {
       if (modules.length > 0) throw notInBfloat16(configPath, 'an encoder with Dense modules');
       if (facts.pooling === 'pooler') throw notInBfloat16(configPath, 'an encoder with the pooling "pooler"');
-      // Refuses shapes before anything is written.
-      native();
     }
+    const { inEngine, remarks } = enginePrecisions(precisions, {
+      engine: architecture.engine,
+      hasModules: modules.length > 0,
+      pooling: facts.pooling,
+      int8,
+    });
+    // Refuses shapes before anything is written.
+    for (const precision of inEngine) architecture.engine!.weights(weights, precision);
     const encoder = architecture.encoder(weights);
     return await planOf(
       { kind: 'encoder', pairTemplate: null, ...others, facts: dimension === null ? facts : { ...facts, dimension } },
       (precision) => encoder(precision, modules),
-      native,
       null,
       files,
+      { inEngine, remarks },
     );
   } catch (error) {
     await close();
@@ -88,20 +95,21 @@ export async function planCheckpoint(
   async function planOf(
     about: Facts & Pick<ModelPlan, 'kind' | 'pairTemplate'>,
     makeGraph: (precision: Precision) => OnnxGraph,
-    native: () => readonly NativePart[],
     output: string | null,
     moduleFiles: readonly string[],
+    { inEngine, remarks }: ReturnType<typeof enginePrecisions> = { inEngine: [], remarks: [] },
   ): Promise<ModelPlan> {
     return {
       ...about,
-      graphs: precisions.map((precision) => ({
-        precision,
-        output,
-        write:
-          precision === 'bfloat16'
-            ? nativeWriterOf(GRAPH_FILES[precision], native)
-            : writerOf(GRAPH_FILES[precision], () => makeGraph(precision)),
-      })),
+      remarks,
+      graphs: precisions.map((precision) => {
+        const own = inEngine.find((one) => one === precision);
+        const write =
+          own === undefined
+            ? writerOf(GRAPH_FILES[precision], () => makeGraph(precision))
+            : engineWriterOf(own, () => architecture.engine!.weights(weights, own));
+        return { precision, output, write };
+      }),
       // The text of a pair has its own end.
       writeTokenizer: await readSourceTokenizer(
         folder,
@@ -154,10 +162,10 @@ function checkKind(folder: string, names: readonly string[], { raw, configPath, 
 
 function checkPrecisions(
   path: string,
-  { modelType, overflowsFloat16, nativeWeights }: EncoderArchitecture,
+  { modelType, overflowsFloat16, engine }: EncoderArchitecture,
   precisions: readonly Precision[],
 ): void {
-  if (nativeWeights === undefined && precisions.includes('bfloat16')) {
+  if (engine === undefined && precisions.includes('bfloat16')) {
     throw notInBfloat16(path, `of the architecture ${modelType}`);
   }
   if (!overflowsFloat16 || !precisions.includes('float16')) return;
@@ -284,19 +292,5 @@ function writerOf(name: string, make: () => OnnxGraph): PlannedGraph['write'] {
     };
     const [path, ...externalData] = await writeOnnx(join(folder, name), graph, { signal, onBytes });
     return { path: basename(path!), externalData: externalData.map((file) => basename(file)) };
-  };
-}
-
-function nativeWriterOf(name: string, make: () => readonly NativePart[]): PlannedGraph['write'] {
-  return async (folder, { signal, onProgress }) => {
-    const parts = make();
-    const total = nativeBytes(parts);
-    let done = 0;
-    const onBytes = (bytes: number) => {
-      done += bytes;
-      onProgress?.(done, total);
-    };
-    await writeNative(join(folder, name), parts, { signal, onBytes });
-    return { path: name, externalData: [] };
   };
 }

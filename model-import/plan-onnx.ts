@@ -82,6 +82,7 @@ export async function planOnnx(
           graph,
           trunkAlone: await isTrunkOfLateInteraction(folder, raw),
         })),
+    remarks: [],
     graphs: [{ precision, output: isCrossEncoder ? 'logits' : outputOf(graphPath, graph), write }],
     writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
     weightFiles: [graphPath, ...dataPaths],

@@ -7,6 +7,7 @@ import { listModels } from '../../src/embedding/model/model-location.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import type { NativeGpus } from '../../src/native/addon.ts';
+import type { EnginePrecision } from '../../src/native/encoder-functions.ts';
 import { type ChosenIsas, type InstructionSet, type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { packageVersion } from '../../src/package-root.ts';
@@ -70,7 +71,8 @@ export const doctorCommand = defineCommand({
       cuda: cudaFacts(),
       sqlite: sqliteVersion(),
       search: searchEngine(),
-      bfloat16: bfloat16Sets(),
+      bfloat16: encoderSets('bfloat16'),
+      int8: encoderSets('int8'),
       models: listModels(),
     };
     if (options.json) out(JSON.stringify({ ...facts, ...store?.json }));
@@ -115,6 +117,8 @@ interface Facts {
   readonly search: SearchEngine;
   /** Instruction sets of the encoder in bfloat16; empty without the native engine. */
   readonly bfloat16: readonly InstructionSet[];
+  /** Those of the encoder in int8. */
+  readonly int8: readonly InstructionSet[];
   readonly models: readonly string[];
 }
 
@@ -125,7 +129,8 @@ function report(facts: Facts): string {
     `  instructions  ${facts.instructionSets.join(', ') || 'unknown on this system'}`,
     `memory          ${formatBytes(facts.memoryBytes)} for this process, ${formatBytes(facts.freeMemoryBytes)} available`,
     ...searchLines(facts.search),
-    ...bfloat16Lines(facts.bfloat16),
+    ...encoderLines('bfloat16', facts.bfloat16),
+    ...encoderLines('int8', facts.int8),
     facts.onnxruntime === null
       ? `onnxruntime     none: ${facts.onnxruntimeProblem}`
       : `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
@@ -187,16 +192,19 @@ export function gpuLines(found: NativeGpus | string): string[] {
   );
 }
 
-function bfloat16Sets(): readonly InstructionSet[] {
+function encoderSets(precision: EnginePrecision): readonly InstructionSet[] {
   const loaded = loadKernel();
-  return loaded.ok ? loaded.kernel.encoder.instructionSets : [];
+  return loaded.ok ? loaded.kernel.encoder.instructionSets(precision) : [];
 }
 
-function bfloat16Lines(sets: readonly InstructionSet[]): string[] {
+function encoderLines(precision: EnginePrecision, sets: readonly InstructionSet[]): string[] {
   const fastest = sets.find(({ available }) => available);
-  if (fastest === undefined) return ['bfloat16        no: models in bfloat16 need the native engine'];
+  if (fastest === undefined) {
+    const without = precision === 'int8' ? 'models in int8 that were added with' : 'models in bfloat16 need';
+    return [`${precision.padEnd(16)}no: ${without} the native engine`];
+  }
   return [
-    `bfloat16        models in bfloat16 use ${fastest.name}`,
+    `${precision.padEnd(16)}models in ${precision} use ${fastest.name}`,
     ...sets.map(({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`),
   ];
 }

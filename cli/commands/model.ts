@@ -114,6 +114,7 @@ async function add(source: string, { options: given, signal, out, note }: Contex
       return EXIT.ok;
     }
     out(factsText(facts));
+    for (const remark of added.remarks) note(`  ${remark}`);
     if (added.keptSource !== undefined) note(`  checkpoint    kept in ${added.keptSource}`);
     const name = modelNameFor(facts);
     note(

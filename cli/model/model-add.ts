@@ -90,6 +90,7 @@ async function addLocked(
   return {
     folder: out,
     description: imported.description,
+    remarks: imported.remarks,
     source: from,
     keptSource: fetched !== undefined && options.keepSource ? fetched.folder : undefined,
     transferredBytes: fetched?.transferredBytes ?? 0,

@@ -20,6 +20,8 @@ export interface ModelFacts {
   readonly maxTokens: { readonly query: number; readonly passage: number };
   /** The default precision first. */
   readonly precisions: readonly string[];
+  /** Those that the engine runs; onnxruntime runs the others. */
+  readonly enginePrecisions: readonly string[];
   /** Bytes of all files. */
   readonly bytes: number;
   /** The source that `trawl model add` read; null for a folder that it did not make. */
@@ -47,6 +49,7 @@ export async function factsOf(folder: string): Promise<ModelFacts> {
     prefixes,
     maxTokens,
     precisions: model.precisions,
+    enginePrecisions: model.enginePrecisions,
     bytes: files.reduce((sum, path) => sum + statSync(path).size, 0),
     source: described === undefined ? null : sourceOf(described),
   };
@@ -77,7 +80,11 @@ export function factsText(facts: ModelFacts): string {
           `  prefixes      query ${JSON.stringify(prefixes.query)}, passage ${JSON.stringify(prefixes.passage)}`,
           `  max tokens    query ${maxTokens.query}, passage ${maxTokens.passage}`,
         ]),
-    `  precisions    ${facts.precisions.join(', ')}`,
+    `  precisions    ${facts.precisions.join(', ')}${engineText(facts)}`,
     `  size          ${formatBytes(facts.bytes)}`,
   ].join('\n');
+}
+
+function engineText({ enginePrecisions }: ModelFacts): string {
+  return enginePrecisions.length === 0 ? '' : ` (${enginePrecisions.join(' and ')}: by the engine)`;
 }

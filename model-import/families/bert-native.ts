@@ -1,6 +1,8 @@
+import type { EnginePrecision } from '../../src/embedding/model/engine-weights.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { bytesPart, denseParts, floatsPart, type NativePart, normPart } from '../native-weights.ts';
 import type { Activation } from '../parts/feed-forward.ts';
+import type { Dense } from '../weight-finder.ts';
 import type { BertConfig } from './bert-config.ts';
 import type { BertWeights } from './bert-weights.ts';
 
@@ -12,41 +14,48 @@ const WIDEST = 2 ** 16;
 const MOST_ROWS = 2 ** 24;
 const HEADER_BYTES = 128;
 const VERSION = 1;
+const MAGICS: Readonly<Record<EnginePrecision, string>> = { bfloat16: 'TRAWLBRT', int8: 'TRAWLBI8' };
 const ACTIVATION_NUMBERS: Readonly<Partial<Record<Activation, number>>> = { gelu: 0, 'gelu-tanh': 1, relu: 2 };
 
 /**
- * The file of weights of the native forward pass in bfloat16; native/src/encoder/bert_file.hpp describes it.
+ * The file of weights of the engine's forward pass; native/src/encoder/bert_file.hpp describes it.
  *
  * @throws TrawlError CONFIG_INVALID if the native encoder does not compute this shape.
  */
-export function bertNativeWeights(config: BertConfig, weights: BertWeights): readonly NativePart[] {
-  checkShape(config);
+export function bertNativeWeights(
+  config: BertConfig,
+  weights: BertWeights,
+  precision: EnginePrecision,
+): readonly NativePart[] {
+  const refusal = bertNativeRefusal(config);
+  if (refusal !== null) throw new TrawlError('CONFIG_INVALID', `${precision} ${refusal}. Ask for float32 or int8.`);
+  const dense = (...of: readonly Dense[]) => denseParts(of, precision);
   const { words, positions, tokenTypes, embeddingNorm, layers } = weights;
   return [
-    bytesPart(header(config)),
+    bytesPart(header(config, precision)),
     floatsPart([words]),
     floatsPart([positions]),
     ...(tokenTypes === null ? [] : [floatsPart([tokenTypes])]),
     normPart(embeddingNorm),
     ...layers.flatMap((layer) => [
-      ...denseParts([layer.query, layer.key, layer.value]),
-      ...denseParts([layer.attentionOutput]),
+      ...dense(layer.query, layer.key, layer.value),
+      ...dense(layer.attentionOutput),
       normPart(layer.attentionNorm),
-      ...denseParts([layer.intermediate]),
-      ...denseParts([layer.output]),
+      ...dense(layer.intermediate),
+      ...dense(layer.output),
       normPart(layer.outputNorm),
     ]),
   ];
 }
 
-/** The bounds of `check` in native/src/encoder/bert_file.cpp. Throws CONFIG_INVALID. */
-function checkShape(config: BertConfig): void {
+/** Why the engine does not compute this shape; null if it does. The bounds are those of `check` in native/src/encoder/bert_file.cpp. */
+export function bertNativeRefusal(config: BertConfig): string | null {
   const { hiddenSize, heads, intermediateSize, activation } = config;
   const headSize = hiddenSize / heads;
   if ([hiddenSize, headSize, intermediateSize].some((size) => size % LANES !== 0)) {
-    throw refused(
-      `bfloat16 needs sizes that are multiples of ${LANES}, but the model has hidden_size ${hiddenSize}, ${headSize} values a head and ` +
-        `intermediate_size ${intermediateSize}`,
+    return (
+      `needs sizes that are multiples of ${LANES}, but the model has hidden_size ${hiddenSize}, ${headSize} values a head and ` +
+      `intermediate_size ${intermediateSize}`
     );
   }
   for (const [name, value, least, most] of [
@@ -58,22 +67,19 @@ function checkShape(config: BertConfig): void {
     ['type_vocab_size', config.tokenTypeRows, 0, MOST_ROWS],
     ['pad_token_id', config.positionPadding ?? 0, 0, MOST_ROWS],
   ] as const) {
-    if (value < least || value > most) throw refused(`bfloat16 takes a ${name} of ${least} to ${most}, not ${value}`);
+    if (value < least || value > most) return `takes a ${name} of ${least} to ${most}, not ${value}`;
   }
   if (ACTIVATION_NUMBERS[activation] === undefined) {
     const known = Object.keys(ACTIVATION_NUMBERS).join(', ');
-    throw refused(`bfloat16 takes the activations ${known}, not ${activation}`);
+    return `takes the activations ${known}, not ${activation}`;
   }
+  return null;
 }
 
-function refused(reason: string): TrawlError {
-  return new TrawlError('CONFIG_INVALID', `${reason}. Ask for float32 or int8.`);
-}
-
-function header(config: BertConfig): Uint8Array {
+function header(config: BertConfig, precision: EnginePrecision): Uint8Array {
   const bytes = new Uint8Array(HEADER_BYTES);
   const view = new DataView(bytes.buffer);
-  bytes.set(new TextEncoder().encode('TRAWLBRT'));
+  bytes.set(new TextEncoder().encode(MAGICS[precision]));
   const fields = [
     VERSION,
     config.layers,

@@ -1,7 +1,7 @@
 import type { EncoderFamily } from '../encoder-family.ts';
 import { BERT_MODEL_TYPES, parseBertConfig } from './bert-config.ts';
 import { bertGraph } from './bert-graph.ts';
-import { bertNativeWeights } from './bert-native.ts';
+import { bertNativeRefusal, bertNativeWeights } from './bert-native.ts';
 import { findBertWeights, findClassifierWeights } from './bert-weights.ts';
 
 /** BERT, RoBERTa and XLM-R, with absolute positions. */
@@ -20,7 +20,10 @@ export const BERT_FAMILY: EncoderFamily = {
         const found = findBertWeights(weights, config);
         return (precision, modules) => bertGraph(config, found, precision, modules);
       },
-      nativeWeights: (weights) => bertNativeWeights(config, findBertWeights(weights, config)),
+      engine: {
+        refusal: bertNativeRefusal(config),
+        weights: (weights, precision) => bertNativeWeights(config, findBertWeights(weights, config), precision),
+      },
       crossEncoder: (weights) => {
         const found = findBertWeights(weights, config);
         const classifier = findClassifierWeights(weights, config);

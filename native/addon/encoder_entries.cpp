@@ -1,4 +1,4 @@
-// Encoders in bfloat16. They run on the calling thread, a worker thread of JavaScript, which has one encoder as it has one graph. For a
+// Encoders in bfloat16 and int8. They run on the calling thread, a worker thread of JavaScript, which has one encoder as it has one graph. For a
 // lone text other threads take part.
 #include "entries.hpp"
 #include "environment.hpp"
@@ -14,15 +14,22 @@ Napi::Int32Array integers_of(const Napi::Value& value, const std::string& name, 
   return value.As<Napi::Int32Array>();
 }
 
+trawl::encoder::WeightType weights_of(const Napi::Value& value) {
+  const std::string name = string_of(value, "precision");
+  if (name == "int8") return trawl::encoder::WeightType::kInt8;
+  if (name == "bfloat16") return trawl::encoder::WeightType::kBfloat16;
+  throw bad_argument(value, "precision", "bfloat16 or int8");
+}
+
 }  // namespace
 
 Napi::Value encoder_isas(const Napi::CallbackInfo& info) {
-  return statuses(info.Env(), trawl::encoder::list_products());
+  return statuses(info.Env(), trawl::encoder::list_products(weights_of(info[0])));
 }
 
 Napi::Value open_bert(const Napi::CallbackInfo& info) {
   const std::string path = string_of(info[0], "path"), isa = string_of(info[1], "isa");
-  auto encoder = std::make_shared<trawl::encoder::BertEncoder>(path, trawl::encoder::select_products(isa));
+  auto encoder = std::make_shared<trawl::encoder::BertEncoder>(path, isa);
   return make_handle<BertPointer>(info.Env(), std::move(encoder), kBertTag);
 }
 
@@ -31,6 +38,7 @@ Napi::Value bert_facts(const Napi::CallbackInfo& info) {
   Napi::Object facts = Napi::Object::New(info.Env());
   facts.Set("hidden", encoder.shape().hidden);
   facts.Set("isa", encoder.isa());
+  facts.Set("precision", encoder.weights() == trawl::encoder::WeightType::kInt8 ? "int8" : "bfloat16");
   return facts;
 }
 

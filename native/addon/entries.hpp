@@ -89,7 +89,7 @@ Napi::Value close_column(const Napi::CallbackInfo& info);
 // src/filter/bind-filter.ts; `rows` are those of the index
 Napi::Value filter_rows(const Napi::CallbackInfo& info);
 
-// encoderIsas() -> [{name, available, reason}] of the matrix products of encoders, fastest first
+// encoderIsas(precision) -> [{name, available, reason}] of the matrix products of encoders, fastest first
 Napi::Value encoder_isas(const Napi::CallbackInfo& info);
 // openBert(path, isa) -> handle; maps the weights. '' chooses the fastest instruction set
 Napi::Value open_bert(const Napi::CallbackInfo& info);

@@ -1,5 +1,5 @@
 // Times the forward pass of BERT encoders with random weights, on one thread and on all, and prints a JSON object per line.
-//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...] [--divide THREADS]
+//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...] [--precision int8] [--divide THREADS]
 // With --divide it instead times single texts that THREADS threads divide, in turns with one thread, by the clock.
 #include <algorithm>
 #include <cstdio>
@@ -37,7 +37,7 @@ double processor_seconds() {
 
 // Quantiles of a text's time on one thread and on `threads`, in turns. Other work on the machine shows in the later quantiles.
 void time_divided(const std::string& path, const std::string& isa, int64_t length, int threads, int runs) {
-  BertEncoder encoder(path, trawl::encoder::select_products(isa));
+  BertEncoder encoder(path, isa);
   const BertShape& shape = encoder.shape();
   std::vector<int32_t> ids(static_cast<size_t>(length));
   for (int64_t i = 0; i < length; ++i) ids[i] = static_cast<int32_t>(i * 7919 % shape.vocabulary);
@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   BertShape shape = {6, 384, 12, 1536, 30522, 512, 2, 0, -1, 1e-12f};
   std::string tokens = "128,12", isas;
   int runs = 9, divide = 0;
+  trawl::encoder::WeightType type = trawl::encoder::WeightType::kBfloat16;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i], value = argv[i + 1];
     if (name == "--layers") shape.layers = std::atoi(value.c_str());
@@ -77,14 +78,15 @@ int main(int argc, char** argv) {
     if (name == "--tokens") tokens = value;
     if (name == "--runs") runs = std::atoi(value.c_str());
     if (name == "--isa") isas = value;
+    if (name == "--precision" && value == "int8") type = trawl::encoder::WeightType::kInt8;
     if (name == "--divide") divide = std::atoi(value.c_str());
   }
   shape.heads = shape.hidden % 64 == 0 && shape.hidden >= 768 ? shape.hidden / 64 : shape.hidden / 32;
   const std::string path = "/tmp/trawl-bench-encoder.bin";
-  bert_files::write_random(path, shape, 1);
+  bert_files::write_random(path, shape, 1, type);
   std::vector<std::string> names = parts_of(isas);
   if (names.empty()) {
-    for (const auto& one : trawl::encoder::list_products()) {
+    for (const auto& one : trawl::encoder::list_products(type)) {
       if (one.available && one.name != "portable") names.push_back(one.name);
     }
   }
@@ -105,7 +107,7 @@ int main(int argc, char** argv) {
       std::vector<std::vector<double>> times(names.size());
       for (const std::string& name : names) {
         encoders.emplace_back();
-        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, trawl::encoder::select_products(name)));
+        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, name));
       }
       const int repeats = std::max<int>(1, static_cast<int>(30 / gflop(shape, static_cast<double>(length))));
       for (int run = -1; run < runs; ++run) {

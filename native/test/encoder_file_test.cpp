@@ -26,8 +26,9 @@ const BertShape kShape{1, 16, 1, 16, 5, 6, 2, 0, -1, 1e-12f};
 // A valid file, and one that is changed.
 class Files {
  public:
-  explicit Files(const std::string& name) : path_("/tmp/trawl-encoder-file-" + std::to_string(::getpid()) + "-" + name) {
-    bert_files::write_random(path_, kShape, 5);
+  explicit Files(const std::string& name, WeightType type = WeightType::kBfloat16)
+      : path_("/tmp/trawl-encoder-file-" + std::to_string(::getpid()) + "-" + name) {
+    bert_files::write_random(path_, kShape, 5, type);
     std::ifstream source(path_, std::ios::binary);
     valid.assign((std::istreambuf_iterator<char>(source)), {});
   }
@@ -37,7 +38,7 @@ class Files {
     // A new file each time: ext4 waits for the disk when a file that was emptied is closed.
     ::unlink(path_.c_str());
     std::ofstream(path_, std::ios::binary) << bytes;
-    return std::make_unique<BertEncoder>(path_, select_products());
+    return std::make_unique<BertEncoder>(path_);
   }
 
   std::string valid;
@@ -64,7 +65,7 @@ BertShape shape_in(const std::string& bytes) {
 }
 
 // The bytes of a file of that shape, by the description in bert_file.hpp; -1 if no import writes the shape.
-double expected_bytes(const BertShape& s) {
+double expected_bytes(const BertShape& s, WeightType type) {
   const auto within = [](int32_t value, int32_t least, int32_t most) { return value >= least && value <= most; };
   if (!within(s.layers, 1, 4096) || !within(s.hidden, 16, kWide) || !within(s.intermediate, 16, kWide) || !within(s.heads, 1, s.hidden) ||
       !within(s.vocabulary, 1, kMany) || !within(s.positions, 1, kMany) || !within(s.token_types, 0, kMany) || !within(s.activation, 0, 2) ||
@@ -74,7 +75,10 @@ double expected_bytes(const BertShape& s) {
   if (s.hidden % 16 != 0 || s.intermediate % 16 != 0 || s.hidden % s.heads != 0 || s.hidden / s.heads % 16 != 0) return -1;
   const double h = s.hidden, i = s.intermediate;
   const auto part = [](double bytes) { return std::ceil(bytes / 64) * 64; };
-  const auto dense = [&](double depth, double columns) { return part(2 * depth * columns) + part(4 * columns); };
+  const auto dense = [&](double depth, double columns) {
+    const double summands = part(4 * columns);
+    return type == WeightType::kInt8 ? part(depth * columns) + 3 * summands : part(2 * depth * columns) + summands;
+  };
   const double layer = dense(h, 3 * h) + dense(h, h) + dense(h, i) + dense(i, h) + 2 * part(8 * h);
   return 128 + part(4 * s.vocabulary * h) + part(4 * s.positions * h) + part(4 * s.token_types * h) + part(8 * h) + s.layers * layer;
 }
@@ -104,44 +108,48 @@ void run_all_lengths(BertEncoder& encoder, std::mt19937& random) {
 }  // namespace
 
 TEST("encoder file: cut at any byte, or with bytes after its end, it is refused") {
-  const Files files("cut");
-  for (size_t bytes = 0; bytes < files.valid.size(); bytes += check::small() ? 7 : 1) {
-    const std::string message = refusal(files, files.valid.substr(0, bytes));
-    const std::string expected = bytes < kHeaderBytes ? "has no weights of an encoder" : "is truncated";
-    if (message.find(expected) == std::string::npos || message.find("import the model again") == std::string::npos) {
-      check::fail(__FILE__, __LINE__, "cut to " + std::to_string(bytes) + " bytes: " + message);
+  for (const WeightType type : {WeightType::kBfloat16, WeightType::kInt8}) {
+    const Files files("cut", type);
+    for (size_t bytes = 0; bytes < files.valid.size(); bytes += check::small() ? 7 : 1) {
+      const std::string message = refusal(files, files.valid.substr(0, bytes));
+      const std::string expected = bytes < kHeaderBytes ? "has no weights of an encoder" : "is truncated";
+      if (message.find(expected) == std::string::npos || message.find("import the model again") == std::string::npos) {
+        check::fail(__FILE__, __LINE__, "cut to " + std::to_string(bytes) + " bytes: " + message);
+      }
     }
+    for (const size_t more : {1, 63, 64, 65, 5000}) {
+      CHECK(refusal(files, files.valid + std::string(more, '\1')).find("its header implies") != std::string::npos);
+    }
+    CHECK_EQUAL(refusal(files, files.valid), "");
   }
-  for (const size_t more : {1, 63, 64, 65, 5000}) {
-    CHECK(refusal(files, files.valid + std::string(more, '\1')).find("its header implies") != std::string::npos);
-  }
-  CHECK_EQUAL(refusal(files, files.valid), "");
 }
 
 TEST("encoder file: with any header it is opened if its size is the one that the header implies, and else refused") {
-  const Files files("header");
-  std::mt19937 random(3);
-  int opened = 0, too_large = 0;
-  for (int i = 0; i < (check::small() ? 2'000 : 5'000); ++i) {
-    std::string bytes = files.valid;
-    for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
-      const int32_t value = hostile_value(random);
-      std::memcpy(&bytes[kFirstField + 4 * (random() % (kFields + 1))], &value, 4);
+  for (const WeightType type : {WeightType::kBfloat16, WeightType::kInt8}) {
+    const Files files("header", type);
+    std::mt19937 random(3);
+    int opened = 0, too_large = 0;
+    for (int i = 0; i < (check::small() ? 2'000 : 5'000); ++i) {
+      std::string bytes = files.valid;
+      for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
+        const int32_t value = hostile_value(random);
+        std::memcpy(&bytes[kFirstField + 4 * (random() % (kFields + 1))], &value, 4);
+      }
+      const BertShape shape = shape_in(bytes);
+      const double expected = expected_bytes(shape, type);
+      // Some have the size that their header implies.
+      if (expected >= 0 && expected < 1e6 && random() % 2 == 0) bytes.resize(static_cast<size_t>(expected), '\2');
+      const std::string message = refusal(files, bytes);
+      const bool fits = static_cast<double>(bytes.size()) == expected;
+      if (fits != message.empty()) check::fail(__FILE__, __LINE__, "case " + std::to_string(i) + ": " + message);
+      if (expected > 1e9) ++too_large;
+      if (!fits) continue;
+      ++opened;
+      run_all_lengths(*files.open(bytes), random);
     }
-    const BertShape shape = shape_in(bytes);
-    const double expected = expected_bytes(shape);
-    // Some have the size that their header implies.
-    if (expected >= 0 && expected < 1e6 && random() % 2 == 0) bytes.resize(static_cast<size_t>(expected), '\2');
-    const std::string message = refusal(files, bytes);
-    const bool fits = static_cast<double>(bytes.size()) == expected;
-    if (fits != message.empty()) check::fail(__FILE__, __LINE__, "case " + std::to_string(i) + ": " + message);
-    if (expected > 1e9) ++too_large;
-    if (!fits) continue;
-    ++opened;
-    run_all_lengths(*files.open(bytes), random);
+    CHECK(opened > 10);
+    CHECK(too_large > 10);
   }
-  CHECK(opened > 10);
-  CHECK(too_large > 10);
 }
 
 TEST("encoder file: any epsilon that is no finite number of at least 0 is refused") {
@@ -155,26 +163,30 @@ TEST("encoder file: any epsilon that is no finite number of at least 0 is refuse
 }
 
 TEST("encoder file: weights of any bits, infinite and not a number too, are computed with and do no harm") {
-  const Files files("weights");
-  std::mt19937 random(4);
-  for (int i = 0; i < (check::small() ? 20 : 300); ++i) {
-    std::string bytes = files.valid;
-    const size_t changes = i % 3 == 0 ? bytes.size() : 1 + random() % 50;
-    for (size_t change = 0; change < changes; ++change) {
-      const size_t at = kHeaderBytes + random() % (bytes.size() - kHeaderBytes);
-      bytes[at] = static_cast<char>(i % 2 == 0 ? 0xFF : random());
+  for (const WeightType type : {WeightType::kBfloat16, WeightType::kInt8}) {
+    const Files files("weights", type);
+    std::mt19937 random(4);
+    for (int i = 0; i < (check::small() ? 20 : 300); ++i) {
+      std::string bytes = files.valid;
+      const size_t changes = i % 3 == 0 ? bytes.size() : 1 + random() % 50;
+      for (size_t change = 0; change < changes; ++change) {
+        const size_t at = kHeaderBytes + random() % (bytes.size() - kHeaderBytes);
+        bytes[at] = static_cast<char>(i % 2 == 0 ? 0xFF : random());
+      }
+      run_all_lengths(*files.open(bytes), random);
     }
-    run_all_lengths(*files.open(bytes), random);
   }
 }
 
 TEST("encoder file: random bytes after the magic are refused") {
-  const Files files("random");
-  std::mt19937 random(6);
-  for (int i = 0; i < (check::small() ? 50 : 1'000); ++i) {
-    std::string bytes = files.valid.substr(0, i % 2 == 0 ? 8 : 12);
-    const size_t size = random() % 3000;
-    while (bytes.size() < size) bytes.push_back(static_cast<char>(random()));
-    CHECK(!refusal(files, bytes).empty());
+  for (const WeightType type : {WeightType::kBfloat16, WeightType::kInt8}) {
+    const Files files("random", type);
+    std::mt19937 random(6);
+    for (int i = 0; i < (check::small() ? 50 : 1'000); ++i) {
+      std::string bytes = files.valid.substr(0, i % 2 == 0 ? 8 : 12);
+      const size_t size = random() % 3000;
+      while (bytes.size() < size) bytes.push_back(static_cast<char>(random()));
+      CHECK(!refusal(files, bytes).empty());
+    }
   }
 }

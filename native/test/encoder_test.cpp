@@ -1,4 +1,5 @@
-// Tests of the encoders in bfloat16: products against their definition, the forward pass against one in float64, and equal bits.
+// Tests of the encoders in bfloat16 and int8: products in bfloat16 against their definition, the forward pass against one in float64, and
+// equal bits. byte_products_test.cpp has the products in int8.
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -18,6 +19,7 @@
 #include "check.hpp"
 #include "encoder/product_check.hpp"
 #include "encoder/thread_team.hpp"
+#include "exact_pass.hpp"
 #include "trawl/error.hpp"
 
 using namespace trawl::encoder;
@@ -33,6 +35,16 @@ std::vector<const Products*> available_products() {
   }
   return list;
 }
+
+std::vector<std::string> available_names(WeightType type) {
+  std::vector<std::string> names;
+  for (const trawl::IsaStatus& one : list_products(type)) {
+    if (one.available) names.push_back(one.name);
+  }
+  return names;
+}
+
+constexpr WeightType kTypes[] = {WeightType::kBfloat16, WeightType::kInt8};
 
 struct TempFile {
   std::string path;
@@ -55,91 +67,8 @@ std::vector<int32_t> some_ids(int64_t count, uint32_t seed, int32_t below = 50) 
   return ids;
 }
 
-// The encoder in float64, with the weights in bfloat16 and everything else exact.
-std::vector<double> exact_pass(const Weights& w, const std::vector<int32_t>& ids, const std::vector<int32_t>& types) {
-  const BertShape& s = w.shape;
-  const size_t n = ids.size(), h = s.hidden;
-  size_t part = 0;
-  const auto next = [&]() -> const std::vector<float>& { return w.parts[part++]; };
-  const auto norm = [&](std::vector<double>& x) {
-    const std::vector<float>& both = next();
-    for (size_t t = 0; t < n; ++t) {
-      double mean = 0, square = 0;
-      for (size_t c = 0; c < h; ++c) mean += x[t * h + c] / h;
-      for (size_t c = 0; c < h; ++c) square += (x[t * h + c] - mean) * (x[t * h + c] - mean) / h;
-      for (size_t c = 0; c < h; ++c) x[t * h + c] = (x[t * h + c] - mean) / std::sqrt(square + s.epsilon) * both[c] + both[h + c];
-    }
-  };
-  const auto dense = [&](const std::vector<double>& x, size_t depth, size_t columns) {
-    const std::vector<float>&matrix = next(), &bias = next();
-    std::vector<double> y(n * columns);
-    for (size_t t = 0; t < n; ++t) {
-      for (size_t c = 0; c < columns; ++c) {
-        double sum = bias[c];
-        for (size_t k = 0; k < depth; ++k) sum += x[t * depth + k] * from_bf16(to_bf16(matrix[c * depth + k]));
-        y[t * columns + c] = sum;
-      }
-    }
-    return y;
-  };
-  const std::vector<float>&words = next(), &positions = next();
-  const std::vector<float>* kinds = s.token_types > 0 ? &next() : nullptr;
-  std::vector<double> x(n * h);
-  int32_t counted = 0;
-  for (size_t t = 0; t < n; ++t) {
-    size_t position = t;
-    if (s.position_padding >= 0) position = ids[t] == s.position_padding ? ids[t] : s.position_padding + ++counted;
-    for (size_t c = 0; c < h; ++c) {
-      x[t * h + c] = static_cast<double>(words[ids[t] * h + c]) + positions[position * h + c] + (kinds == nullptr ? 0 : (*kinds)[types[t] * h + c]);
-    }
-  }
-  norm(x);
-  for (int layer = 0; layer < s.layers; ++layer) {
-    const std::vector<double> a = dense(x, h, 3 * h);
-    std::vector<double> context(n * h);
-    const size_t size = h / s.heads;
-    for (size_t head = 0; head < h; head += size) {
-      for (size_t t = 0; t < n; ++t) {
-        std::vector<double> share(n);
-        double total = 0;
-        for (size_t j = 0; j < n; ++j) {
-          double dot = 0;
-          for (size_t c = 0; c < size; ++c) dot += a[t * 3 * h + head + c] * a[j * 3 * h + h + head + c];
-          total += share[j] = std::exp(dot / std::sqrt(static_cast<double>(size)));
-        }
-        for (size_t j = 0; j < n; ++j) {
-          for (size_t c = 0; c < size; ++c) context[t * h + head + c] += share[j] / total * a[j * 3 * h + 2 * h + head + c];
-        }
-      }
-    }
-    const std::vector<double> attended = dense(context, h, h);
-    for (size_t i = 0; i < x.size(); ++i) x[i] += attended[i];
-    norm(x);
-    std::vector<double> inner = dense(x, h, s.intermediate);
-    for (double& v : inner) {
-      if (s.activation == 0) v = v / 2 * (1 + std::erf(v / std::sqrt(2.0)));
-      if (s.activation == 1) v = v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
-      if (s.activation == 2) v = std::max(v, 0.0);
-    }
-    const std::vector<double> output = dense(inner, s.intermediate, h);
-    for (size_t i = 0; i < x.size(); ++i) x[i] += output[i];
-    norm(x);
-  }
-  return x;
-}
-
-double smallest_cosine(const std::vector<float>& a, const std::vector<double>& b, size_t h) {
-  double least = 1;
-  for (size_t from = 0; from < a.size(); from += h) {
-    double ab = 0, aa = 0, bb = 0;
-    for (size_t c = from; c < from + h; ++c) ab += a[c] * b[c], aa += static_cast<double>(a[c]) * a[c], bb += b[c] * b[c];
-    least = std::min(least, ab / std::sqrt(aa * bb));
-  }
-  return least;
-}
-
-std::vector<float> run(const std::string& path, const Products& products, const std::vector<int32_t>& ids, const int32_t* types, int64_t texts) {
-  BertEncoder encoder(path, products);
+std::vector<float> run(const std::string& path, const std::string& isa, const std::vector<int32_t>& ids, const int32_t* types, int64_t texts) {
+  BertEncoder encoder(path, isa);
   std::vector<float> hidden(ids.size() * static_cast<size_t>(encoder.shape().hidden));
   encoder.run(ids.data(), types, texts, static_cast<int64_t>(ids.size()) / texts, hidden.data());
   return hidden;
@@ -276,12 +205,16 @@ TEST("encoder: the forward pass agrees with one in float64, for every activation
   shapes[3].position_padding = 1;
   shapes[3].token_types = 1;
   const TempFile file("pass");
-  for (const BertShape& shape : shapes) {
-    const Weights weights = bert_files::write_random(file.path, shape, 3);
+  for (const WeightType type : kTypes) {
+    // What the inputs lose in int8.
+    const double least = type == WeightType::kInt8 ? 0.999 : 0.9998;
+    for (const BertShape& shape : shapes) {
+      const Weights weights = bert_files::write_random(file.path, shape, 3, type);
     for (const int64_t length : {1, 2, 15, 16, 17, 33}) {
       const std::vector<int32_t> ids = some_ids(length, static_cast<uint32_t>(length)), types = some_ids(length, 9, std::max(1, shape.token_types));
-      const double cosine = smallest_cosine(run(file.path, select_products(), ids, types.data(), 1), exact_pass(weights, ids, types), shape.hidden);
-      if (!(cosine > 0.9998)) check::fail(__FILE__, __LINE__, "cosine " + std::to_string(cosine) + " at length " + std::to_string(length));
+      const double cosine = exact_pass::smallest_cosine(run(file.path, "", ids, types.data(), 1), exact_pass::hidden_of(weights, ids, types), shape.hidden);
+      if (!(cosine > least)) check::fail(__FILE__, __LINE__, "cosine " + std::to_string(cosine) + " at length " + std::to_string(length));
+    }
     }
   }
 }
@@ -289,17 +222,19 @@ TEST("encoder: the forward pass agrees with one in float64, for every activation
 TEST("encoder: a text has the same bits alone and with others, and with every instruction set") {
   const BertShape shape = shape_of(2, 192, 4, 320);
   const TempFile file("bits");
-  bert_files::write_random(file.path, shape, 11);
   const int64_t texts = 5;
-  for (const int64_t length : {1, 3, 7, 12, 31, 40}) {
-    const std::vector<int32_t> ids = some_ids(texts * length, 21);
-    const std::vector<float> together = run(file.path, select_products(), ids, nullptr, texts);
-    for (const Products* products : available_products()) {
-      CHECK(same_bits(run(file.path, *products, ids, nullptr, texts), together));
-      for (int64_t text = 0; text < texts; ++text) {
-        const std::vector<int32_t> own(ids.begin() + text * length, ids.begin() + (text + 1) * length);
-        const std::vector<float> alone = run(file.path, *products, own, nullptr, 1);
-        CHECK(std::memcmp(alone.data(), together.data() + text * length * shape.hidden, alone.size() * 4) == 0);
+  for (const WeightType type : kTypes) {
+    bert_files::write_random(file.path, shape, 11, type);
+    for (const int64_t length : {1, 3, 7, 12, 31, 40}) {
+      const std::vector<int32_t> ids = some_ids(texts * length, 21);
+      const std::vector<float> together = run(file.path, "", ids, nullptr, texts);
+      for (const std::string& isa : available_names(type)) {
+        CHECK(same_bits(run(file.path, isa, ids, nullptr, texts), together));
+        for (int64_t text = 0; text < texts; ++text) {
+          const std::vector<int32_t> own(ids.begin() + text * length, ids.begin() + (text + 1) * length);
+          const std::vector<float> alone = run(file.path, isa, own, nullptr, 1);
+          CHECK(std::memcmp(alone.data(), together.data() + text * length * shape.hidden, alone.size() * 4) == 0);
+        }
       }
     }
   }
@@ -308,10 +243,9 @@ TEST("encoder: a text has the same bits alone and with others, and with every in
 TEST("encoder: a text divided among 2 to 8 threads has the bits of one, in concurrent passes of several encoders too") {
   const BertShape shape = shape_of(2, 192, 4, 320);
   const TempFile file("divided");
-  bert_files::write_random(file.path, shape, 11);
   std::atomic<int> wrong{0};
   const auto compare = [&](uint32_t seed) {
-    BertEncoder encoder(file.path, select_products());
+    BertEncoder encoder(file.path);
     std::mt19937 random(seed);
     for (int round = 0; round < (check::small() ? 15 : 50); ++round) {
       const int64_t texts = 1 + random() % 2, length = 1 + static_cast<int64_t>(random() % 40);
@@ -322,18 +256,21 @@ TEST("encoder: a text divided among 2 to 8 threads has the bits of one, in concu
       if (!same_bits(one, many)) ++wrong;
     }
   };
-  std::vector<std::thread> callers;
-  for (uint32_t caller = 0; caller < 3; ++caller) callers.emplace_back(compare, caller);
-  for (std::thread& each : callers) each.join();
+  for (const WeightType type : kTypes) {
+    bert_files::write_random(file.path, shape, 11, type);
+    std::vector<std::thread> callers;
+    for (uint32_t caller = 0; caller < 3; ++caller) callers.emplace_back(compare, caller);
+    for (std::thread& each : callers) each.join();
+  }
   CHECK_EQUAL(wrong.load(), 0);
 }
 
 TEST("encoder: a divided pass is not disturbed by an error in the one before, nor by more threads than it may have") {
   const TempFile file("after-error");
   bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);
-  BertEncoder encoder(file.path, select_products());
+  BertEncoder encoder(file.path);
   std::vector<int32_t> ids = some_ids(9, 2);
-  const std::vector<float> expected = run(file.path, select_products(), ids, nullptr, 1);
+  const std::vector<float> expected = run(file.path, "", ids, nullptr, 1);
   std::vector<float> hidden(expected.size());
   ids[8] = 50;
   CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 9, hidden.data(), 3), ErrorCode::kBadArgument, "token id 50");
@@ -384,10 +321,10 @@ TEST("encoder: flush-to-zero of the calling thread changes no bit, and is kept")
   const TempFile file("flush");
   bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);
   const std::vector<int32_t> ids = some_ids(9, 2);
-  const std::vector<float> expected = run(file.path, select_products(), ids, nullptr, 1);
+  const std::vector<float> expected = run(file.path, "", ids, nullptr, 1);
   const uint32_t before = _mm_getcsr();
   _mm_setcsr(before | 0x8040);
-  const std::vector<float> flushed = run(file.path, select_products(), ids, nullptr, 1);
+  const std::vector<float> flushed = run(file.path, "", ids, nullptr, 1);
   const uint32_t after = _mm_getcsr();
   _mm_setcsr(before);
   CHECK(same_bits(flushed, expected));
@@ -398,7 +335,7 @@ TEST("encoder: flush-to-zero of the calling thread changes no bit, and is kept")
 TEST("encoder: ids, types, lengths, instruction sets and files that do not fit are refused") {
   const TempFile file("refused"), damaged("damaged");
   bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);
-  BertEncoder encoder(file.path, select_products());
+  BertEncoder encoder(file.path);
   std::vector<float> hidden(41 * 64);
   std::vector<int32_t> ids(41, 3), wrong_types(3, 2);
   CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 41, hidden.data()), ErrorCode::kBadArgument, "of 1 to 40 tokens");
@@ -409,12 +346,12 @@ TEST("encoder: ids, types, lengths, instruction sets and files that do not fit a
   ids[1] = -1;
   CHECK_REFUSED(encoder.run(ids.data(), nullptr, 1, 3, hidden.data()), ErrorCode::kBadArgument, "token id -1");
   CHECK_REFUSED(select_products("sse9"), ErrorCode::kIsaUnavailable, "unknown");
-  CHECK_REFUSED(BertEncoder("/nonexistent/weights", select_products()), ErrorCode::kReadFailed, "/nonexistent/weights");
+  CHECK_REFUSED(BertEncoder("/nonexistent/weights"), ErrorCode::kReadFailed, "/nonexistent/weights");
   std::ifstream source(file.path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(source)), {});
   const auto opened = [&](const std::string& content) {
     std::ofstream(damaged.path, std::ios::binary) << content;
-    BertEncoder other(damaged.path, select_products());
+    BertEncoder other(damaged.path);
   };
   const auto changed = [&](size_t at, int32_t value) {
     std::string copy = bytes;

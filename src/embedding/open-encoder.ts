@@ -89,10 +89,10 @@ export async function poolOptions(
   cudaDevices: CudaDevices,
   options: RunOptions,
 ): Promise<EncoderPoolOptions> {
-  if (cudaDevices !== null && model.identity.precision === 'bfloat16') {
+  if (cudaDevices !== null && model.enginePrecision !== null) {
     throw new TrawlError(
       'CONFIG_INVALID',
-      'bfloat16 runs on CPUs only. Omit --device, or choose another precision with --precision.',
+      `${model.enginePrecision} runs on CPUs only. Omit --device, or choose another precision with --precision.`,
     );
   }
   const { trialAtStart = false, onWarning } = options;

@@ -1,11 +1,14 @@
-import type { EncoderFunctions, NativeBert } from './encoder-functions.ts';
+import type { BertFacts, EncoderFunctions, EnginePrecision, NativeBert } from './encoder-functions.ts';
 import type { InstructionSet } from './instruction-set.ts';
 import { translate } from './native-calls.ts';
 
 /** The products' instruction set for each one of the searches; for the others, the fastest of the machine. */
-const PRODUCTS: Readonly<Record<string, string>> = { 'avx512-vnni': 'avx512', avx2: 'avx2', serial: 'portable' };
+const PRODUCTS: Readonly<Record<EnginePrecision, Readonly<Record<string, string>>>> = {
+  bfloat16: { 'avx512-vnni': 'avx512', avx2: 'avx2', serial: 'portable' },
+  int8: { 'avx512-vnni': 'avx512-vnni', avx2: 'avx2', serial: 'portable' },
+};
 
-/** The engine's forward pass of BERT encoders in bfloat16. Wraps the addon and translates its errors to `TrawlError`s. */
+/** The engine's forward pass of BERT encoders in bfloat16 and int8. Wraps the addon and translates its errors to `TrawlError`s. */
 export class EncoderKernel {
   readonly #addon: EncoderFunctions;
 
@@ -14,24 +17,25 @@ export class EncoderKernel {
   /** `isa`: the instruction set of the searches that TRAWL_ISA names, or ''. */
   constructor(addon: EncoderFunctions, isa = '') {
     this.#addon = addon;
-    this.#isa = PRODUCTS[isa] ?? '';
+    this.#isa = isa;
   }
 
   /** Those of the matrix products, fastest first. All give the same bits. */
-  get instructionSets(): readonly InstructionSet[] {
-    return this.#addon.encoderIsas();
+  instructionSets(precision: EnginePrecision): readonly InstructionSet[] {
+    return this.#addon.encoderIsas(precision);
   }
 
   /**
-   * Maps the weights; all encoders of the machine share them. `isa`: default the one that TRAWL_ISA names, else the fastest of the machine.
+   * Maps the weights of that precision; all encoders of the machine share them. `isa`: default the one that TRAWL_ISA names, else the
+   * fastest of the machine.
    *
    * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_FOREIGN, or CONFIG_INVALID for an instruction set that this machine lacks.
    */
-  open(path: string, isa = this.#isa): NativeBert {
+  open(path: string, precision: EnginePrecision, isa = PRODUCTS[precision][this.#isa] ?? ''): NativeBert {
     return translate(() => this.#addon.openBert(path, isa));
   }
 
-  facts(bert: NativeBert): { readonly hidden: number; readonly isa: string } {
+  facts(bert: NativeBert): BertFacts {
     return this.#addon.bertFacts(bert);
   }
 

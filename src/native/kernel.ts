@@ -33,7 +33,7 @@ export class Kernel {
   readonly isa: string;
   /** The lexical half of the engine. */
   readonly lexical: LexicalKernel;
-  /** The forward pass of encoders in bfloat16. */
+  /** The forward pass of encoders in bfloat16 and int8. */
   readonly encoder: EncoderKernel;
   readonly origin: AddonOrigin;
   readonly #addon: Addon;

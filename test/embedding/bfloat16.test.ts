@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { BertConfig } from '../../model-import/families/bert-config.ts';
 import { bertNativeWeights } from '../../model-import/families/bert-native.ts';
 import type { BertWeights } from '../../model-import/families/bert-weights.ts';
 import { importModel } from '../../model-import/import-model.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
@@ -18,48 +17,13 @@ import { smallestCosine, vectorsOf } from '../helpers/smallest-cosine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint, tinyCrossEncoder } from '../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { opened, textsOf, tinyBert, writeFiles } from './tiny-bert.ts';
 
 const loaded = loadKernel();
 const withoutEngine = loaded.ok ? false : 'the native engine is not built';
-const WORDS =
-  'a river in the north of seven old towns which is where he was born and two of them were seen by people'.split(' ');
-
-async function write(folder: string, files: Readonly<Record<string, Buffer>>): Promise<string> {
-  for (const [name, bytes] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, name)), { recursive: true });
-    await writeFile(join(folder, name), bytes);
-  }
-  return folder;
-}
-
 /** A tiny BERT, imported in float32 and bfloat16; `change` edits its files before. */
-async function tinyModel(t: TestContext, change: (files: Record<string, Buffer>) => void = () => {}): Promise<string> {
-  const folder = await tempFolder(t);
-  const files = tinyCheckpoint();
-  change(files);
-  const source = await write(join(folder, 'checkpoint'), files);
-  const { folder: model } = await importModel(source, {
-    out: join(folder, 'tiny'),
-    precisions: ['float32', 'bfloat16'],
-  });
-  return model;
-}
-
-async function opened(
-  t: TestContext,
-  model: string,
-  precision: 'float32' | 'bfloat16',
-  workers = 1,
-): Promise<TextEncoder> {
-  const encoder = await openEncoder(model, { precision, workers });
-  t.after(() => encoder.close());
-  return encoder;
-}
-
-const textsOf = (count: number): string[] =>
-  Array.from({ length: count }, (_, i) =>
-    Array.from({ length: 1 + ((i * 7) % 45) }, (_, at) => WORDS[(i * 5 + at * (1 + (i % 3))) % WORDS.length]).join(' '),
-  );
+const tinyModel = (t: TestContext, change?: (files: Record<string, Buffer>) => void) =>
+  tinyBert(t, { precisions: ['float32', 'bfloat16'] }, change);
 
 test('a model in bfloat16 gives nearly the vectors of its float32 graph', { skip: withoutEngine }, async (t) => {
   const model = await tinyModel(t);
@@ -138,7 +102,7 @@ test('shapes beyond the bounds of the native encoder are refused with the bound'
     // The shape is checked before the weights are looked at.
     const weights = {} as BertWeights;
     assert.throws(
-      () => bertNativeWeights({ ...config, ...change }, weights),
+      () => bertNativeWeights({ ...config, ...change }, weights, 'bfloat16'),
       (error: Error) => {
         assert.match(error.message, message);
         assert.match(error.message, /Ask for float32 or int8/);
@@ -159,7 +123,7 @@ test('TRAWL_ISA also chooses the instruction set of the encoder, and each gives 
       const { loadKernel } = await import('#root/src/native/kernel.js');
       const { createHash } = await import('node:crypto');
       const { encoder } = loadKernel().kernel;
-      const bert = encoder.open(${JSON.stringify(weights)});
+      const bert = encoder.open(${JSON.stringify(weights)}, 'bfloat16');
       const ids = Int32Array.from({ length: 14 }, (_, i) => 999 + 31 * i);
       const hidden = encoder.run(bert, { ids, types: null, texts: 2, length: 7 });
       const hash = createHash('sha256').update(new Uint8Array(hidden.buffer)).digest('hex');
@@ -178,7 +142,7 @@ test('TRAWL_ISA also chooses the instruction set of the encoder, and each gives 
 test('what the native encoder does not compute is not imported in bfloat16, and nothing is written', async (t) => {
   const folder = await tempFolder(t);
   const refused = async (name: string, files: Record<string, Buffer>, message: RegExp): Promise<void> => {
-    const source = await write(join(folder, name), files);
+    const source = await writeFiles(join(folder, name), files);
     const importing = importModel(source, { out: join(folder, `${name}-out`), precisions: ['bfloat16'] });
     await assert.rejects(importing, (error: Error) => {
       assert.match(error.message, message);

@@ -100,7 +100,7 @@ test('every function of the addon refuses arguments of another type with an erro
     ['chosenIsas', ['']],
     ['isas', []],
     ['threads', []],
-    ['encoderIsas', []],
+    ['encoderIsas', ['bfloat16']],
     ['setThreads', [2]],
     ['measurePeaks', [1_000_009, 2 ** 20]],
     ['cancel', [1_000_000]],

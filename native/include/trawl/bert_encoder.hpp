@@ -1,8 +1,11 @@
-// The forward pass of BERT encoders in bfloat16: token ids to the vectors of the last hidden state.
+// The forward pass of BERT encoders in bfloat16 or int8: token ids to the vectors of the last hidden state.
 //
-// Numerics. Weights of the matrix products and their inputs are bfloat16, rounded to the nearest even value. A sum of products is
-// one float32 chain in the order that products.hpp defines; biases, softmax, layer norms and the activation are float32. Every
-// sum has a fixed order that depends on the shapes of the model and on the length of the text alone. So the vectors of a text have
+// Numerics in bfloat16. Weights of the matrix products and their inputs are bfloat16, rounded to the nearest even value. A sum of products
+// is one float32 chain in the order that products.hpp defines; biases, softmax, layer norms and the activation are float32.
+// In int8. Weights and inputs of the products with weights are int8 with a scale of each column and of each token, and their sums are
+// exact (byte_products.hpp). Query, key and value are rounded to bfloat16, and attention is as in bfloat16.
+//
+// Every sum has a fixed order that depends on the shapes of the model and on the length of the text alone. So the vectors of a text have
 // the same bits in any company, with every instruction set and on any number of threads.
 #pragma once
 #include <cstdint>
@@ -21,26 +24,32 @@ struct BertShape {
   float epsilon;             // of the layer norms
 };
 enum class Activation : int32_t { kGelu, kGeluTanh, kRelu };
+enum class WeightType { kBfloat16, kInt8 };
 
-struct Products;  // src/encoder/products.hpp
+struct Products;      // src/encoder/products.hpp
+struct ByteProducts;  // src/encoder/byte_products.hpp
 
 // All instruction sets of the products, fastest first.
-std::vector<IsaStatus> list_products();
+std::vector<IsaStatus> list_products(WeightType weights = WeightType::kBfloat16);
 // The products with that name; for an empty name, the fastest available ones. Throws kIsaUnavailable.
 const Products& select_products(const std::string& name = "");
-const char* products_name(const Products& products);
+const ByteProducts& select_byte_products(const std::string& name = "");
+// Those in bfloat16, for attention, that fit these: the fastest that need no more than they do.
+const Products& products_beside(const ByteProducts& bytes);
 
 // Weights in a file, mapped: all encoders of the machine share them. The file format is in src/encoder/bert_file.hpp.
 class BertEncoder {
  public:
-  // Throws kReadFailed, and kBadFile if the file is not one or has another size than its shape implies.
-  BertEncoder(const std::string& path, const Products& products);
+  // `isa`: name of the products. Throws kReadFailed, kIsaUnavailable, and kBadFile if the file is not one or has another size than its
+  // shape implies.
+  explicit BertEncoder(const std::string& path, const std::string& isa = "");
   ~BertEncoder();
   BertEncoder(const BertEncoder&) = delete;
   BertEncoder& operator=(const BertEncoder&) = delete;
 
   const BertShape& shape() const;
-  const char* isa() const;  // of the products
+  WeightType weights() const;
+  const char* isa() const;  // of the products with weights
   // Texts of equal length without padding. ids, types: texts x length; types may be null. hidden_f32: texts x length x hidden.
   // `threads` (at most 8, the calling one included) divide the columns of each product, the heads and the rows of the steps between;
   // the others sleep between runs. One run at a time. Throws kBadArgument for a length outside 1 to the positions of the model, and for an id or a type

@@ -15,10 +15,20 @@ class Parts {
  public:
   Parts(const MappedFile& file, const std::string& path) : file_(file), path_(path) {}
 
+  void have(WeightType weights) { weights_ = weights; }
+
   const float* floats(int64_t count) { return reinterpret_cast<const float*>(take(count * 4)); }
   Dense dense(int64_t depth, int64_t columns) {
-    const auto* packed = reinterpret_cast<const uint16_t*>(take(depth * columns * 2));
-    return {packed, floats(columns)};
+    Dense dense{};
+    if (weights_ == WeightType::kInt8) {
+      dense.codes = reinterpret_cast<const int8_t*>(take(depth * columns));
+      dense.first_sums = reinterpret_cast<const int32_t*>(take(columns * 4));
+      dense.scales = floats(columns);
+    } else {
+      dense.packed = reinterpret_cast<const uint16_t*>(take(depth * columns * 2));
+    }
+    dense.bias = floats(columns);
+    return dense;
   }
   Norm norm(int64_t columns) {
     const float* both = floats(2 * columns);
@@ -41,6 +51,7 @@ class Parts {
 
   const MappedFile& file_;
   const std::string& path_;
+  WeightType weights_ = WeightType::kBfloat16;
   int64_t at_ = kHeaderBytes;
 };
 
@@ -64,7 +75,10 @@ BertFile open_bert_file(const std::string& path) {
   file.mapping = MappedFile::open(path, 0, -1);
   Parts parts(*file.mapping, path);
   const uint8_t* header = file.mapping->data();
-  if (file.mapping->bytes() < kHeaderBytes || std::memcmp(header, kMagic, 8) != 0) parts.refuse("has no weights of an encoder");
+  const auto begins = [&](const char* magic) { return file.mapping->bytes() >= kHeaderBytes && std::memcmp(header, magic, 8) == 0; };
+  if (!begins(kMagic) && !begins(kByteMagic)) parts.refuse("has no weights of an encoder");
+  file.weights = begins(kByteMagic) ? WeightType::kInt8 : WeightType::kBfloat16;
+  parts.have(file.weights);
   int32_t version;
   std::memcpy(&version, header + 8, 4);
   if (version != kVersion) parts.refuse("has version " + std::to_string(version) + ", expected " + std::to_string(kVersion));

@@ -1,6 +1,7 @@
 // Products with AVX-512 but without its instruction for bfloat16.
 #if defined(__x86_64__)
 #include <immintrin.h>
+#define TRAWL_WIDE
 #define TRAWL_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma")))
 #define TRAWL_ROWS 6
 #define TRAWL_GROUPS 3

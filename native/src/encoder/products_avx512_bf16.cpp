@@ -1,6 +1,7 @@
 // Products with vdpbf16ps: 32 products an instruction.
 #if defined(__x86_64__)
 #include <immintrin.h>
+#define TRAWL_WIDE
 #define TRAWL_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #include "encoder/lane_steps.hpp"
 

@@ -1,35 +1,45 @@
 import { TrawlError } from '../../errors.ts';
+import type { EnginePrecision } from '../../native/encoder-functions.ts';
 import type { EncoderKernel } from '../../native/encoder-kernel.ts';
 import { loadKernel } from '../../native/kernel.ts';
 import type { GraphOutput } from './onnx-session.ts';
 import type { TokenBatch } from './token-batch.ts';
 
-/** The native forward pass in bfloat16 on CPU threads, with the interface of `OnnxSession`. `run` blocks its thread. */
+const INT8_WITHOUT_ENGINE =
+  ' `trawl model add` on a machine without the engine writes a graph in int8 that needs none; vectors of the two differ.';
+
+/** The engine's forward pass in bfloat16 or int8 on CPU threads, with the interface of `OnnxSession`. `run` blocks its thread. */
 export class NativeSession {
   readonly isPooled = false;
   readonly #kernel: EncoderKernel;
   readonly #bert: ReturnType<EncoderKernel['open']>;
   readonly #hidden: number;
 
-  private constructor(kernel: EncoderKernel, bert: ReturnType<EncoderKernel['open']>) {
+  private constructor(kernel: EncoderKernel, bert: ReturnType<EncoderKernel['open']>, hidden: number) {
     this.#kernel = kernel;
     this.#bert = bert;
-    this.#hidden = kernel.facts(bert).hidden;
+    this.#hidden = hidden;
   }
 
   /** Throws ENGINE_MISSING without the native engine, MODEL_INVALID if the file is not one of weights. */
-  static open(path: string): NativeSession {
+  static open(path: string, precision: EnginePrecision): NativeSession {
     const loaded = loadKernel();
     if (!loaded.ok) {
       throw new TrawlError(
         'ENGINE_MISSING',
-        `bfloat16 needs the native engine, which cannot be used (${loaded.reason}). Choose another precision with --precision, or ` +
-          'set Trawl up on a machine with a C++ compiler.',
+        `${path} needs the native engine, which cannot be used (${loaded.reason}). Choose another precision with --precision, or set ` +
+          `Trawl up on a machine with a C++ compiler.${precision === 'int8' ? INT8_WITHOUT_ENGINE : ''}`,
       );
     }
     const kernel = loaded.kernel.encoder;
     try {
-      return new NativeSession(kernel, kernel.open(path));
+      const bert = kernel.open(path, precision);
+      const facts = kernel.facts(bert);
+      if (facts.precision === precision) return new NativeSession(kernel, bert, facts.hidden);
+      throw new TrawlError(
+        'MODEL_INVALID',
+        `${path} has weights in ${facts.precision}, but the description says ${precision}. Import the model again.`,
+      );
     } catch (error) {
       if (!(error instanceof TrawlError) || error.code === 'OUT_OF_MEMORY') throw error;
       throw new TrawlError('MODEL_INVALID', error.message, { cause: error });

@@ -47,8 +47,8 @@ export class TextModel {
     const tokenizer = await TextTokenizer.load(model.tokenizerPath);
     const use = model.kind === 'cross-encoder' ? 'score' : model.identity.pooling;
     const session =
-      model.identity.precision === 'bfloat16'
-        ? NativeSession.open(model.graphPath)
+      model.enginePrecision !== null
+        ? NativeSession.open(model.graphPath, model.enginePrecision)
         : await OnnxSession.open(model.graphPath, {
             use,
             outputName: model.graphOutput,

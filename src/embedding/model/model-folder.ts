@@ -4,6 +4,7 @@ import { join, normalize, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../../errors.ts';
 import type { FolderModelIdentity, Precision } from '../../manifest/model-identity.ts';
 import { sha256OfFile } from '../../system/file-checksum.ts';
+import { type EnginePrecision, enginePrecisionsOf } from './engine-weights.ts';
 import { cachedSha256OfFile, sha256OfText } from './model-checksum.ts';
 import { locateModelFolder } from './model-location.ts';
 import { applyOverrides, type ModelOverrides } from './model-overrides.ts';
@@ -31,6 +32,8 @@ export interface ModelFolder {
   readonly identity: FolderModelIdentity;
   /** Absolute path. */
   readonly graphPath: string;
+  /** Set if the engine runs the graph, whose file then holds only weights; null for an ONNX graph. */
+  readonly enginePrecision: EnginePrecision | null;
   /** Name of the graph's output; null if the pooling decides. */
   readonly graphOutput: string | null;
   /** Absolute path. */
@@ -39,6 +42,8 @@ export interface ModelFolder {
   readonly externalData: readonly string[];
   /** Precisions of the folder's graphs, the default one first. */
   readonly precisions: readonly Precision[];
+  /** Those of them that the engine runs. */
+  readonly enginePrecisions: readonly EnginePrecision[];
   readonly kind: ModelKind;
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
   readonly labels: number | null;
@@ -136,6 +141,7 @@ async function readDescribed(folder: string, { precision, checksums = true }: Mo
   const files = description.files.map((file) => ({ ...file, path: resolve(folder, normalize(file.path)) }));
   for (const file of files) await checkSize(file);
   const graphPath = resolve(folder, graph.path);
+  const enginePrecisions = await enginePrecisionsOf(folder, graphs);
   const externalData = (graph.externalData ?? []).map((path) => resolve(folder, path));
   const tokenizerPath = resolve(folder, description.tokenizer.path);
   const used = [graphPath, ...externalData, tokenizerPath];
@@ -164,10 +170,12 @@ async function readDescribed(folder: string, { precision, checksums = true }: Mo
       ...(description.queryTemplate === undefined ? {} : { queryTemplate: description.queryTemplate }),
     },
     graphPath,
+    enginePrecision: enginePrecisions.find((one) => one === graph.precision) ?? null,
     graphOutput: graph.output ?? null,
     tokenizerPath,
     externalData,
     precisions: [...new Set(precisions)],
+    enginePrecisions,
     kind: description.kind ?? 'encoder',
     labels: description.labels ?? null,
     activation: description.activation ?? null,
@@ -188,10 +196,12 @@ async function readUndescribed(folder: string, precision: Precision | undefined)
     folder,
     identity: { ...identity, sha256 },
     graphPath,
+    enginePrecision: null,
     graphOutput: null,
     tokenizerPath,
     externalData,
     precisions: [identity.precision],
+    enginePrecisions: [],
     kind: 'encoder',
     labels: null,
     activation: null,
