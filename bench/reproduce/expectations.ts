@@ -1,4 +1,5 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
+import type { BenchEmbedResult } from '../embed/bench-embed.ts';
 import type { BenchFilterResult } from '../filter/bench-filter.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import { isIndexRecord } from '../lexical/bm25-report.ts';
@@ -192,12 +193,7 @@ export function allExpectations(all: AllResult): Expectation[] {
         ];
   });
   const serve = serverExpectations({ records: resultOf(all, 'serve')?.records ?? [] });
-  const embed = (resultOf(all, 'embed')?.records ?? []).flatMap(
-    ({ engine, precision, ratioToBaseline }): Expectation[] =>
-      engine === 'trawl' && ratioToBaseline !== null
-        ? [{ name: `encoder, ${precision}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]
-        : [],
-  );
+  const embed = encoderExpectations({ records: resultOf(all, 'embed')?.records ?? [] });
   const graphs = (resultOf(all, 'approximate')?.records ?? []).map(({ engine, effort, recall }) => ({
     name: `vectors, ${engine}${effort === null ? '' : `, efSearch ${effort}`}: recall`,
     value: recall,
@@ -252,4 +248,12 @@ export function serverExpectations({ records }: Pick<BenchServeResult, 'records'
         : [{ name: `${name}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]),
     ];
   });
+}
+
+export function encoderExpectations({ records }: Pick<BenchEmbedResult, 'records'>): Expectation[] {
+  return records.flatMap(({ engine, precision, ratioToBaseline }): Expectation[] =>
+    engine === 'trawl' && ratioToBaseline !== null
+      ? [{ name: `encoder, ${precision}: × the baseline`, value: ratioToBaseline, tolerance: RATIO }]
+      : [],
+  );
 }

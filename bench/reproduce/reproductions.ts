@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
+import type { BenchEmbedResult } from '../embed/bench-embed.ts';
 import type { BenchFilterResult } from '../filter/bench-filter.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
@@ -15,12 +16,14 @@ import type { PrecisionResult } from '../tables/precision-result.ts';
 import type { SizeResult } from '../tables/size-figures.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 import { testCluster } from './cluster.ts';
+import { benchPrecisions } from './embed-precisions.ts';
 import { measureFamilies } from './encoder-families.ts';
 import {
   allExpectations,
   bm25Expectations,
   clusterExpectations,
   type Expectation,
+  encoderExpectations,
   evalExpectations,
   familiesExpectations,
   filterExpectations,
@@ -39,18 +42,11 @@ import { testGpu } from './gpu.ts';
 import { measureGpuSearch } from './gpu-search.ts';
 import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
+import type { ReproductionRun } from './reproduction-run.ts';
 import { evaluateSample } from './sample-quality.ts';
 import { benchServerPrecision } from './server-precision.ts';
 import { testSize } from './size.ts';
 import { evaluateSystems } from './systems-quality.ts';
-
-/** Where a run writes, and how it is stopped. */
-export interface ReproductionRun {
-  /** The JSON file to write. */
-  readonly file: string;
-  readonly scratch: string;
-  readonly signal: AbortSignal;
-}
 
 /** A recorded result whose tables can be measured again. */
 export interface Reproduction {
@@ -192,6 +188,14 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     about: 'the same on a processor with AVX2 and without AVX-512',
     time: '31 minutes',
     ...benchAll('medium'),
+  },
+  {
+    name: 'embed-precisions',
+    file: 'bench/results/embed-precisions.json',
+    about: 'speed of all-MiniLM-L6-v2 in float32, bfloat16 and int8 beside sentence-transformers',
+    time: '3 minutes',
+    run: benchPrecisions,
+    expectations: (result) => encoderExpectations(result as BenchEmbedResult),
   },
   {
     name: 'server-bfloat16',

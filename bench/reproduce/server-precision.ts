@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BenchServeResult } from '../serve/bench-serve.ts';
 import { runTrawl } from '../serve/serve-index.ts';
+import type { ReproductionRun } from './reproduction-run.ts';
 import { requiredInputs } from './required-inputs.ts';
 
 const CORPUS = 'hotpot_val500_pooled';
@@ -14,7 +15,7 @@ const CORPUS = 'hotpot_val500_pooled';
  */
 export async function benchServerPrecision(
   precision: 'bfloat16',
-  { file, scratch, signal }: { readonly file: string; readonly scratch: string; readonly signal: AbortSignal },
+  { file, scratch, signal }: ReproductionRun,
 ): Promise<void> {
   const { data, checkpoint } = requiredInputs();
   const model = join(scratch, 'all-MiniLM-L6-v2');

@@ -1,4 +1,5 @@
 import { ALL_STAGES, type AllResult, resultOf } from '../all/all-result.ts';
+import type { BenchEmbedResult } from '../embed/bench-embed.ts';
 import type { FlatRecord } from '../flat/flat-case.ts';
 import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
@@ -129,13 +130,16 @@ export const exactSearchMemory: AllTable = (all) => {
   ];
 };
 
-export const encoder: AllTable = (all) => [
+export const encoder: AllTable = (all) => encoders({ records: resultOf(all, 'embed')?.records ?? [] });
+
+/** The same of a result of `trawl bench embed`. */
+export const encoders: TableMaker<Pick<BenchEmbedResult, 'records'>> = ({ records }) => [
   [
     ...['engine', 'passages/s, median (fastest)', '× baseline', 'GFLOP/s', 'query p50', 'query p99', 'memory'],
     'smallest cosine with the baseline',
   ],
   rule(8),
-  ...(resultOf(all, 'embed')?.records ?? []).map((record) => [
+  ...records.map((record) => [
     `${record.engine} ${record.precision}`,
     `${record.textsPerS.toFixed(1)} (${((1000 * record.texts) / record.fastestMs).toFixed(1)})`,
     record.ratioToBaseline === null ? '' : record.ratioToBaseline.toFixed(2),

@@ -120,6 +120,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'exact-search': all.exactSearch,
   'exact-search-memory': all.exactSearchMemory,
   encoder: all.encoder,
+  encoders: all.encoders,
   'index-building': all.indexBuilding,
   servers: all.servers,
   'search-lead': all.searchLead,
