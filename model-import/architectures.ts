@@ -53,7 +53,7 @@ function unsupported(path: string, config: JsonObject): TrawlError {
   return new TrawlError(
     'MODEL_INVALID',
     `${path}: the architecture ${JSON.stringify(modelType)} is not supported. Import makes graphs for encoders of these ` +
-      `architectures: ${known}. If the model has an ONNX export, put model.onnx into the folder; it is used unchanged. ${OTHERWISE_SERVED}`,
+      `architectures: ${known}. If the model has an ONNX export, put model.onnx into the folder; it is used unchanged. ${OTHERWISE_SERVED}.`,
     { details },
   );
 }

@@ -3,7 +3,7 @@ import { TrawlError } from '../src/errors.ts';
 
 /** What to do with a model that Trawl's own graphs cannot compute. */
 export const OTHERWISE_SERVED =
-  'A server of embeddings that runs the model, such as vLLM, can be used instead: --model http://HOST:PORT (docs/endpoints.md).';
+  'A server of embeddings that runs the model, such as vLLM, can be used instead: --model http://HOST:PORT (docs/endpoints.md)';
 
 /** Checked access to the values of a checkpoint's config.json. Every method throws MODEL_INVALID for a value that it does not accept. */
 export class ConfigReader {
@@ -50,7 +50,7 @@ export class ConfigReader {
     const value = this.#config[name] ?? supported;
     if (value === supported) return;
     throw this.refused(
-      `${name} is ${this.#shown(name)}; only ${JSON.stringify(supported)} is supported. ${OTHERWISE_SERVED.slice(0, -1)}`,
+      `${name} is ${this.#shown(name)}; only ${JSON.stringify(supported)} is supported. ${OTHERWISE_SERVED}`,
     );
   }
 

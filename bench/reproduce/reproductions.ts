@@ -44,7 +44,7 @@ import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
 import { evaluateSample } from './sample-quality.ts';
-import { benchServerPrecision } from './server-precision.ts';
+import { benchBfloat16Server } from './server-bfloat16.ts';
 import { testSize } from './size.ts';
 import { evaluateSystems } from './systems-quality.ts';
 
@@ -202,7 +202,7 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     file: 'bench/results/server-bfloat16.json',
     about: 'a server whose queries are embedded in bfloat16, beside a server like that of Search-R1 in float32',
     time: '6 minutes',
-    run: (run) => benchServerPrecision('bfloat16', run),
+    run: benchBfloat16Server,
     expectations: (result) => serverExpectations(result as BenchServeResult),
   },
   {

@@ -11,11 +11,8 @@ interface TwoCores {
 
 const CORES = [2, 8, 32, 112];
 
-/**
- * Median times over a million rows on two idle cores with AVX-512 VNNI, of bench/README.md ("Results"), and the bytes of their prefilter.
- * They were measured before there were JSON files.
- */
-const VNNI = { rows: 1_000_000, ms: { 1: 18, 16: 34.9, 64: 86.2, 512: 724 } as const, prefilterBytes: 341e6 };
+/** Of bench/results/bench-medium.json: median times over a million rows on two cores with AVX-512 VNNI, and what they read at most. */
+const VNNI = { rows: 1_000_000, ms: { 1: 20.48, 16: 31.48, 64: 81.39, 512: 521.7 }, readBytesPerS: 67.1e9 } as const;
 const VNNI_QUERIES = [1, 16, 64, 512] as const;
 
 /** Two thirds of eight channels of DDR5-4800 (by the data sheet 307 GB/s), the memory of a socket of 56 cores. */
@@ -38,8 +35,7 @@ export function sizeComputed({ rows, bytes, steps: { memory, plan } }: SizeResul
   const vnni: TwoCores = {
     isa: 'avx512-vnni',
     ms: new Map(VNNI_QUERIES.map((queries) => [queries, (VNNI.ms[queries] * rows) / VNNI.rows])),
-    // A lone query there is limited by the memory.
-    readBytesPerS: VNNI.prefilterBytes / (VNNI.ms[1] / 1000),
+    readBytesPerS: VNNI.readBytesPerS,
     measured: false,
   };
   const most = counts.at(-1) ?? 0;

@@ -200,8 +200,8 @@ function encoderSets(precision: EnginePrecision): readonly InstructionSet[] {
 function encoderLines(precision: EnginePrecision, sets: readonly InstructionSet[]): string[] {
   const fastest = sets.find(({ available }) => available);
   if (fastest === undefined) {
-    const without = precision === 'int8' ? 'models in int8 that were added with' : 'models in bfloat16 need';
-    return [`${precision.padEnd(16)}no: ${without} the native engine`];
+    const graphs = precision === 'int8' ? '; onnxruntime runs graphs in int8 without it' : '';
+    return [`${precision.padEnd(16)}no: it needs the native engine${graphs}`];
   }
   return [
     `${precision.padEnd(16)}models in ${precision} use ${fastest.name}`,

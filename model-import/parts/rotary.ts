@@ -69,7 +69,7 @@ export function rotaryBase(
   if (scaling !== undefined) {
     const name = type === 'default' ? 'rope_scaling' : 'rope_parameters';
     throw read.refused(
-      `${name} is ${JSON.stringify(scaling)}; scaled rotary positions are not supported. ${OTHERWISE_SERVED.slice(0, -1)}`,
+      `${name} is ${JSON.stringify(scaling)}; scaled rotary positions are not supported. ${OTHERWISE_SERVED}`,
     );
   }
   return base === undefined

@@ -6,8 +6,7 @@ import { availableMemory } from '../system/memory.ts';
 import { CodesWriter } from '../vector-index/codes-writer.ts';
 import { FlatIndex } from '../vector-index/flat-index.ts';
 import type { ShardSource } from '../vector-index/index-source.ts';
-import { plantHits } from './planted-hits.ts';
-import { trialRows } from './trial-rows.ts';
+import { SHORT_ROWS, type TriedIndex, trialVectors } from './trial-vectors.ts';
 
 /** Queries of a search that are tried. */
 export const TRIED_QUERIES = [1, 16, 64, 256, 512] as const;
@@ -33,30 +32,12 @@ export interface SpeedTrial {
   readonly prefilter: readonly SearchCost[] | null;
 }
 
-/** Values of all trial rows together: 65,536 rows of 768. */
-const TRIAL_VALUES = 2 ** 16 * 768;
-/**
- * Rows of the short search. A search of a shard first scores some thousand of its rows by the codes, whatever its size (`sample_rows` in
- * native/include/trawl/search.hpp). With four times as many rows or more, both searches do so, and the difference between them has none.
- */
-const SHORT_ROWS = 20_480;
-/** Rows of the long search, as multiples of the short one. */
-const LONG = { min: 2, max: 8 } as const;
-/** Passages that a search of the index returns. */
-const RESULTS = 10;
 /** Each search is repeated for this time, at least MIN_SEARCHES times; the fastest counts. */
 const TIME_MS = 40;
 const MIN_SEARCHES = 3;
 /** The share of the principal components that a prefilter keeps: 320 of 768, which the engine chooses for E5. */
 const COMPONENTS_SHARE = 320 / 768;
 const MAX_READ_BYTES = 2 ** 30;
-
-/** What is to be searched. */
-export interface TriedIndex {
-  readonly dimension: number;
-  /** Rows of the whole index. The more there are, the smaller is the share of them that comes near the best hits. */
-  readonly rows: number;
-}
 
 /**
  * Measures the memory bandwidth, and searches over rows like E5's in a folder for temporary files (a few hundred MB, removed at the
@@ -71,25 +52,14 @@ export async function trySpeed(
 ): Promise<SpeedTrial> {
   const readBytes = Math.max(2 ** 26, Math.min(MAX_READ_BYTES, Math.floor(availableMemory() / 4)));
   const { readBytesPerS } = await kernel.measurePeaks(readBytes, signal);
+  const context = { kernel, signal };
   const folder = await mkdtemp(join(tmpdir(), 'trawl-trial-'));
   try {
-    const fit = Math.floor(TRIAL_VALUES / dimension);
-    const rows = Math.max(LONG.min * SHORT_ROWS, Math.min(LONG.max * SHORT_ROWS, fit));
-    const values = trialRows(rows, dimension, 1);
-    const queries = trialRows(Math.max(...TRIED_QUERIES), dimension, 2);
-    const share = RESULTS / Math.max(RESULTS, searchedRows);
-    if (share * SHORT_ROWS < 1) plantHits(values, queries, dimension, share);
-    const short = await writeTrial(
-      folder,
-      'short',
-      values.subarray(0, SHORT_ROWS * dimension),
-      dimension,
-      kernel,
-      signal,
-    );
-    const long = await writeTrial(folder, 'long', values, dimension, kernel, signal);
+    const { rows, queries, share } = trialVectors({ dimension, rows: searchedRows }, Math.max(...TRIED_QUERIES));
+    const short = await writeTrial(join(folder, 'short'), rows.subarray(0, SHORT_ROWS * dimension), dimension, context);
+    const long = await writeTrial(join(folder, 'long'), rows, dimension, context);
     const cost = (shards: readonly [ShardSource, ShardSource]): Promise<SearchCost[]> =>
-      searchCosts(shards, { dimension, queries, share, kernel, signal });
+      searchCosts(shards, { ...context, dimension, queries, share });
     return {
       dimension,
       threads: kernel.threads,
@@ -107,21 +77,17 @@ function withoutPrefilter({ prefilter: _, ...shard }: ShardSource): ShardSource 
   return shard;
 }
 
+/** Writes a shard of the rows into files whose names begin with `path`. */
 async function writeTrial(
-  folder: string,
-  name: string,
+  path: string,
   values: Float32Array,
   dimension: number,
-  kernel: Kernel,
-  signal: AbortSignal | undefined,
+  { kernel, signal }: { readonly kernel: Kernel; readonly signal: AbortSignal | undefined },
 ): Promise<ShardSource> {
   const rows = values.length / dimension;
-  const [path, codes, prefilter] = ['f32', 'i8', 'prefilter'].map((kind) => join(folder, `${name}.${kind}`)) as [
-    string,
-    string,
-    string,
-  ];
-  await writeFile(path, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+  const vectors = `${path}.f32`;
+  const codes = `${path}.i8`;
+  await writeFile(vectors, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
   const writer = new CodesWriter(codes, { metric: 'inner-product', dimension }, kernel);
   try {
     await writer.append(values);
@@ -129,18 +95,19 @@ async function writeTrial(
   } finally {
     writer.abandon();
   }
-  const segments = [{ path, offset: 0, bytes: values.byteLength, dtype: 'float32' }] as const;
+  const segments = [{ path: vectors, offset: 0, bytes: values.byteLength, dtype: 'float32' }] as const;
   const shard = { firstRow: 0, rows, segments, codes };
   const components = Math.round((dimension * COMPONENTS_SHARE) / 64) * 64;
   // As in native/src/prefilter_choice.cpp: shorter and longer vectors get no prefilter.
   if (dimension <= 128 || dimension > 4096 || components === 0) return shard;
+  const prefilter = `${path}.prefilter`;
   await kernel.makePrefilter(prefilter, codes, { rows, dtype: 'float32', segments }, dimension, { components, signal });
   return { ...shard, prefilter };
 }
 
 /**
  * Times searches over a short and a long shard. The difference is the time of the rows, the rest is fixed. Each search asks for the same
- * share of its rows as a search of RESULTS of the whole index, or for one.
+ * share of its rows as a search of the whole index, or for one.
  */
 async function searchCosts(
   shards: readonly [ShardSource, ShardSource],

@@ -11,13 +11,12 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { miniLmFolder, withoutMiniLm } from '../helpers/peers.ts';
-import { runModule } from '../helpers/run-module.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { smallestCosine, vectorsOf } from '../helpers/smallest-cosine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint, tinyCrossEncoder } from '../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { opened, textsOf, tinyBert, writeFiles } from './tiny-bert.ts';
+import { assertSameBitsWithEachIsa, opened, textsOf, tinyBert, writeFiles } from './tiny-bert.ts';
 
 const loaded = loadKernel();
 const withoutEngine = loaded.ok ? false : 'the native engine is not built';
@@ -116,27 +115,7 @@ test('TRAWL_ISA also chooses the instruction set of the encoder, and each gives 
   skip: withoutEngine,
 }, async (t) => {
   const weights = join(await tinyModel(t), 'model-bfloat16.bin');
-  const names: Readonly<Record<string, string>> = { serial: 'portable', avx2: 'avx2', 'avx512-vnni': 'avx512' };
-  const searches = loaded.ok ? loaded.kernel.instructionSets.filter(({ available }) => available) : [];
-  const hashes = searches.map(({ name }) => {
-    const code = `
-      const { loadKernel } = await import('#root/src/native/kernel.js');
-      const { createHash } = await import('node:crypto');
-      const { encoder } = loadKernel().kernel;
-      const bert = encoder.open(${JSON.stringify(weights)}, 'bfloat16');
-      const ids = Int32Array.from({ length: 14 }, (_, i) => 999 + 31 * i);
-      const hidden = encoder.run(bert, { ids, types: null, texts: 2, length: 7 });
-      const hash = createHash('sha256').update(new Uint8Array(hidden.buffer)).digest('hex');
-      console.log(encoder.facts(bert).isa, hash);
-    `;
-    const { status, stdout, stderr } = runModule(code, { TRAWL_ISA: name });
-    assert.equal(status, 0, stderr);
-    const [isa, hash] = stdout.trim().split(' ');
-    if (names[name] !== undefined) assert.equal(isa, names[name]);
-    return hash;
-  });
-  assert.ok(hashes.length > 0);
-  assert.deepEqual([...new Set(hashes)], [hashes[0]]);
+  assertSameBitsWithEachIsa(weights, 'bfloat16', { serial: 'portable', avx2: 'avx2', 'avx512-vnni': 'avx512' });
 });
 
 test('what the native encoder does not compute is not imported in bfloat16, and nothing is written', async (t) => {

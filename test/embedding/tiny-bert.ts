@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -5,6 +6,9 @@ import { type ImportOptions, importModel } from '../../model-import/import-model
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
+import type { EnginePrecision } from '../../src/native/encoder-functions.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { runModule } from '../helpers/run-module.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
 
@@ -42,4 +46,36 @@ export async function opened(t: TestContext, model: string, precision: Precision
   const encoder = await openEncoder(model, { precision, workers });
   t.after(() => encoder.close());
   return encoder;
+}
+
+/**
+ * Runs the engine's pass once with each instruction set of the searches, chosen by TRAWL_ISA. `expected`: that of the pass, by that of the
+ * searches; others choose the fastest.
+ */
+export function assertSameBitsWithEachIsa(
+  weights: string,
+  precision: EnginePrecision,
+  expected: Readonly<Record<string, string>>,
+): void {
+  const loaded = loadKernel();
+  const searches = loaded.ok ? loaded.kernel.instructionSets.filter(({ available }) => available) : [];
+  const hashes = searches.map(({ name }) => {
+    const code = `
+      const { loadKernel } = await import('#root/src/native/kernel.js');
+      const { createHash } = await import('node:crypto');
+      const { encoder } = loadKernel().kernel;
+      const bert = encoder.open(${JSON.stringify(weights)}, ${JSON.stringify(precision)});
+      const ids = Int32Array.from({ length: 14 }, (_, i) => 999 + 31 * i);
+      const hidden = encoder.run(bert, { ids, types: null, texts: 2, length: 7 });
+      const hash = createHash('sha256').update(new Uint8Array(hidden.buffer)).digest('hex');
+      console.log(encoder.facts(bert).isa, hash);
+    `;
+    const { status, stdout, stderr } = runModule(code, { TRAWL_ISA: name });
+    assert.equal(status, 0, stderr);
+    const [isa, hash] = stdout.trim().split(' ');
+    if (expected[name] !== undefined) assert.equal(isa, expected[name]);
+    return hash;
+  });
+  assert.ok(hashes.length > 0);
+  assert.deepEqual([...new Set(hashes)], [hashes[0]]);
 }

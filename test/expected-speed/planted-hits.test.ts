@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { plantHits } from '../../src/expected-speed/planted-hits.ts';
 import { trialRows } from '../../src/expected-speed/trial-rows.ts';
+import { trialVectors } from '../../src/expected-speed/trial-vectors.ts';
 
 const [dimension, count, queryCount] = [96, 2_048, 16];
 
@@ -43,4 +44,15 @@ test('a query that equals a row gets a hit too, without NaN', () => {
   const queries = rows.slice(0, dimension);
   plantHits(rows, queries, dimension, 1e-6);
   assert.ok(rows.every(Number.isFinite));
+});
+
+test('the trial of a large index has a hit of each query above all other rows, and that of a small one has its own rows alone', () => {
+  const [large, small] = [100_000_000, 10_000].map((rows) => trialVectors({ dimension, rows }, 512));
+  assert.deepEqual(large!.queries, small!.queries);
+  assert.equal(large!.share, 1e-7);
+  assert.deepEqual(small!.rows, trialRows(small!.rows.length / dimension, dimension, 1));
+  for (let i = 0; i < large!.queries.length / dimension; i += 100) {
+    const all = scores(large!.rows, large!.queries.subarray(i * dimension, (i + 1) * dimension));
+    assert.equal(all.indexOf(Math.max(...all.slice(0, 20_000))), i);
+  }
 });

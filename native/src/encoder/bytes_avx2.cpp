@@ -2,6 +2,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define TRAWL_AVX2
+#define TRAWL_NAME "avx2"
 #define TRAWL_TARGET __attribute__((target("avx2")))
 #define TRAWL_ROWS 4
 #define TRAWL_GROUPS 1
@@ -49,9 +50,6 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
 #include "encoder/lane_bytes.hpp"
 
 namespace trawl::encoder {
-namespace {
-const ByteProducts kTable = {"avx2", to_bf16, to_float, to_activation, quantize, normalize, softmax};
-}
 const ByteProducts* const kAvx2ByteProducts = &kTable;
 }  // namespace trawl::encoder
 #else

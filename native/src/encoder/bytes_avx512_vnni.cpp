@@ -2,6 +2,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define TRAWL_WIDE
+#define TRAWL_NAME "avx512-vnni"
 #define TRAWL_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 #define TRAWL_ROWS 6
 #define TRAWL_GROUPS 4
@@ -10,7 +11,8 @@
 namespace trawl::encoder {
 namespace {
 
-// GCC 12 copies each sum before and after _mm512_dpbusd_epi32, which takes half of the speed. So the instruction is written here.
+// In this loop GCC 12 copies each sum before and after _mm512_dpbusd_epi32, which halves the speed. So the instruction is written in
+// assembler.
 template <int R, int V>
 TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* panel, int64_t groups, IntLanes (&sums)[R][V]) {
   __m512i sum[R][V];
@@ -47,9 +49,6 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
 #include "encoder/lane_bytes.hpp"
 
 namespace trawl::encoder {
-namespace {
-const ByteProducts kTable = {"avx512-vnni", to_bf16, to_float, to_activation, quantize, normalize, softmax};
-}
 const ByteProducts* const kAvx512VnniByteProducts = &kTable;
 }  // namespace trawl::encoder
 #else

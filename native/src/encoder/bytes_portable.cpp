@@ -1,4 +1,5 @@
 // Products in int8 for every processor.
+#define TRAWL_NAME "portable"
 #define TRAWL_TARGET
 #define TRAWL_ROWS 2
 #define TRAWL_GROUPS 1
@@ -30,8 +31,5 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
 #include "encoder/lane_bytes.hpp"
 
 namespace trawl::encoder {
-namespace {
-const ByteProducts kTable = {"portable", to_bf16, to_float, to_activation, quantize, normalize, softmax};
-}
 const ByteProducts* const kPortableByteProducts = &kTable;
 }  // namespace trawl::encoder

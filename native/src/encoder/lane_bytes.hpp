@@ -2,7 +2,7 @@
 // this file; lanes.hpp says how. add_products() adds the products of R rows and V groups of 16 columns to their sums:
 //   template <int R, int V>
 //   void add_products(const uint8_t* a, int64_t depth, const int8_t* panel, int64_t groups, IntLanes (&sums)[R][V]);
-// TRAWL_ROWS and TRAWL_GROUPS are the largest R and V whose sums fit its registers.
+// TRAWL_NAME is its name, TRAWL_ROWS and TRAWL_GROUPS are the largest R and V whose sums fit its registers. kTable is its table.
 #include "encoder/byte_products.hpp"
 
 namespace trawl::encoder {
@@ -233,6 +233,8 @@ TRAWL_TARGET void softmax(const float* scores, int64_t rows, int64_t keys, int64
     sums[row] = sum_of(total);
   }
 }
+
+const ByteProducts kTable = {TRAWL_NAME, to_bf16, to_float, to_activation, quantize, normalize, softmax};
 
 }  // namespace
 }  // namespace trawl::encoder

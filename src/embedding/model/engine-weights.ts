@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Precision } from '../../manifest/model-identity.ts';
+import type { EnginePrecision } from '../../native/encoder-functions.ts';
 
-/** Precisions of encoders that the engine runs. */
-export type EnginePrecision = Extract<Precision, 'bfloat16' | 'int8'>;
+export type { EnginePrecision };
 
 /** The first bytes of a file of weights in int8 (native/src/encoder/bert_file.hpp). */
 const INT8_MAGIC = 'TRAWLBI8';

@@ -4,7 +4,7 @@ import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../manifest/model
 /**
  * Refuses an encoder whose vectors would differ from those of the index. The same weights and tokenizer in another precision give
  * nearly equal vectors: float32 and float16 may replace each other, int8 and bfloat16 only if the user chose the precision
- * (`precisionAsked`). So may the two graphs in int8, that of onnxruntime and that of the engine. Returns a warning if only the precision or
+ * (`precisionAsked`), and so the two graphs in int8, that of onnxruntime and that of the engine. Returns a warning if only the precision or
  * the graph in int8 differs, and null if nothing differs.
  *
  * @throws TrawlError MODEL_MISMATCH with both models and the fields that differ.
@@ -19,18 +19,18 @@ export function checkSameModel(
   const isSameSource = index.sourceSha256 !== undefined && index.sourceSha256 === encoder.sourceSha256;
   const onlyPrecision = differences.every(({ field }) => field === 'sha256' || field === 'precision');
   const replaceable = [index.precision, encoder.precision].every((one) => one === 'float32' || one === 'float16');
-  // onnxruntime's graph and the engine's pass, whose vectors differ.
-  const otherInt8 = isSameSource && onlyPrecision && index.precision === 'int8' && encoder.precision === 'int8';
-  if (otherInt8 && precisionAsked) {
-    return 'The index was embedded in int8 by another graph than the one that embeds queries: scores differ slightly. docs/models.md (int8) says when.';
+  const isOtherGraph = isSameSource && onlyPrecision && index.precision === encoder.precision;
+  const isInt8 = index.precision === 'int8';
+  if (isOtherGraph && isInt8 && precisionAsked) {
+    return 'The index was embedded in int8 by another graph of the same weights than the one that embeds queries: scores differ slightly.';
   }
   if (isSameSource && onlyPrecision && index.precision !== encoder.precision && (replaceable || precisionAsked)) {
     return `The index was embedded in ${index.precision}, but queries are embedded in ${encoder.precision}: scores differ slightly. docs/models.md (recall by precision) has the measured agreement.`;
   }
   const wayOut =
     isSameSource && onlyPrecision
-      ? otherInt8
-        ? 'Both have the same weights in int8, but in one of them onnxruntime runs them and in the other the engine (docs/models.md, int8): build the index again, or accept the difference with --precision int8.'
+      ? isOtherGraph
+        ? `Both have the same weights in ${index.precision}, but not the same graph of them: ${isInt8 ? 'onnxruntime runs one and the engine the other, or ' : ''}they were added by different versions of Trawl. Pass the model of the index with --model, or build the index again${isInt8 ? ', or accept the difference with --precision int8' : ''}.`
         : `Both have the same weights: use --precision ${index.precision}, or accept the difference with --precision ${encoder.precision}.`
       : 'Pass the model of the index with --model, or build the index again with this model.';
   throw new TrawlError(

@@ -28,7 +28,14 @@ export const ENCODERS: ImportRules = {
   ],
   // model ← tokenizer ← inference (token ids to vectors) ← pool (threads)
   'src/embedding/text-encoder.ts': ['src/errors.ts', 'src/manifest/'],
-  'src/embedding/model/': ['src/errors.ts', 'src/metric.ts', 'src/manifest/', 'src/system/', 'src/package-root.ts'],
+  'src/embedding/model/': [
+    'src/errors.ts',
+    'src/metric.ts',
+    'src/manifest/',
+    'src/system/',
+    'src/package-root.ts',
+    'src/native/encoder-functions.ts', // the type of the engine's precisions
+  ],
   'src/embedding/tokenizer/': [
     'src/errors.ts',
     'src/embedding/text-encoder.ts',

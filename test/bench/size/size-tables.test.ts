@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { readAllResult } from '../../../bench/all/all-file.ts';
+import { resultOf } from '../../../bench/all/all-result.ts';
 import { sizeComputed } from '../../../bench/tables/size-computed.ts';
 import type { SizeResult, SizeState } from '../../../bench/tables/size-figures.ts';
 import { sizeFigures, sizeRequests } from '../../../bench/tables/size-tables.ts';
+import { packageRoot } from '../../../src/package-root.ts';
 
 const one = { queries: 1, runs: 3, ms: 800, searchMs: 790, readBytes: 0, fastestMs: 700, slowestMs: 900 };
 const state: SizeState = {
@@ -53,8 +57,25 @@ test('computed times are those of two cores divided by the multiple of the cores
   // 7 GB at 205 GB/s take 0.034 s, less than a sixteenth of 0.8 s; at 410 GB/s 0.017 s, more than a 56th.
   assert.deepEqual(thirtyTwo!.slice(2, 5), ['205 GB/s', '0.050 s', '2.5 s']);
   assert.deepEqual(many!.slice(2, 5), ['410 GB/s', '0.017 s', '0.71 s']);
-  // 21 times 18 ms and 724 ms.
-  assert.deepEqual(vnni, ['2', 'avx512-vnni', '19 GB/s', '0.38 s', '15 s', '34']);
+  // 21 times 20.5 ms and 522 ms.
+  assert.deepEqual(vnni, ['2', 'avx512-vnni', '67 GB/s', '0.43 s', '11 s', '47']);
+});
+
+test('the times with AVX-512 VNNI are those of bench-medium.json', async () => {
+  const all = await readAllResult(join(packageRoot, 'bench', 'results', 'bench-medium.json'));
+  const { records } = resultOf(all, 'flat')!;
+  const counts = [1, 16, 64, 512];
+  const requests = counts.map((queries) => ({ ...one, queries }));
+  const plan = { ...result.steps.plan, trial: { isa: 'avx2', readBytesPerS: 20e9 } as never };
+  const steps = { ...result.steps, memory: { ...state, requests }, plan };
+  const lines = sizeComputed({ ...result, rows: 1_000_000, bytes: { ...result.bytes, prefilters: 0 }, steps });
+  const vnni = lines.find(([cores, isa]) => cores === '2' && isa === 'avx512-vnni')!;
+  assert.equal(vnni[2], `${Math.round(resultOf(all, 'machine')!.peaks!.readBytesPerS / 1e9)} GB/s`);
+  const expected = counts.map((queries) => {
+    const record = records.find(({ engine, queries: those }) => engine === 'trawl' && those === queries)!;
+    return Number((record.medianMs / 1000).toPrecision(2));
+  });
+  assert.deepEqual(vnni.slice(3, -1).map(Number.parseFloat), expected);
 });
 
 test('a size whose measurement took longer than its limit has no computed times', () => {

@@ -104,3 +104,32 @@ test('another precision of other weights, or with another difference, is always 
   }
   assert.throws(() => checkSameModel(MODEL, { ...MODEL, sha256: 'b'.repeat(64), precision: 'float16' }));
 });
+
+for (const precision of ['float32', 'int8'] as const) {
+  test(`another graph of the same weights in ${precision} is refused with its own way out`, () => {
+    const index = { ...MODEL, precision, sourceSha256: 'c'.repeat(64) };
+    const encoder = { ...index, sha256: 'b'.repeat(64) };
+    assert.throws(
+      () => checkSameModel(index, encoder),
+      (error: TrawlError) => {
+        assert.match(
+          error.message,
+          new RegExp(`same weights in ${precision}, but not the same graph.*build the index again`),
+        );
+        assert.equal(/onnxruntime.*--precision int8/.test(error.message), precision === 'int8');
+        return trawlError('MODEL_MISMATCH')(error);
+      },
+    );
+  });
+}
+
+test('another graph in int8 is accepted with a warning if int8 was asked for, and one in float32 is not', () => {
+  const index = { ...MODEL, precision: 'int8', sourceSha256: 'c'.repeat(64) } as const;
+  const other = { sha256: 'b'.repeat(64) };
+  assert.match(checkSameModel(index, { ...index, ...other }, { precisionAsked: true })!, /another graph of the same/);
+  const whole = { ...index, precision: 'float32' } as const;
+  assert.throws(
+    () => checkSameModel(whole, { ...whole, ...other }, { precisionAsked: true }),
+    trawlError('MODEL_MISMATCH'),
+  );
+});
