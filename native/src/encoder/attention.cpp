@@ -1,4 +1,4 @@
-// Attention of one head, in bfloat16 with every type of weights.
+// Attention, in bfloat16 with every type of weights.
 #include <cmath>
 #include <cstring>
 
@@ -6,9 +6,20 @@
 
 namespace trawl::encoder {
 
-// softmax(query · keyᵀ / √size) · value before the division by the sums of the shares. attended: length x 3*hidden, bf16; head: its
+void BertEncoder::State::attend(const uint16_t* projected, int64_t texts, int64_t length, int64_t first, int64_t last, Own& own,
+                                uint16_t* context) {
+  const int64_t h = file.shape.hidden, size = h / file.shape.heads;
+  for (int64_t text = 0; text < texts; ++text) {
+    for (int64_t head = first; head < last; ++head) {
+      attend(projected + text * length * 3 * h, length, head * size, own);
+      products.divide(own.context.data(), size, own.share_sums.data(), length, size, context + text * length * h + head * size, h);
+    }
+  }
+}
+
+// softmax(query · keyᵀ / √size) · value before the division by the sums of the shares. projected: length x 3*hidden, bf16; head: its
 // first column.
-void BertEncoder::State::attend(const uint16_t* attended, int64_t length, int64_t head, Head& own) {
+void BertEncoder::State::attend(const uint16_t* projected, int64_t length, int64_t head, Own& own) {
   const int64_t h = file.shape.hidden, size = h / file.shape.heads, stride = 3 * h;
   const int64_t lanes = (length + kLanes - 1) / kLanes * kLanes, even = (length + 1) / 2 * 2;
   const float scale = 1.0f / std::sqrt(static_cast<float>(size));
@@ -19,7 +30,7 @@ void BertEncoder::State::attend(const uint16_t* attended, int64_t length, int64_
     const int64_t columns = std::min<int64_t>(kPanel, lanes - first);
     uint16_t* panel = own.keys.data() + first * size;
     for (int64_t j = 0; j < columns; ++j) {
-      const uint16_t* key = attended + (first + j) * stride + h + head;
+      const uint16_t* key = projected + (first + j) * stride + h + head;
       for (int64_t k = 0; k < size; k += 2) {
         uint32_t pair = 0;
         if (first + j < length) std::memcpy(&pair, key + k, 4);
@@ -27,7 +38,7 @@ void BertEncoder::State::attend(const uint16_t* attended, int64_t length, int64_
       }
     }
   }
-  products.multiply({attended + head, stride, own.keys.data(), size, lanes, length, score, lanes}, 0, panels(lanes));
+  products.multiply({projected + head, stride, own.keys.data(), size, lanes, length, score, lanes}, 0, panels(lanes));
   if (bytes == nullptr) {
     products.softmax(score, length, length, lanes, scale, share, share_sum);
   } else {
@@ -38,7 +49,7 @@ void BertEncoder::State::attend(const uint16_t* attended, int64_t length, int64_
     const int64_t columns = std::min<int64_t>(kPanel, size - first);
     uint16_t* panel = own.values.data() + first * even;
     for (int64_t k = 0; k < even; k += 2) {
-      const uint16_t* a = attended + k * stride + 2 * h + head + first;
+      const uint16_t* a = projected + k * stride + 2 * h + head + first;
       const bool has_second = k + 1 < length;
       uint16_t* pairs = panel + k * columns;
       for (int64_t c = 0; c < columns; ++c) {

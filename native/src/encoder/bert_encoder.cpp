@@ -33,7 +33,7 @@ void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, i
     ~Pass() { team.end(); }
   } pass{state_->team};
   pass.team.begin(threads);
-  for (int64_t member = 0; member < pass.team.members(); ++member) state_->heads[member].make_room(length, s.hidden / s.heads);
+  for (int64_t member = 0; member < pass.team.members(); ++member) state_->own[member].make_room(s, texts * length, length, state_->bytes != nullptr);
   state_->embed(ids, types, texts, length, hidden);
   for (const BertLayer& layer : state_->file.layers) {
     if (state_->bytes == nullptr) {

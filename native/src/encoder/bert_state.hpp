@@ -19,12 +19,15 @@ T* at_least(AlignedBuffer<T>& buffer, int64_t count) {
 
 inline int64_t panels(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
-// What one thread needs for one head of one text.
-struct Head {
+// What one thread needs: for one head of one text, for the sums of a panel, and for codes that it makes for itself.
+struct Own {
   AlignedBuffer<uint16_t> keys, values, shares;
-  AlignedBuffer<float> scores, context, share_sums;
+  AlignedBuffer<float> scores, context, share_sums, sums;
+  AlignedBuffer<uint8_t> codes;
+  AlignedBuffer<float> code_scales;
 
-  void make_room(int64_t length, int64_t size) {
+  void make_room(const BertShape& shape, int64_t tokens, int64_t length, bool bytes) {
+    const int64_t size = shape.hidden / shape.heads;
     const int64_t lanes = (length + kLanes - 1) / kLanes * kLanes;
     at_least(keys, lanes * size);
     at_least(values, (length + 1) / 2 * 2 * size);
@@ -32,6 +35,12 @@ struct Head {
     at_least(shares, length * lanes);
     at_least(share_sums, length);
     at_least(context, length * size);
+    if (bytes) {
+      at_least(codes, tokens * std::max(shape.hidden, shape.intermediate));
+      at_least(code_scales, tokens);
+    } else {
+      at_least(sums, tokens * kPanel);
+    }
   }
 };
 
@@ -41,31 +50,50 @@ struct BertEncoder::State {
   const ByteProducts* bytes;  // null unless the weights are int8
   ThreadTeam team;
   // Inputs and sums of products, for all tokens of a run.
-  AlignedBuffer<uint16_t> input, wide;
+  AlignedBuffer<uint16_t> input, wide, contexts;
   AlignedBuffer<uint8_t> codes;
   AlignedBuffer<float> sums, code_scales;
-  Head heads[ThreadTeam::kMost];  // one a member
+  Own own[ThreadTeam::kMost];  // one a member
 
   State(BertFile opened, const Products& chosen, const ByteProducts* chosen_bytes)
       : file(std::move(opened)), products(chosen), bytes(chosen_bytes) {}
 
+  // step(first, last, member) for [0, count) in consecutive ranges, one a member: products read each panel while they prefetch the next.
+  template <typename Step>
+  void each_range(int64_t count, const Step& step) {
+    const int64_t ranges = std::min(count, team.members());
+    team.divide(ranges, [&](int64_t range, int64_t member) { step(count * range / ranges, count * (range + 1) / ranges, member); });
+  }
   // step(first row, rows) for all rows
   template <typename Step>
   void each_rows(int64_t rows, const Step& step) {
-    constexpr int64_t kRows = 4;  // of an item
-    if (team.members() == 1) return step(0, rows);
-    team.divide((rows + kRows - 1) / kRows, [&](int64_t item, int64_t) { step(item * kRows, std::min(kRows, rows - item * kRows)); });
+    each_range(rows, [&](int64_t first, int64_t last, int64_t) { step(first, last - first); });
   }
-  // step(first panel, last panel) for all panels of a product
-  template <typename Step>
-  void each_panels(int64_t columns, const Step& step) {
-    if (team.members() == 1) return step(0, panels(columns));
-    team.divide(panels(columns), [&](int64_t panel, int64_t) { step(panel, panel + 1); });
+
+  // project(first panel, last panel, member) computes query, key and value of all tokens, side by side in `projected`; then attention
+  // of each head, into `context`.
+  template <typename Project>
+  void attention(const Project& project, int64_t texts, int64_t length, const uint16_t* projected, uint16_t* context) {
+    const int64_t hidden = file.shape.hidden, heads = file.shape.heads, size = hidden / heads, each = panels(hidden);
+    if (hidden % kPanel == 0 && kPanel % size == 0 && each % team.members() == 0) {
+      // A head's query, key and value come from the thread that needs them, so no thread waits for another.
+      each_range(each, [&](int64_t first, int64_t last, int64_t member) {
+        for (int64_t part = 0; part < 3; ++part) project(part * each + first, part * each + last, member);
+        attend(projected, texts, length, first * kPanel / size, last * kPanel / size, own[member], context);
+      });
+      return;
+    }
+    each_range(panels(3 * hidden), project);
+    each_range(heads, [&](int64_t first, int64_t last, int64_t member) {
+      attend(projected, texts, length, first, last, own[member], context);
+    });
   }
 
   void embed(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden);
+  // The heads first … last - 1 of all texts.
+  void attend(const uint16_t* projected, int64_t texts, int64_t length, int64_t first, int64_t last, Own& own, uint16_t* context);
   // Sums of values by shares for one head of a text, and the sum of the shares, in `own`.
-  void attend(const uint16_t* attended, int64_t length, int64_t head, Head& own);
+  void attend(const uint16_t* projected, int64_t length, int64_t head, Own& own);
   void half_layer(const BertLayer& weights, int64_t texts, int64_t length, float* hidden);
   void byte_layer(const BertLayer& weights, int64_t texts, int64_t length, float* hidden);
 };

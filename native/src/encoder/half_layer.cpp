@@ -6,38 +6,43 @@ namespace trawl::encoder {
 // `input` holds the bf16 values of hidden before and after.
 void BertEncoder::State::half_layer(const BertLayer& w, int64_t texts, int64_t length, float* hidden) {
   const BertShape& s = file.shape;
-  const int64_t tokens = texts * length, h = s.hidden, i = s.intermediate, widest = std::max(3 * h, i), size = h / s.heads;
+  const int64_t tokens = texts * length, h = s.hidden, i = s.intermediate;
   uint16_t* in = input.data();
-  float* sum = at_least(sums, tokens * widest);
-  uint16_t* inner = at_least(wide, tokens * widest);
-  // sum = a · matrix, rows apart by depth and columns
-  const auto multiply = [&](const uint16_t* a, const Dense& dense, int64_t depth, int64_t columns) {
-    const ProductTask task{a, depth, dense.packed, depth, columns, tokens, sum, columns};
-    each_panels(columns, [&](int64_t first, int64_t last) { products.multiply(task, first, last); });
+  float* sum = at_least(sums, tokens * h);
+  // Query, key and value, then the values of the activation.
+  uint16_t* inner = at_least(wide, tokens * std::max(3 * h, i));
+  uint16_t* context = at_least(contexts, tokens * h);
+  // step(sums, first column, columns) for the sums of each panel of hidden · matrix; their rows are kPanel apart.
+  const auto multiply = [&](const Dense& dense, int64_t columns, int64_t first, int64_t last, int64_t member, const auto& step) {
+    float* sums_of_panel = own[member].sums.data();
+    for (int64_t c = first * kPanel; c < std::min(last * kPanel, columns); c += kPanel) {
+      const int64_t width = std::min<int64_t>(kPanel, columns - c);
+      products.multiply({in, h, dense.packed + c * h, h, width, tokens, sums_of_panel, kPanel}, 0, 1);
+      step(sums_of_panel, c, width);
+    }
   };
-  const auto normalize = [&](const Dense& dense, const Norm& norm) {
+  const auto add_and_normalize = [&](const uint16_t* a, const Dense& dense, int64_t depth, const Norm& norm) {
+    const ProductTask task{a, depth, dense.packed, depth, h, tokens, sum, h};
+    each_range(panels(h), [&](int64_t first, int64_t last, int64_t) { products.multiply(task, first, last); });
     each_rows(tokens, [&](int64_t row, int64_t rows) {
       products.normalize(sum + row * h, dense.bias, norm.weight, norm.bias, s.epsilon, rows, h, hidden + row * h, in + row * h);
     });
   };
 
-  multiply(in, w.attention, h, 3 * h);
-  each_rows(tokens, [&](int64_t row, int64_t rows) { products.add_bias(sum + row * 3 * h, w.attention.bias, rows, 3 * h, inner + row * 3 * h); });
-  team.divide(texts * s.heads, [&](int64_t item, int64_t member) {
-    const int64_t first = item / s.heads * length, head = item % s.heads * size;
-    Head& own = heads[member];
-    attend(inner + first * 3 * h, length, head, own);
-    products.divide(own.context.data(), size, own.share_sums.data(), length, size, in + first * h + head, h);
-  });
-  multiply(in, w.attention_output, h, h);
-  normalize(w.attention_output, w.attention_norm);
+  const auto project = [&](int64_t first, int64_t last, int64_t member) {
+    multiply(w.attention, 3 * h, first, last, member, [&](const float* values, int64_t c, int64_t columns) {
+      products.add_bias(values, kPanel, w.attention.bias + c, tokens, columns, inner + c, 3 * h);
+    });
+  };
+  attention(project, texts, length, inner, context);
+  add_and_normalize(context, w.attention_output, h, w.attention_norm);
 
-  multiply(in, w.intermediate, h, i);
-  each_rows(tokens, [&](int64_t row, int64_t rows) {
-    products.activate(s.activation, sum + row * i, w.intermediate.bias, rows, i, inner + row * i);
+  each_range(panels(i), [&](int64_t first, int64_t last, int64_t member) {
+    multiply(w.intermediate, i, first, last, member, [&](const float* values, int64_t c, int64_t columns) {
+      products.activate(s.activation, values, kPanel, w.intermediate.bias + c, tokens, columns, inner + c, i);
+    });
   });
-  multiply(inner, w.output, i, h);
-  normalize(w.output, w.output_norm);
+  add_and_normalize(inner, w.output, i, w.output_norm);
 }
 
 }  // namespace trawl::encoder

@@ -4,14 +4,16 @@
 namespace trawl::encoder {
 namespace {
 
-TRAWL_TARGET void add_bias(const float* values, const float* bias, int64_t rows, int64_t columns, uint16_t* bf16) {
-  for (int64_t row = 0; row < rows; ++row, values += columns, bf16 += columns) {
+TRAWL_TARGET void add_bias(const float* values, int64_t values_stride, const float* bias, int64_t rows, int64_t columns,
+                           uint16_t* bf16, int64_t bf16_stride) {
+  for (int64_t row = 0; row < rows; ++row, values += values_stride, bf16 += bf16_stride) {
     for (int64_t c = 0; c < columns; c += kLanes) store_rounded(bf16 + c, load(values + c) + load(bias + c));
   }
 }
 
-TRAWL_TARGET void activate(int activation, const float* values, const float* bias, int64_t rows, int64_t columns, uint16_t* bf16) {
-  for (int64_t row = 0; row < rows; ++row, values += columns, bf16 += columns) {
+TRAWL_TARGET void activate(int activation, const float* values, int64_t values_stride, const float* bias, int64_t rows,
+                           int64_t columns, uint16_t* bf16, int64_t bf16_stride) {
+  for (int64_t row = 0; row < rows; ++row, values += values_stride, bf16 += bf16_stride) {
     for (int64_t c = 0; c < columns; c += kLanes) {
       const Lanes x = load(values + c) + load(bias + c);
       if (activation == static_cast<int>(Activation::kGelu)) {

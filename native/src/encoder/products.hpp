@@ -50,10 +50,12 @@ struct Products {
   // sums = a · b for the panels first … last - 1 of b.
   void (*multiply)(const ProductTask& task, int64_t first_panel, int64_t last_panel);
   // The steps between products. Rows have `columns` values, a multiple of 16, with no gap unless a stride is given.
-  // bf16[i] = values[i] + bias[column]
-  void (*add_bias)(const float* values, const float* bias, int64_t rows, int64_t columns, uint16_t* bf16);
-  // bf16[i] = activation(values[i] + bias[column])
-  void (*activate)(int activation, const float* values, const float* bias, int64_t rows, int64_t columns, uint16_t* bf16);
+  // bf16[row][column] = values[row][column] + bias[column]
+  void (*add_bias)(const float* values, int64_t values_stride, const float* bias, int64_t rows, int64_t columns, uint16_t* bf16,
+                   int64_t bf16_stride);
+  // bf16[row][column] = activation(values[row][column] + bias[column])
+  void (*activate)(int activation, const float* values, int64_t values_stride, const float* bias, int64_t rows, int64_t columns,
+                   uint16_t* bf16, int64_t bf16_stride);
   // hidden = norm(values + bias + hidden) * weight + shift, and the same in bf16. values and bias may be null.
   void (*normalize)(const float* values, const float* bias, const float* weight, const float* shift, float epsilon, int64_t rows,
                     int64_t columns, float* hidden, uint16_t* bf16);

@@ -21,6 +21,9 @@ TRAWL_INLINE void tile(const uint16_t* a, int64_t a_stride, const uint16_t* pane
     __m512bh b[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) b[v] = (__m512bh)_mm512_loadu_si512(panel + v * 2 * kLanes);
+    // The same place in the next panel.
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) _mm_prefetch(reinterpret_cast<const char*>(panel + v * 2 * kLanes + V * kLanes * depth), _MM_HINT_T1);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       int32_t pair;
