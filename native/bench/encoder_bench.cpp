@@ -1,6 +1,6 @@
 // Times the forward pass of BERT encoders with random weights, on one thread and on all, and prints a JSON object per line.
 //   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...] [--precision int8] [--divide THREADS]
-// With --divide it instead times single texts that THREADS threads divide, in turns with one thread, by the clock.
+// The instruction set `best` is the engine's own choice. With --divide it instead times single texts that THREADS threads divide, in turns with one thread, by the clock.
 #include <algorithm>
 #include <cstdio>
 #include <chrono>
@@ -35,9 +35,11 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+std::string isa_of(const std::string& name) { return name == "best" ? "" : name; }
+
 // Quantiles of a text's time on one thread and on `threads`, in turns. Other work on the machine shows in the later quantiles.
 void time_divided(const std::string& path, const std::string& isa, int64_t length, int threads, int runs) {
-  BertEncoder encoder(path, isa);
+  BertEncoder encoder(path, isa_of(isa));
   const BertShape& shape = encoder.shape();
   std::vector<int32_t> ids(static_cast<size_t>(length));
   for (int64_t i = 0; i < length; ++i) ids[i] = static_cast<int32_t>(i * 7919 % shape.vocabulary);
@@ -107,7 +109,7 @@ int main(int argc, char** argv) {
       std::vector<std::vector<double>> times(names.size());
       for (const std::string& name : names) {
         encoders.emplace_back();
-        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, name));
+        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, isa_of(name)));
       }
       const int repeats = std::max<int>(1, static_cast<int>(30 / gflop(shape, static_cast<double>(length))));
       for (int run = -1; run < runs; ++run) {

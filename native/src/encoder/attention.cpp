@@ -31,7 +31,7 @@ void BertEncoder::State::attend(const uint16_t* attended, int64_t length, int64_
   if (bytes == nullptr) {
     products.softmax(score, length, length, lanes, scale, share, share_sum);
   } else {
-    bytes->softmax(score, length, length, lanes, scale, share, share_sum);
+    bytes->few->softmax(score, length, length, lanes, scale, share, share_sum);
   }
   // Values: columns of a head, depth = tokens.
   for (int64_t first = 0; first < size; first += kPanel) {

@@ -4,7 +4,7 @@
 
 #include "aligned_buffer.hpp"
 #include "encoder/bert_file.hpp"
-#include "encoder/byte_products.hpp"
+#include "encoder/byte_choice.hpp"
 #include "encoder/products.hpp"
 #include "encoder/thread_team.hpp"
 
@@ -38,7 +38,7 @@ struct Head {
 struct BertEncoder::State {
   BertFile file;
   const Products& products;  // of attention, and of all products without `bytes`
-  const ByteProducts* bytes;  // null unless the weights are int8
+  const ByteChoice* bytes;  // null unless the weights are int8
   ThreadTeam team;
   // Inputs and sums of products, for all tokens of a run.
   AlignedBuffer<uint16_t> input, wide;
@@ -46,7 +46,7 @@ struct BertEncoder::State {
   AlignedBuffer<float> sums, code_scales;
   Head heads[ThreadTeam::kMost];  // one a member
 
-  State(BertFile opened, const Products& chosen, const ByteProducts* chosen_bytes)
+  State(BertFile opened, const Products& chosen, const ByteChoice* chosen_bytes)
       : file(std::move(opened)), products(chosen), bytes(chosen_bytes) {}
 
   // step(first row, rows) for all rows
