@@ -39,7 +39,7 @@ bench=("$here/trawl-bench" --rows "${ROWS:-1000000}" --keep "$data" --prefilter 
 part tests 60 "$here/trawl-tests" kernel encoder int8
 # Encoders in int8 with MiniLM's shape and with BERT-base's width, on one core.
 for shape in "384 6" "768 4"; do
-  part "encoder_${shape% *}" 30 taskset -c "${cpus[0]}" "$here/trawl-bench-encoder" --precision int8 --hidden "${shape% *}" --layers "${shape#* }" --tokens 128,12 --isa "$isas"
+  part "encoder_${shape% *}" 30 taskset -c "${cpus[0]}" "$here/trawl-bench-encoder" --precision int8 --hidden "${shape% *}" --layers "${shape#* }" --tokens 128,12 --threads 1 --isa "$isas"
 done
 part kernels 30 taskset -c "${cpus[0]}" "$here/trawl-bench" --kernels 1 --isa "$isas"
 part files 120 "${bench[@]}" --isa "${isas%%,*}" --queries ""
