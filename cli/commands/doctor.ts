@@ -197,14 +197,16 @@ function encoderSets(precision: EnginePrecision): readonly InstructionSet[] {
   return loaded.ok ? loaded.kernel.encoder.instructionSets(precision) : [];
 }
 
-function encoderLines(precision: EnginePrecision, sets: readonly InstructionSet[]): string[] {
+export function encoderLines(precision: EnginePrecision, sets: readonly InstructionSet[]): string[] {
   const fastest = sets.find(({ available }) => available);
   if (fastest === undefined) {
     const graphs = precision === 'int8' ? '; onnxruntime runs graphs in int8 without it' : '';
     return [`${precision.padEnd(16)}no: it needs the native engine${graphs}`];
   }
+  // The engine times both when it opens the first encoder.
+  const used = fastest.name === 'amx' ? 'amx, or avx512-vnni where that is faster' : fastest.name;
   return [
-    `${precision.padEnd(16)}models in ${precision} use ${fastest.name}`,
+    `${precision.padEnd(16)}models in ${precision} use ${used}`,
     ...sets.map(({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`),
   ];
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests the AMX kernel and measures searches on a machine with AMX, on two of its cores, and writes the results to a folder.
+# Tests the AMX kernels of searches and encoders on a machine with AMX, measures both on two of its cores, and writes the results to a folder.
 #   [SAMPLE=flat.index] [ROWS=1000000] [DATA=/dev/shm/trawl-amx] amx.sh RESULTS
 # `make amx-kit` puts this script beside the static programs that it needs. Without AMX it measures AVX-512 VNNI alone.
 set -u
@@ -36,7 +36,11 @@ echo "processors ${two[2]}"
 
 bench=("$here/trawl-bench" --rows "${ROWS:-1000000}" --keep "$data" --prefilter 320 --prefilter-always 1 --threads 2)
 [ -n "${SAMPLE:-}" ] && bench+=(--sample "$SAMPLE")
-part tests 60 "$here/trawl-tests" kernel
+part tests 60 "$here/trawl-tests" kernel encoder int8
+# Encoders in int8 with MiniLM's shape and with BERT-base's width, on one core.
+for shape in "384 6" "768 4"; do
+  part "encoder_${shape% *}" 30 taskset -c "${cpus[0]}" "$here/trawl-bench-encoder" --precision int8 --hidden "${shape% *}" --layers "${shape#* }" --tokens 128,12 --threads 1 --isa "$isas"
+done
 part kernels 30 taskset -c "${cpus[0]}" "$here/trawl-bench" --kernels 1 --isa "$isas"
 part files 120 "${bench[@]}" --isa "${isas%%,*}" --queries ""
 part few 60 "${two[@]}" "${bench[@]}" --isa "$isas" --queries 1,16,64

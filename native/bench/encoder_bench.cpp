@@ -1,6 +1,10 @@
-// Times the forward pass of BERT encoders with random weights, on one thread and on all, and prints a JSON object per line.
-//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--isa NAME,...] [--precision int8] [--divide THREADS]
-// With --divide it instead times single texts that THREADS threads divide, in turns with one thread, by the clock.
+// Times the forward pass of BERT encoders with random weights and prints a JSON object per line. Threads: default 1 and all.
+//   trawl-bench-encoder [--layers 6] [--hidden 384] [--tokens 128,12] [--runs 9] [--threads 1,16] [--isa NAME,...] [--precision int8]
+//     [--divide THREADS]
+// The instruction set `best` is the engine's own choice. With --divide it instead times single texts that THREADS threads divide, in turns
+// with one thread, by the clock.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <chrono>
@@ -35,9 +39,11 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+std::string isa_of(const std::string& name) { return name == "best" ? "" : name; }
+
 // Quantiles of a text's time on one thread and on `threads`, in turns. Other work on the machine shows in the later quantiles.
 void time_divided(const std::string& path, const std::string& isa, int64_t length, int threads, int runs) {
-  BertEncoder encoder(path, isa);
+  BertEncoder encoder(path, isa_of(isa));
   const BertShape& shape = encoder.shape();
   std::vector<int32_t> ids(static_cast<size_t>(length));
   for (int64_t i = 0; i < length; ++i) ids[i] = static_cast<int32_t>(i * 7919 % shape.vocabulary);
@@ -68,7 +74,7 @@ void time_divided(const std::string& path, const std::string& isa, int64_t lengt
 
 int main(int argc, char** argv) {
   BertShape shape = {6, 384, 12, 1536, 30522, 512, 2, 0, -1, 1e-12f};
-  std::string tokens = "128,12", isas;
+  std::string tokens = "128,12", isas, thread_counts;
   int runs = 9, divide = 0;
   trawl::encoder::WeightType type = trawl::encoder::WeightType::kBfloat16;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -77,12 +83,13 @@ int main(int argc, char** argv) {
     if (name == "--hidden") shape.hidden = std::atoi(value.c_str()), shape.intermediate = 4 * shape.hidden;
     if (name == "--tokens") tokens = value;
     if (name == "--runs") runs = std::atoi(value.c_str());
+    if (name == "--threads") thread_counts = value;
     if (name == "--isa") isas = value;
     if (name == "--precision" && value == "int8") type = trawl::encoder::WeightType::kInt8;
     if (name == "--divide") divide = std::atoi(value.c_str());
   }
   shape.heads = shape.hidden % 64 == 0 && shape.hidden >= 768 ? shape.hidden / 64 : shape.hidden / 32;
-  const std::string path = "/tmp/trawl-bench-encoder.bin";
+  const std::string path = "/tmp/trawl-bench-encoder-" + std::to_string(::getpid()) + ".bin";
   bert_files::write_random(path, shape, 1, type);
   std::vector<std::string> names = parts_of(isas);
   if (names.empty()) {
@@ -97,8 +104,10 @@ int main(int argc, char** argv) {
     std::remove(path.c_str());
     return 0;
   }
-  const int cores = std::max(1u, std::thread::hardware_concurrency());
-  for (int threads = 1; threads <= cores; threads += std::max(1, cores - 1)) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  if (thread_counts.empty()) thread_counts = cores > 1 ? "1," + std::to_string(cores) : "1";
+  for (const std::string& count : parts_of(thread_counts)) {
+    const int threads = std::atoi(count.c_str());
     for (const std::string& length_text : parts_of(tokens)) {
       const int64_t length = std::atoi(length_text.c_str());
       std::vector<int32_t> ids(static_cast<size_t>(length));
@@ -107,7 +116,7 @@ int main(int argc, char** argv) {
       std::vector<std::vector<double>> times(names.size());
       for (const std::string& name : names) {
         encoders.emplace_back();
-        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, name));
+        for (int t = 0; t < threads; ++t) encoders.back().push_back(std::make_unique<BertEncoder>(path, isa_of(name)));
       }
       const int repeats = std::max<int>(1, static_cast<int>(30 / gflop(shape, static_cast<double>(length))));
       for (int run = -1; run < runs; ++run) {

@@ -53,20 +53,9 @@ double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded) {
   return best;
 }
 
-int64_t faster_from(const std::function<double(bool many, int64_t queries)>& seconds_of, int64_t expected_from) {
-  int64_t from = kNever;
-  for (auto queries = kTimedQueries.rbegin(); queries != kTimedQueries.rend(); ++queries) {
-    const double few = seconds_of(false, *queries), many = seconds_of(true, *queries);
-    const bool close = many < few * (1 + kTimeNoise) && few < many * (1 + kTimeNoise);
-    if (close ? *queries < expected_from : many > few) break;
-    from = *queries;
-  }
-  return from;
-}
-
 KernelChoice time_kernels(const Kernels& few, const Kernels& many) {
   const auto from = [&](int64_t padded) {
-    return faster_from([&](bool is_many, int64_t queries) { return scan_seconds(is_many ? many : few, queries, padded); }, kAmxFrom);
+    return faster_from(kTimedQueries, [&](bool is_many, int64_t queries) { return scan_seconds(is_many ? many : few, queries, padded); }, kAmxFrom);
   };
   return {&few, &many, from(kNarrowBytes), from(kWideBytes)};
 }

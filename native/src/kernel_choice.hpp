@@ -3,8 +3,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <functional>
 
+#include "faster_from.hpp"
 #include "kernels.hpp"
 
 namespace trawl {
@@ -28,15 +28,8 @@ constexpr int64_t kTimedRows = 2048;
 // From here on AMX was faster on the one Emerald Rapids that was measured: M dot products/s of VNNI and of AMX, one thread, were 245 and
 // 1,110 with 16 queries and 294 and 1,846 with 256 over rows of 768 bytes, 663 and 2,949, and 677 and 3,795, over rows of 320.
 constexpr int64_t kAmxFrom = 16;
-// Closer times than this are decided by kAmxFrom: times of milliseconds are no more exact.
-constexpr double kTimeNoise = 0.05;
-constexpr int64_t kNever = INT64_MAX;
 
 double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded);
-
-// The smallest number of kTimedQueries from which on `many` is the faster one; kNever if it is slower even with the most.
-// seconds_of(many or few, queries).
-int64_t faster_from(const std::function<double(bool many, int64_t queries)>& seconds_of, int64_t expected_from);
 
 // Times both for both widths, about 50 ms.
 KernelChoice time_kernels(const Kernels& few, const Kernels& many);

@@ -14,14 +14,6 @@ namespace trawl {
 
 namespace {
 
-struct alignas(64) TileConfig {
-  uint8_t palette, start_row;
-  uint8_t reserved[14];
-  uint16_t column_bytes[16];
-  uint8_t rows[16];
-};
-static_assert(sizeof(TileConfig) == 64, "the processor defines the layout");
-
 // One part of the codes that a later call reads, after each step of 64 columns.
 class Ahead {
  public:

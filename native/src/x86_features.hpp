@@ -4,6 +4,7 @@
 #include <cpuid.h>
 
 #include <cstdint>
+#include <string>
 
 namespace trawl {
 
@@ -26,6 +27,11 @@ struct X86 {
 };
 
 constexpr uint64_t kYmmState = 0x6, kZmmState = 0xE6, kTileState = 0x60000;
+
+// What an instruction set lacks on this machine; empty if it can be used. missing_amx() asks Linux for the registers of tiles.
+std::string missing_avx2(const X86& cpu);
+std::string missing_vnni(const X86& cpu);
+std::string missing_amx(const X86& cpu);
 
 }  // namespace trawl
 #endif

@@ -1,12 +1,18 @@
-// Compiles the AMX kernel with emulated tiles, and its row tests with AVX-512: kEmulatedAmxVectorKernels.
+// The same with AVX-512 for all that is no tile: kEmulatedAmxVectorKernels, kEmulatedAmxVectorByteProducts.
 #if defined(__x86_64__)
 #define TRAWL_AMX_EMULATION
 #define TRAWL_AMX_EMULATION_VECTORS
 #include "../src/scan_amx.cpp"
+#include "../src/encoder/bytes_amx.cpp"
 #else
+#include "encoder/byte_products.hpp"
 #include "kernels.hpp"
 namespace trawl {
 extern const Kernels* const kEmulatedAmxVectorKernels;
 const Kernels* const kEmulatedAmxVectorKernels = nullptr;
+namespace encoder {
+extern const ByteProducts* const kEmulatedAmxVectorByteProducts;
+const ByteProducts* const kEmulatedAmxVectorByteProducts = nullptr;
+}  // namespace encoder
 }  // namespace trawl
 #endif

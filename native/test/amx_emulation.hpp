@@ -52,20 +52,25 @@ inline int rows_of_product(int sum, int left, int right) {
   return rows_of(sum);
 }
 
-// tdpbssd: sum[m][n] += products of the four signed bytes of rows[m][k] and digits[k][n].
-inline void dot(int sum, int rows, int digits) {
-  const int count = rows_of_product(sum, rows, digits);
+// sum[m][n] += products of the four bytes of left[m][k] and the four signed ones of right[k][n], modulo 2^32.
+template <typename Left>
+void add_dots(int sum, int left, int right) {
+  const int count = rows_of_product(sum, left, right);
   for (int m = 0; m < count; ++m) {
     for (int n = 0; n < 16; ++n) {
-      int32_t value;
+      uint32_t value;
       std::memcpy(&value, tile(sum).bytes[m] + 4 * n, 4);
       for (int k = 0; k < 16; ++k) {
-        for (int i = 0; i < 4; ++i) value += tile(rows).bytes[m][4 * k + i] * tile(digits).bytes[k][4 * n + i];
+        for (int i = 0; i < 4; ++i) {
+          value += static_cast<uint32_t>(static_cast<Left>(tile(left).bytes[m][4 * k + i]) * tile(right).bytes[k][4 * n + i]);
+        }
       }
       std::memcpy(tile(sum).bytes[m] + 4 * n, &value, 4);
     }
   }
 }
+inline void dot(int sum, int rows, int digits) { add_dots<int8_t>(sum, rows, digits); }               // tdpbssd
+inline void dot_unsigned(int sum, int rows, int columns) { add_dots<uint8_t>(sum, rows, columns); }  // tdpbusd
 
 }  // namespace amx_emulation
 
@@ -76,3 +81,5 @@ inline void dot(int sum, int rows, int digits) {
 #define TRAWL_TILE_STREAM(number, base, stride) amx_emulation::load(number, base, stride)
 #define TRAWL_TILE_STORE(number, base, stride) amx_emulation::store(number, base, stride)
 #define TRAWL_TILE_DOT(sum, rows, digits) amx_emulation::dot(sum, rows, digits)
+#define TRAWL_TILE_WRITTEN(data) static_cast<void>(data)
+#define TRAWL_TILE_DOT_UNSIGNED(sum, rows, columns) amx_emulation::dot_unsigned(sum, rows, columns)

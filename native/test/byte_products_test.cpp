@@ -5,20 +5,13 @@
 #include <random>
 
 #include "bert_files.hpp"
+#include "byte_tables.hpp"
 #include "check.hpp"
 #include "encoder/byte_products.hpp"
 
 using namespace trawl::encoder;
 
 namespace {
-
-std::vector<const ByteProducts*> available_products() {
-  std::vector<const ByteProducts*> list;
-  for (const trawl::IsaStatus& one : list_products(WeightType::kInt8)) {
-    if (one.available) list.push_back(&select_byte_products(one.name));
-  }
-  return list;
-}
 
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
@@ -70,6 +63,17 @@ struct Case {
       }
     }
   }
+  // With seed even the first column has the largest codes, as the first row has.
+  void negate_first_column() {
+    const int64_t width = std::min<int64_t>(64, columns);
+    for (int64_t k = 0; k < depth; ++k) packed[k / 4 * width * 4 + k % 4] = static_cast<int8_t>(-packed[k / 4 * width * 4 + k % 4]);
+    first_sums[0] = -first_sums[0];
+    for (int64_t r = 0; r < rows; ++r) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum -= int32_t{inputs[r * depth + k]} * weights[k];
+      expected[r * columns] = static_cast<float>(sum) * row_scales[r] * column_scales[0] + bias[0];
+    }
+  }
   ByteTask task() const {
     return {codes.data(), row_scales.data(), packed.data(), first_sums.data(), column_scales.data(), bias.data(), depth, columns, rows};
   }
@@ -81,7 +85,7 @@ std::vector<uint16_t> halves_of(const std::vector<float>& values) {
   return halves;
 }
 
-int64_t panels(int64_t columns) { return (columns + 63) / 64; }
+int64_t panels(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
 }  // namespace
 
@@ -92,7 +96,7 @@ TEST("int8 encoder: every instruction set gives the values of products as define
       for (int64_t rows = 1; rows <= 14; ++rows) {
         const Case one(depth, columns, rows, ++seed);
         const std::vector<uint16_t> halves_expected = halves_of(one.expected);
-        for (const ByteProducts* products : available_products()) {
+        for (const ByteProducts* products : tested_byte_products()) {
           std::vector<float> values(one.expected.size(), NAN);
           products->to_float(one.task(), 0, panels(columns), values.data());
           CHECK(same_bits(values, one.expected));
@@ -105,12 +109,58 @@ TEST("int8 encoder: every instruction set gives the values of products as define
   }
 }
 
-TEST("int8 encoder: the longest sums of the largest codes are exact") {
-  const Case one(65536, 16, 2, 2);
-  for (const ByteProducts* products : available_products()) {
-    std::vector<float> values(one.expected.size(), NAN);
-    products->to_float(one.task(), 0, 1, values.data());
-    CHECK(same_bits(values, one.expected));
+// All panels at once and each alone. Nothing is written beside them.
+template <typename To>
+void check_values(const Case& one, const std::vector<To>& expected, void (*multiply)(const ByteTask&, int64_t, int64_t, To*), To unset) {
+  constexpr int64_t kBeside = 64;
+  const int64_t all = panels(one.columns), count = one.rows * one.columns;
+  std::vector<To> values(static_cast<size_t>(count + 2 * kBeside));
+  const auto check = [&](int64_t first, int64_t last) {
+    std::fill(values.begin(), values.end(), unset);
+    multiply(one.task(), first, last, values.data() + kBeside);
+    int64_t wrong = 0;
+    for (int64_t i = -kBeside; i < count + kBeside; ++i) {
+      const int64_t panel = i % one.columns / kPanel;
+      const bool is_set = i >= 0 && i < count && panel >= first && panel < last;
+      if (values[kBeside + i] != (is_set ? expected[i] : unset)) ++wrong;
+    }
+    CHECK_EQUAL(wrong, 0);
+  };
+  check(0, all);
+  for (int64_t panel = 0; all > 1 && panel < all; ++panel) check(panel, panel + 1);
+}
+
+TEST("int8 encoder: 1 to 40 rows of every width and of depths around whole tiles, with all panels at once and with each alone") {
+  uint32_t seed = 100;
+  const std::vector<int64_t> depths = check::small() ? std::vector<int64_t>{60, 68} : std::vector<int64_t>{4, 60, 64, 68, 128, 252, 1024};
+  for (const int64_t depth : depths) {
+    // Fewer of what takes long.
+    for (int64_t columns = 16; columns <= 192; columns += depth > 128 ? 48 : 16) {
+      for (int64_t rows = 1; rows <= 40; rows += depth == 64 || depth == 68 ? 1 : 3) {
+        const Case one(depth, columns, rows, ++seed);
+        const std::vector<uint16_t> halves = halves_of(one.expected);
+        for (const ByteProducts* products : tested_byte_products()) {
+          check_values<float>(one, one.expected, products->to_float, -1e30f);
+          check_values<uint16_t>(one, halves, products->to_bf16, 0xFFFF);
+        }
+      }
+    }
+  }
+}
+
+TEST("int8 encoder: the longest sums of the largest codes are exact, with either sign and any number of rows of a tile") {
+  for (const int64_t depth : {65536, 65536 - 4}) {
+    for (const int64_t rows : {2, 17}) {
+      Case one(depth, 16, rows, 2);
+      for (const int sign : {1, -1}) {
+        if (sign < 0) one.negate_first_column();
+        for (const ByteProducts* products : tested_byte_products()) {
+          std::vector<float> values(one.expected.size(), NAN);
+          products->to_float(one.task(), 0, 1, values.data());
+          CHECK(same_bits(values, one.expected));
+        }
+      }
+    }
   }
 }
 
@@ -122,7 +172,7 @@ TEST("int8 encoder: codes of a row are the nearest, the even one of two, and its
   for (const float factor : {1.0f, 0x1p-40f, 0x1p90f}) {
     std::vector<float> scaled = values;
     for (float& value : scaled) value *= factor;
-    for (const ByteProducts* products : available_products()) {
+    for (const ByteProducts* products : tested_byte_products()) {
       std::vector<uint8_t> found(48);
       float scale = NAN;
       products->quantize(halves_of(scaled).data(), 1, 48, found.data(), &scale);
@@ -137,7 +187,7 @@ TEST("int8 encoder: a row without digits has the scale 0, and other rows keep th
   std::vector<float> values(3 * 16, 0);
   values[16 + 3] = 1e-31f;
   values[32 + 5] = -254;
-  for (const ByteProducts* products : available_products()) {
+  for (const ByteProducts* products : tested_byte_products()) {
     std::vector<uint8_t> codes(48);
     std::vector<float> scales(3, NAN);
     products->quantize(halves_of(values).data(), 3, 16, codes.data(), scales.data());
@@ -147,7 +197,7 @@ TEST("int8 encoder: a row without digits has the scale 0, and other rows keep th
 }
 
 TEST("int8 encoder: every step has the same bits with every instruction set") {
-  const int64_t rows = 7, columns = 80;
+  const int64_t rows = 37, columns = 80;
   const std::vector<float> values = normal_values(rows * columns, 1, 3), weight = normal_values(columns, 2), shift = normal_values(columns, 3);
   const std::vector<uint16_t> halves = halves_of(values);
   const Case one(64, columns, rows, 9);
@@ -179,7 +229,7 @@ TEST("int8 encoder: every step has the same bits with every instruction set") {
     return bits;
   };
   const std::vector<uint8_t> expected = all_bits(*kPortableByteProducts);
-  for (const ByteProducts* products : available_products()) CHECK(same_bits(all_bits(*products), expected));
+  for (const ByteProducts* products : tested_byte_products()) CHECK(same_bits(all_bits(*products), expected));
 }
 
 TEST("int8 encoder: activations are within 2e-4, or 1e-4 of a large input, and half a bfloat16 digit of their values") {

@@ -16,7 +16,9 @@
 #include <thread>
 
 #include "bert_files.hpp"
+#include "byte_tables.hpp"
 #include "check.hpp"
+#include "encoder/byte_choice.hpp"
 #include "encoder/product_check.hpp"
 #include "encoder/thread_team.hpp"
 #include "exact_pass.hpp"
@@ -238,6 +240,31 @@ TEST("encoder: a text has the same bits alone and with others, and with every in
       }
     }
   }
+}
+
+TEST("encoder: a pass in int8 has the same bits with emulated AMX, and with products that change with the number of tokens") {
+  const TempFile file("amx");
+  for (const BertShape& shape : {shape_of(2, 192, 4, 320), shape_of(1, 80, 5, 96), shape_of(2, 64, 2, 16)}) {
+    bert_files::write_random(file.path, shape, 13, WeightType::kInt8);
+    for (const int64_t length : {1, 2, 12, 16, 17, 33, 40}) {
+      const int64_t texts = 1 + length % 3;
+      const std::vector<int32_t> ids = some_ids(texts * length, static_cast<uint32_t>(length));
+      const std::vector<float> expected = run(file.path, "portable", ids, nullptr, texts);
+      for (const ByteProducts* amx : emulated_amx_products()) {
+        for (const ByteChoice& choice : {ByteChoice{amx, amx, 0}, ByteChoice{kPortableByteProducts, amx, 17}}) {
+          BertEncoder encoder(file.path, choice);
+          CHECK_EQUAL(std::string(encoder.isa()), std::string("amx"));
+          for (const int64_t threads : {1, 3}) {
+            std::vector<float> hidden(expected.size(), NAN);
+            encoder.run(ids.data(), nullptr, texts, length, hidden.data(), threads);
+            CHECK(same_bits(hidden, expected));
+          }
+        }
+      }
+    }
+  }
+  bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);
+  CHECK_REFUSED(BertEncoder(file.path, choose_byte_products()), ErrorCode::kBadArgument, "are not int8");
 }
 
 TEST("encoder: a text divided among 2 to 8 threads has the bits of one, in concurrent passes of several encoders too") {

@@ -16,6 +16,7 @@ using Speeds = std::map<int64_t, std::pair<double, double>>;  // queries -> M do
 
 int64_t chosen(const Speeds& speeds) {
   return trawl::faster_from(
+      trawl::kTimedQueries,
       [&](bool many, int64_t queries) {
         const auto at = speeds.lower_bound(queries);
         const auto [few_speed, many_speed] = at == speeds.end() ? speeds.rbegin()->second : at->second;

@@ -2,10 +2,10 @@ import type { BertFacts, EncoderFunctions, EnginePrecision, NativeBert } from '.
 import type { InstructionSet } from './instruction-set.ts';
 import { translate } from './native-calls.ts';
 
-/** The products' instruction set for each one of the searches; for the others, the fastest of the machine. */
+/** The products' instruction set for each one of the searches; for the others, the fastest of the machine. bfloat16 has none with AMX. */
 const PRODUCTS: Readonly<Record<EnginePrecision, Readonly<Record<string, string>>>> = {
   bfloat16: { 'avx512-vnni': 'avx512', avx2: 'avx2', serial: 'portable' },
-  int8: { 'avx512-vnni': 'avx512-vnni', avx2: 'avx2', serial: 'portable' },
+  int8: { amx: 'amx', 'avx512-vnni': 'avx512-vnni', avx2: 'avx2', serial: 'portable' },
 };
 
 /** The engine's forward pass of BERT encoders in bfloat16 and int8. Wraps the addon and translates its errors to `TrawlError`s. */

@@ -3,7 +3,7 @@ import { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } f
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
-import { chosenLines } from '../../cli/commands/doctor.ts';
+import { chosenLines, encoderLines } from '../../cli/commands/doctor.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -210,6 +210,17 @@ test('doctor names the instruction sets of searches by their number of queries, 
     ['avx512-vnni; amx over codes from 96 queries at once, over prefilters never'],
   );
   assert.deepEqual(chosenLines({ ...chosen, few: 'amx' }), []);
+});
+
+test('doctor names the instruction sets of encoders: with AMX two, else the fastest', () => {
+  const sets = (...available: string[]) =>
+    ['amx', 'avx512-vnni', 'portable'].map((name) => ({ name, available: available.includes(name), reason: 'why' }));
+  const [first, ...others] = encoderLines('int8', sets('amx', 'avx512-vnni', 'portable'));
+  assert.match(first!, /models in int8 use amx, or avx512-vnni where that is faster$/);
+  assert.equal(others.length, 3);
+  const [without, amx] = encoderLines('int8', sets('avx512-vnni', 'portable'));
+  assert.match(without!, /models in int8 use avx512-vnni$/);
+  assert.match(amx!, /amx +no +why/);
 });
 
 test('doctor prints the facts of the machine as text and as JSON', async () => {

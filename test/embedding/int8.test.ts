@@ -51,7 +51,12 @@ test('TRAWL_ISA also chooses the instruction set of the encoder in int8, and eac
   skip: withoutEngine,
 }, async (t) => {
   const weights = join(await tinyBert(t, BOTH), 'model-int8.bin');
-  assertSameBitsWithEachIsa(weights, 'int8', { serial: 'portable', avx2: 'avx2', 'avx512-vnni': 'avx512-vnni' });
+  assertSameBitsWithEachIsa(weights, 'int8', {
+    serial: 'portable',
+    avx2: 'avx2',
+    'avx512-vnni': 'avx512-vnni',
+    amx: 'amx',
+  });
 });
 
 test('int8 is run by the engine if that is fast here, else by onnxruntime, and the import says why', async (t) => {

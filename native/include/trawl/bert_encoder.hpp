@@ -28,10 +28,11 @@ enum class WeightType { kBfloat16, kInt8 };
 
 struct Products;      // src/encoder/products.hpp
 struct ByteProducts;  // src/encoder/byte_products.hpp
+struct ByteChoice;    // src/encoder/byte_choice.hpp
 
 // All instruction sets of the products, fastest first.
 std::vector<IsaStatus> list_products(WeightType weights = WeightType::kBfloat16);
-// The products with that name; for an empty name, the fastest available ones. Throws kIsaUnavailable.
+// The products with that name; for an empty name, the first available ones. Throws kIsaUnavailable.
 const Products& select_products(const std::string& name = "");
 const ByteProducts& select_byte_products(const std::string& name = "");
 // Those in bfloat16, for attention, that fit these: the fastest that need no more than they do.
@@ -40,16 +41,18 @@ const Products& products_beside(const ByteProducts& bytes);
 // Weights in a file, mapped: all encoders of the machine share them. The file format is in src/encoder/bert_file.hpp.
 class BertEncoder {
  public:
-  // `isa`: name of the products. Throws kReadFailed, kIsaUnavailable, and kBadFile if the file is not one or has another size than its
+  // `isa`: name of the products; if empty, the fastest, in int8 for each number of tokens. Throws kReadFailed, kIsaUnavailable, and kBadFile if the file is not one or has another size than its
   // shape implies.
   explicit BertEncoder(const std::string& path, const std::string& isa = "");
+  // Weights in int8, with products that outlive the encoder: for tests.
+  BertEncoder(const std::string& path, const ByteChoice& bytes);
   ~BertEncoder();
   BertEncoder(const BertEncoder&) = delete;
   BertEncoder& operator=(const BertEncoder&) = delete;
 
   const BertShape& shape() const;
   WeightType weights() const;
-  const char* isa() const;  // of the products with weights
+  const char* isa() const;  // of the products with weights; of those with many tokens, where few have another
   // Texts of equal length without padding. ids, types: texts x length; types may be null. hidden_f32: texts x length x hidden.
   // `threads` (at most 8, the calling one included) divide the columns of each product, the heads and the rows of the steps between;
   // the others sleep between runs. One run at a time. Throws kBadArgument for a length outside 1 to the positions of the model, and for an id or a type

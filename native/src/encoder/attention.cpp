@@ -42,7 +42,7 @@ void BertEncoder::State::attend(const uint16_t* projected, int64_t length, int64
   if (bytes == nullptr) {
     products.softmax(score, length, length, lanes, scale, share, share_sum);
   } else {
-    bytes->softmax(score, length, length, lanes, scale, share, share_sum);
+    bytes->few->softmax(score, length, length, lanes, scale, share, share_sum);
   }
   // Values: columns of a head, depth = tokens.
   for (int64_t first = 0; first < size; first += kPanel) {

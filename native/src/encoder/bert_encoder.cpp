@@ -10,15 +10,19 @@ namespace trawl::encoder {
 // The file comes first, so that a damaged one is reported on a machine without the instruction set, too.
 BertEncoder::BertEncoder(const std::string& path, const std::string& isa) {
   BertFile file = open_bert_file(path);
-  const ByteProducts* bytes = file.weights == WeightType::kInt8 ? &select_byte_products(isa) : nullptr;
-  const Products& products = bytes == nullptr ? select_products(isa) : products_beside(*bytes);
+  const ByteChoice* bytes = file.weights == WeightType::kInt8 ? &choose_byte_products(isa) : nullptr;
+  const Products& products = bytes == nullptr ? select_products(isa) : products_beside(*bytes->few);
   state_.reset(new State(std::move(file), products, bytes));
+}
+BertEncoder::BertEncoder(const std::string& path, const ByteChoice& bytes)
+    : state_(new State(open_bert_file(path), products_beside(*bytes.few), &bytes)) {
+  if (weights() != WeightType::kInt8) throw Error(ErrorCode::kBadArgument, "the weights of " + path + " are not int8");
 }
 BertEncoder::~BertEncoder() = default;
 
 const BertShape& BertEncoder::shape() const { return state_->file.shape; }
 WeightType BertEncoder::weights() const { return state_->file.weights; }
-const char* BertEncoder::isa() const { return state_->bytes == nullptr ? state_->products.name : state_->bytes->name; }
+const char* BertEncoder::isa() const { return state_->bytes == nullptr ? state_->products.name : state_->bytes->main().name; }
 
 void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden, int64_t threads) {
   const BertShape& s = state_->file.shape;
@@ -76,7 +80,7 @@ void BertEncoder::State::embed(const int32_t* ids, const int32_t* types, int64_t
   if (bytes == nullptr) {
     products.normalize(nullptr, nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(input, tokens * widest));
   } else {
-    bytes->normalize(nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(codes, tokens * widest),
+    bytes->of(tokens).normalize(nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(codes, tokens * widest),
                      at_least(code_scales, tokens));
   }
 }

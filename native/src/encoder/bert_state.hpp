@@ -4,7 +4,7 @@
 
 #include "aligned_buffer.hpp"
 #include "encoder/bert_file.hpp"
-#include "encoder/byte_products.hpp"
+#include "encoder/byte_choice.hpp"
 #include "encoder/products.hpp"
 #include "encoder/thread_team.hpp"
 
@@ -47,7 +47,7 @@ struct Own {
 struct BertEncoder::State {
   BertFile file;
   const Products& products;  // of attention, and of all products without `bytes`
-  const ByteProducts* bytes;  // null unless the weights are int8
+  const ByteChoice* bytes;  // null unless the weights are int8
   ThreadTeam team;
   // Inputs and sums of products, for all tokens of a run.
   AlignedBuffer<uint16_t> input, wide, contexts;
@@ -55,7 +55,7 @@ struct BertEncoder::State {
   AlignedBuffer<float> sums, code_scales;
   Own own[ThreadTeam::kMost];  // one a member
 
-  State(BertFile opened, const Products& chosen, const ByteProducts* chosen_bytes)
+  State(BertFile opened, const Products& chosen, const ByteChoice* chosen_bytes)
       : file(std::move(opened)), products(chosen), bytes(chosen_bytes) {}
 
   // step(first, last, member) for [0, count) in consecutive ranges, one a member: products read each panel while they prefetch the next.

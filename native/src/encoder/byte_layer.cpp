@@ -7,6 +7,7 @@ namespace trawl::encoder {
 void BertEncoder::State::byte_layer(const BertLayer& w, int64_t texts, int64_t length, float* hidden) {
   const BertShape& s = file.shape;
   const int64_t tokens = texts * length, h = s.hidden, i = s.intermediate;
+  const ByteProducts& steps = bytes->of(tokens);
   uint8_t* code = codes.data();
   float* scale = code_scales.data();
   float* sum = at_least(sums, tokens * h);
@@ -21,20 +22,20 @@ void BertEncoder::State::byte_layer(const BertLayer& w, int64_t texts, int64_t l
   const auto add_and_normalize = [&](const uint16_t* values, const Dense& dense, int64_t depth, const Norm& norm) {
     each_range(panels(h), [&](int64_t first, int64_t last, int64_t member) {
       Own& mine = own[member];
-      bytes->quantize(values, tokens, depth, mine.codes.data(), mine.code_scales.data());
-      bytes->to_float(task_of(mine.codes.data(), mine.code_scales.data(), dense, depth, h), first, last, sum);
+      steps.quantize(values, tokens, depth, mine.codes.data(), mine.code_scales.data());
+      steps.to_float(task_of(mine.codes.data(), mine.code_scales.data(), dense, depth, h), first, last, sum);
     });
     each_rows(tokens, [&](int64_t row, int64_t rows) {
-      bytes->normalize(sum + row * h, norm.weight, norm.bias, s.epsilon, rows, h, hidden + row * h, code + row * h, scale + row);
+      steps.normalize(sum + row * h, norm.weight, norm.bias, s.epsilon, rows, h, hidden + row * h, code + row * h, scale + row);
     });
   };
 
   const ByteTask project = task_of(code, scale, w.attention, h, 3 * h);
-  attention([&](int64_t first, int64_t last, int64_t) { bytes->to_bf16(project, first, last, inner); }, texts, length, inner, context);
+  attention([&](int64_t first, int64_t last, int64_t) { steps.to_bf16(project, first, last, inner); }, texts, length, inner, context);
   add_and_normalize(context, w.attention_output, h, w.attention_norm);
 
   const ByteTask widen = task_of(code, scale, w.intermediate, h, i);
-  each_range(panels(i), [&](int64_t first, int64_t last, int64_t) { bytes->to_activation(widen, s.activation, first, last, inner); });
+  each_range(panels(i), [&](int64_t first, int64_t last, int64_t) { steps.to_activation(widen, s.activation, first, last, inner); });
   add_and_normalize(inner, w.output, i, w.output_norm);
 }
 

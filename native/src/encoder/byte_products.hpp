@@ -45,6 +45,7 @@ struct ByteProducts {
 };
 
 // Null if its file was compiled for another processor family.
+extern const ByteProducts* const kAmxByteProducts;
 extern const ByteProducts* const kAvx512VnniByteProducts;
 extern const ByteProducts* const kAvx2ByteProducts;
 extern const ByteProducts* const kPortableByteProducts;

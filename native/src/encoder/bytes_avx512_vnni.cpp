@@ -6,7 +6,7 @@
 #define TRAWL_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 #define TRAWL_ROWS 6
 #define TRAWL_GROUPS 4
-#include "encoder/lanes.hpp"
+#include "encoder/lane_bytes.hpp"
 
 namespace trawl::encoder {
 namespace {
@@ -46,7 +46,8 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
 }  // namespace
 }  // namespace trawl::encoder
 
-#include "encoder/lane_bytes.hpp"
+#include "encoder/byte_blocks.hpp"
+#include "encoder/byte_table.hpp"
 
 namespace trawl::encoder {
 const ByteProducts* const kAvx512VnniByteProducts = &kTable;

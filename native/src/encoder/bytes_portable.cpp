@@ -3,7 +3,7 @@
 #define TRAWL_TARGET
 #define TRAWL_ROWS 2
 #define TRAWL_GROUPS 1
-#include "encoder/lanes.hpp"
+#include "encoder/lane_bytes.hpp"
 
 namespace trawl::encoder {
 namespace {
@@ -28,7 +28,8 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
 }  // namespace
 }  // namespace trawl::encoder
 
-#include "encoder/lane_bytes.hpp"
+#include "encoder/byte_blocks.hpp"
+#include "encoder/byte_table.hpp"
 
 namespace trawl::encoder {
 const ByteProducts* const kPortableByteProducts = &kTable;

@@ -1,9 +1,10 @@
-// Products in int8 and the steps beside them. A file of an instruction set includes lanes.hpp, defines add_products() and then includes
-// this file; lanes.hpp says how. add_products() adds the products of R rows and V groups of 16 columns to their sums:
-//   template <int R, int V>
-//   void add_products(const uint8_t* a, int64_t depth, const int8_t* panel, int64_t groups, IntLanes (&sums)[R][V]);
-// TRAWL_NAME is its name, TRAWL_ROWS and TRAWL_GROUPS are the largest R and V whose sums fit its registers. kTable is its table.
+// What all instruction sets of the products in int8 share: the value of a sum, where it goes, and the steps beside the products. A file of
+// an instruction set defines TRAWL_NAME, its name, and what lanes.hpp needs, and includes
+//   this file;
+//   a file that defines multiply_panels(): byte_blocks.hpp for sums in registers, or its own;
+//   byte_table.hpp, which makes kTable of both.
 #include "encoder/byte_products.hpp"
+#include "encoder/lanes.hpp"
 
 namespace trawl::encoder {
 namespace {
@@ -116,92 +117,24 @@ TRAWL_INLINE void quantize_row(const Value* values, int64_t columns, uint8_t* co
   }
 }
 
+TRAWL_INLINE Lanes value_of(IntLanes sum, float row_scale, Lanes column_scale, Lanes bias) {
+  return __builtin_convertvector(sum, Lanes) * row_scale * column_scale + bias;
+}
+
 TRAWL_INLINE void put(float* to, Lanes value) { store(to, value); }
 TRAWL_INLINE void put(uint16_t* to, Lanes value) { store_rounded(to, value); }
 
-// Writes the values of R rows from `to` on, which are `stride` apart.
-template <int R, int V, typename To>
-TRAWL_INLINE void tile(const ByteTask& t, int64_t row, int64_t column, const int8_t* panel, int64_t groups, To* to, int64_t stride) {
-  IntLanes sums[R][V];
-#pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) {
-    IntLanes first;
-    std::memcpy(&first, t.first_sums + column + v * kLanes, 64);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sums[r][v] = first;
-  }
-  add_products<R, V>(t.a + row * t.depth, t.depth, panel, groups, sums);
-#pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) {
-    const int64_t at = column + v * kLanes;
-    const Lanes scale = load(t.column_scales + at), bias = load(t.bias + at);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      put(to + r * stride + v * kLanes, __builtin_convertvector(sums[r][v], Lanes) * t.row_scales[row + r] * scale + bias);
-    }
-  }
-}
-
-// What becomes of a tile.
+// What becomes of values. at: of the first one's place.
 template <typename To>
 struct Write {
   To* to;
-  template <int R, int V>
-  TRAWL_INLINE_MEMBER void run(const ByteTask& t, int64_t row, int64_t column, const int8_t* panel, int64_t groups) const {
-    tile<R, V>(t, row, column, panel, groups, to + row * t.columns + column, t.columns);
-  }
+  TRAWL_INLINE_MEMBER void put_at(int64_t at, Lanes value) const { put(to + at, value); }
 };
 struct Activate {
   int activation;
   uint16_t* to;
-  template <int R, int V>
-  TRAWL_INLINE_MEMBER void run(const ByteTask& t, int64_t row, int64_t column, const int8_t* panel, int64_t groups) const {
-    alignas(64) float values[R * V * kLanes];
-    tile<R, V>(t, row, column, panel, groups, values, V * kLanes);
-    for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < V * kLanes; c += kLanes) {
-        store_nearest(to + (row + r) * t.columns + column + c, activated(activation, load(values + r * V * kLanes + c)));
-      }
-    }
-  }
+  TRAWL_INLINE_MEMBER void put_at(int64_t at, Lanes value) const { store_nearest(to + at, activated(activation, value)); }
 };
-
-// The last rows, at most R of them.
-template <int R, int V, typename Step>
-TRAWL_INLINE void last_rows(const ByteTask& t, int64_t row, int64_t column, const int8_t* panel, int64_t groups, const Step& step) {
-  if constexpr (R > 0) {
-    if (t.rows - row == R) return step.template run<R, V>(t, row, column, panel, groups);
-    last_rows<R - 1, V>(t, row, column, panel, groups, step);
-  }
-}
-
-template <int V, typename Step>
-TRAWL_INLINE void all_rows(const ByteTask& t, int64_t column, const int8_t* panel, int64_t groups, const Step& step) {
-  int64_t row = 0;
-  for (; row + TRAWL_ROWS <= t.rows; row += TRAWL_ROWS) step.template run<TRAWL_ROWS, V>(t, row, column, panel, groups);
-  last_rows<TRAWL_ROWS - 1, V>(t, row, column, panel, groups, step);
-}
-
-template <typename Step>
-TRAWL_INLINE void multiply_panels(const ByteTask& t, int64_t first, int64_t last, const Step& step) {
-  for (int64_t p = first; p < last; ++p) {
-    const int64_t left = t.columns - p * kPanel, groups = (left < kPanel ? left : kPanel) / kLanes, column = p * kPanel;
-    const int8_t* panel = t.packed + column * t.depth;
-    int64_t v = 0;
-    for (; v + TRAWL_GROUPS <= groups; v += TRAWL_GROUPS) all_rows<TRAWL_GROUPS>(t, column + v * kLanes, panel + v * 4 * kLanes, groups, step);
-    for (; v < groups; ++v) all_rows<1>(t, column + v * kLanes, panel + v * 4 * kLanes, groups, step);
-  }
-}
-
-TRAWL_TARGET void to_bf16(const ByteTask& t, int64_t first, int64_t last, uint16_t* to) {
-  multiply_panels(t, first, last, Write<uint16_t>{to});
-}
-TRAWL_TARGET void to_float(const ByteTask& t, int64_t first, int64_t last, float* to) {
-  multiply_panels(t, first, last, Write<float>{to});
-}
-TRAWL_TARGET void to_activation(const ByteTask& t, int activation, int64_t first, int64_t last, uint16_t* to) {
-  multiply_panels(t, first, last, Activate{activation, to});
-}
 
 TRAWL_TARGET void quantize(const uint16_t* values, int64_t rows, int64_t columns, uint8_t* codes, float* scales) {
   for (int64_t row = 0; row < rows; ++row) quantize_row(values + row * columns, columns, codes + row * columns, scales + row);
@@ -233,8 +166,6 @@ TRAWL_TARGET void softmax(const float* scores, int64_t rows, int64_t keys, int64
     sums[row] = sum_of(total);
   }
 }
-
-const ByteProducts kTable = {TRAWL_NAME, to_bf16, to_float, to_activation, quantize, normalize, softmax};
 
 }  // namespace
 }  // namespace trawl::encoder

@@ -1,6 +1,7 @@
 #include "encoder/product_check.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "float_environment.hpp"
@@ -29,6 +30,31 @@ bool sums_as_defined(const Products& products) {
   multiply(*kPortableProducts, expected);
   multiply(products, sums);
   return std::memcmp(sums.data(), expected.data(), sums.size() * sizeof(float)) == 0;
+}
+
+bool sums_as_defined(const ByteProducts& products) {
+  // Three tiles of rows, none full; a depth with a rest; panels of four groups of columns and of one. The codes have either sign.
+  constexpr int64_t kRows = 35, kDepth = 84, kColumns = kPanel + kLanes;
+  const FloatEnvironment environment;
+  uint32_t state = 1;
+  const auto next = [&state] {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<int>(state >> 24) % 255 - 127;
+  };
+  std::vector<uint8_t> a(kRows * kDepth);
+  std::vector<int8_t> packed(kDepth * kColumns);
+  for (uint8_t& code : a) code = static_cast<uint8_t>(next() + kCodeOffset);
+  for (int8_t& code : packed) code = static_cast<int8_t>(next());
+  std::vector<int32_t> first_sums(kColumns);
+  for (int32_t& sum : first_sums) sum = next();
+  const std::vector<float> ones(kColumns, 1), zeros(kColumns, 0);
+  std::vector<float> expected(kRows * kColumns), values(kRows * kColumns, NAN);
+  const auto multiply = [&](const ByteProducts& one, std::vector<float>& to) {
+    one.to_float({a.data(), ones.data(), packed.data(), first_sums.data(), ones.data(), zeros.data(), kDepth, kColumns, kRows}, 0, 2, to.data());
+  };
+  multiply(*kPortableByteProducts, expected);
+  multiply(products, values);
+  return std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)) == 0;
 }
 
 }  // namespace trawl::encoder

@@ -1,5 +1,7 @@
 // Finds out which instruction sets the processor has.
-#include "encoder/byte_products.hpp"
+#include <algorithm>
+
+#include "encoder/byte_choice.hpp"
 #include "encoder/product_check.hpp"
 #include "encoder/products.hpp"
 #include "trawl/bert_encoder.hpp"
@@ -18,9 +20,10 @@ struct Probe {
 template <typename Table>
 using Probes = std::vector<Probe<Table>>;
 
+// missing: what the machine lacks; empty if nothing.
 template <typename Table>
-void add(Probes<Table>& found, const char* name, const Table* products, bool has, const char* having, const char* missing) {
-  const bool available = products != nullptr && has;
+void add(Probes<Table>& found, const char* name, const Table* products, const char* having, const std::string& missing) {
+  const bool available = products != nullptr && missing.empty();
   found.push_back({{name, available, available ? having : products == nullptr ? "not an x86-64 processor" : missing},
                    available ? products : nullptr});
 }
@@ -32,28 +35,32 @@ struct Found {
 
 Found probe() {
   Found found;
+  std::string bf16, avx512, avx2, vnni, amx;
 #if defined(__x86_64__)
   const X86 cpu;
   const auto leaf7 = [&](int bit) { return (cpu.leaf7_ebx >> bit & 1) != 0; };
-  const bool avx2 = leaf7(5) && cpu.os_saves(kYmmState);
+  if (!leaf7(5) || !cpu.os_saves(kYmmState)) avx2 = "the processor has no AVX2";
   // F, DQ, BW and VL
-  const bool avx512 = leaf7(16) && leaf7(17) && leaf7(30) && leaf7(31) && (cpu.leaf1_ecx >> 12 & 1) != 0 && cpu.os_saves(kZmmState);
-  const bool bf16 = avx512 && (cpu.leaf7_1_eax >> 5 & 1) != 0;
-  const bool vnni = avx512 && (cpu.leaf7_ecx >> 11 & 1) != 0;
-#else
-  const bool avx512 = false, bf16 = false, vnni = false, avx2 = false;
+  if (!leaf7(16) || !leaf7(17) || !leaf7(30) || !leaf7(31) || (cpu.leaf1_ecx >> 12 & 1) == 0 || !cpu.os_saves(kZmmState)) {
+    avx512 = "the processor has no AVX-512 BW, DQ and VL";
+  }
+  if (!avx512.empty() || (cpu.leaf7_1_eax >> 5 & 1) == 0) {
+    bf16 = "the processor has no AVX-512 BF16";
+  } else if (!sums_as_defined(*kAvx512Bf16Products)) {
+    bf16 = "the vdpbf16ps of this processor sums in another order";
+  }
+  vnni = missing_vnni(cpu);
+  amx = missing_amx(cpu);
+  if (amx.empty() && !sums_as_defined(*kAmxByteProducts)) amx = "the tdpbusd of this processor gives other sums";
 #endif
-  const bool sums = bf16 && sums_as_defined(*kAvx512Bf16Products);
-  add(found.halves, "avx512-bf16", kAvx512Bf16Products, sums, "vdpbf16ps, 32 products per instruction",
-      bf16 ? "the vdpbf16ps of this processor sums in another order" : "the processor has no AVX-512 BF16");
-  add(found.halves, "avx512", kAvx512Products, avx512, "vfmadd231ps, 16 products per instruction",
-      "the processor has no AVX-512 BW, DQ and VL");
-  add(found.halves, "avx2", kAvx2Products, avx2, "8 products in two instructions", "the processor has no AVX2");
-  add(found.halves, "portable", kPortableProducts, true, "plain C++, the reference", "");
-  add(found.bytes, "avx512-vnni", kAvx512VnniByteProducts, vnni, "vpdpbusd, 64 products per instruction",
-      "the processor has no AVX-512 VNNI");
-  add(found.bytes, "avx2", kAvx2ByteProducts, avx2, "vpmaddwd, 16 products per instruction", "the processor has no AVX2");
-  add(found.bytes, "portable", kPortableByteProducts, true, "plain C++, the reference", "");
+  add(found.halves, "avx512-bf16", kAvx512Bf16Products, "vdpbf16ps, 32 products per instruction", bf16);
+  add(found.halves, "avx512", kAvx512Products, "vfmadd231ps, 16 products per instruction", avx512);
+  add(found.halves, "avx2", kAvx2Products, "8 products in two instructions", avx2);
+  add(found.halves, "portable", kPortableProducts, "plain C++, the reference", "");
+  add(found.bytes, "amx", kAmxByteProducts, "tdpbusd, 16,384 products per instruction", amx);
+  add(found.bytes, "avx512-vnni", kAvx512VnniByteProducts, "vpdpbusd, 64 products per instruction", vnni);
+  add(found.bytes, "avx2", kAvx2ByteProducts, "vpmaddwd, 16 products per instruction", avx2);
+  add(found.bytes, "portable", kPortableByteProducts, "plain C++, the reference", "");
   return found;
 }
 
@@ -94,8 +101,24 @@ std::vector<IsaStatus> list_products(WeightType weights) {
 const Products& select_products(const std::string& name) { return selected(probed().halves, name); }
 const ByteProducts& select_byte_products(const std::string& name) { return selected(probed().bytes, name); }
 
+const ByteChoice& choose_byte_products(const std::string& name) {
+  const ByteProducts& named = select_byte_products(name);
+  // Every machine with AMX has AVX-512 VNNI (missing_amx).
+  if (name.empty() && &named == kAmxByteProducts) {
+    static const ByteChoice timed = time_products(*kAvx512VnniByteProducts, *kAmxByteProducts);
+    return timed;
+  }
+  static const std::vector<ByteChoice> alone = [] {
+    std::vector<ByteChoice> list;
+    for (const auto& one : probed().bytes) list.push_back({one.products, one.products, 0});
+    return list;
+  }();
+  return *std::find_if(alone.begin(), alone.end(), [&](const ByteChoice& one) { return one.many == &named; });
+}
+
 const Products& products_beside(const ByteProducts& bytes) {
-  return select_products(&bytes == kAvx512VnniByteProducts ? "" : bytes.name);
+  const std::string name = bytes.name;
+  return select_products(name == "amx" || name == "avx512-vnni" ? "" : name);
 }
 
 }  // namespace trawl::encoder
