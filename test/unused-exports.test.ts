@@ -22,7 +22,7 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/embed/embed-case.ts': ['smallestCosine'],
   'bench/serve/search-calls.ts': ['SAME_QUERY_PROBABILITY'],
   'bench/serve/serve-answers.ts': ['sameAnswer'],
-  'cli/commands/doctor.ts': ['chosenLines', 'gpuLines'],
+  'cli/commands/doctor.ts': ['chosenLines', 'encoderLines', 'gpuLines'],
   'cli/launch/launch-lines.ts': ['LAUNCH_FLAGS'],
   'cli/serve/server-log.ts': ['prettyLines'],
   'src/http/dialects/r1-searcher.ts': ['tsvLine'],

@@ -44,7 +44,7 @@ import { comparePrecisions } from './precision-quality.ts';
 import { testReplicas } from './replicas.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
 import { evaluateSample } from './sample-quality.ts';
-import { benchBfloat16Server } from './server-bfloat16.ts';
+import { benchPrecisionServer } from './server-precision.ts';
 import { testSize } from './size.ts';
 import { evaluateSystems } from './systems-quality.ts';
 
@@ -153,6 +153,14 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     expectations: (result) => familiesExpectations(result as FamiliesResult),
   },
   {
+    name: 'families-avx512',
+    file: 'bench/results/families-avx512.json',
+    about: 'the same on a processor with AVX-512 VNNI',
+    time: '4 minutes',
+    run: async ({ file, scratch, signal }) => measureFamilies(file, scratch, signal),
+    expectations: (result) => familiesExpectations(result as FamiliesResult),
+  },
+  {
     name: 'gpu',
     file: 'bench/results/gpu.json',
     about: 'embedding in float16 on an NVIDIA GPU beside the CPU and sentence-transformers, random weights',
@@ -202,7 +210,15 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     file: 'bench/results/server-bfloat16.json',
     about: 'a server whose queries are embedded in bfloat16, beside a server like that of Search-R1 in float32',
     time: '6 minutes',
-    run: benchBfloat16Server,
+    run: (run) => benchPrecisionServer('bfloat16', run),
+    expectations: (result) => serverExpectations(result as BenchServeResult),
+  },
+  {
+    name: 'server-int8',
+    file: 'bench/results/server-int8.json',
+    about: 'the same with queries in int8, beside a server like that of Search-R1 in float32',
+    time: '5 minutes',
+    run: (run) => benchPrecisionServer('int8', run),
     expectations: (result) => serverExpectations(result as BenchServeResult),
   },
   {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { throwIfCancelled } from '../../src/abort.ts';
+import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
 import { requireVectors } from '../../src/manifest/vector-space.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
@@ -70,12 +71,13 @@ export async function benchServe(options: BenchServeOptions): Promise<BenchServe
   try {
     const needsModel = loads.some((load) => !WITHOUT_MODEL.includes(load));
     const index = needsModel ? await servedIndex(options) : await sampleIndex(options);
+    const model = options.model === undefined ? undefined : (await readModelFolder(options.model)).folder;
     const plainIndex = loads.some((load) => WITHOUT_MODEL.includes(load)) ? await sampleIndex(options) : index;
     const baseline = needsModel ? await baselineOf(options, index, skip) : undefined;
     const records: ServeRecord[] = [];
     const versions = new Map<string, { version: string }>();
     for (const load of loads) {
-      const contenders = contendersFor(load, { index, plainIndex, baseline, precision: options.precision });
+      const contenders = contendersFor(load, { index, plainIndex, model, baseline, precision: options.precision });
       const own = await measure(load, contenders, { options, calls, generator, open, versions, skip });
       records.push(...own);
       for (const record of own) note(oneLine(record));

@@ -37,11 +37,14 @@ export function contendersFor(
   {
     index,
     plainIndex,
+    model,
     baseline,
     precision,
   }: {
     index: string;
     plainIndex: string;
+    /** The encoder's folder. Undefined: that of the index. A cached index may name a folder that has been removed. */
+    model: string | undefined;
     baseline: (() => Promise<ServeEngine>) | undefined;
     /** Of Trawl's queries. Undefined: that of the index. */
     precision: Precision | undefined;
@@ -61,6 +64,7 @@ export function contendersFor(
     const args = without.flatMap((what): readonly string[] => WITHOUT[what]);
     if (precision !== undefined) args.push('--precision', precision);
     const name = ['trawl', ...args].join(' ');
+    if (model !== undefined) args.push('--model', model);
     return { name, isBaseline: false, precision: queries, restart, open: () => startTrawl(name, index, args) };
   };
   const contenders =

@@ -8,16 +8,19 @@ import { requiredInputs } from './required-inputs.ts';
 const CORPUS = 'hotpot_val500_pooled';
 
 /**
- * Measures a server whose queries are embedded in bfloat16 over vectors in float32, beside a server in float32, and writes the result of
+ * Measures a server whose queries are embedded in `precision` over vectors in float32, beside a server in float32, and writes the result of
  * `trawl bench serve`, without folders of this machine.
  *
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
  */
-export async function benchBfloat16Server({ file, scratch, signal }: ReproductionRun): Promise<void> {
+export async function benchPrecisionServer(
+  precision: 'bfloat16' | 'int8',
+  { file, scratch, signal }: ReproductionRun,
+): Promise<void> {
   const { data, checkpoint } = requiredInputs();
   const model = join(scratch, 'all-MiniLM-L6-v2');
-  await runTrawl(['model', 'add', checkpoint, '--out', model, '--precision', 'float32,bfloat16'], signal);
-  const servers = ['--model', model, '--baseline-model', checkpoint, '--precision', 'bfloat16'];
+  await runTrawl(['model', 'add', checkpoint, '--out', model, '--precision', `float32,${precision}`], signal);
+  const servers = ['--model', model, '--baseline-model', checkpoint, '--precision', precision];
   const load = ['--loads', 'lone,batch,verl,skyrl', '--runs', '3', '--seconds', '8'];
   const corpus = join(data, CORPUS, 'corpus.jsonl');
   await runTrawl(['bench', 'serve', ...servers, ...load, '--corpus', corpus, '--out', file], signal);
