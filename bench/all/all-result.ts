@@ -20,6 +20,11 @@ export interface MachinePeaks {
   readonly float32ProductsPerS: number | null;
   /** The instruction set of `int8ProductsPerS`. Undefined in older files, where it is avx512-vnni. */
   readonly int8Isa?: string;
+  /**
+   * How many times as many products all threads compute as one. Below `threads` the processors share cores, always or at that time. Undefined
+   * in older files and for one thread.
+   */
+  readonly speedupOfThreads?: number;
 }
 
 /** The result of each stage. */

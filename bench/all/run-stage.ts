@@ -35,6 +35,7 @@ const K = 10;
 const EMBED_BATCH = 32;
 /** Memory that is read for the bandwidth: larger than every cache, but not most of a small machine. */
 const MAX_READ_BYTES = 2 ** 30;
+const LEAST_READ_BYTES = 2 ** 26;
 
 export const RUN_STAGE: {
   readonly [Stage in AllStage]: (context: StageContext) => Promise<StageResults[Stage]>;
@@ -126,15 +127,29 @@ export const RUN_STAGE: {
 };
 
 async function measuredPeaks(kernel: Kernel, signal: AbortSignal): Promise<MachinePeaks> {
-  const bytes = Math.max(2 ** 26, Math.min(MAX_READ_BYTES, Math.floor(availableMemory() / 4)));
+  const bytes = Math.max(LEAST_READ_BYTES, Math.min(MAX_READ_BYTES, Math.floor(availableMemory() / 4)));
+  const { threads } = kernel;
   const { readBytesPerS, int8ProductsPerS, float32ProductsPerS, int8Isa } = await kernel.measurePeaks(bytes, signal);
+  const speedupOfThreads =
+    threads === 1 ? undefined : float32ProductsPerS / (await productsOfOneThread(kernel, signal));
   return {
-    threads: kernel.threads,
+    threads,
     readBytesPerS,
     int8ProductsPerS: int8ProductsPerS || null,
     float32ProductsPerS: float32ProductsPerS || null,
     ...(int8Isa === '' ? {} : { int8Isa }),
+    ...(Number.isFinite(speedupOfThreads) ? { speedupOfThreads: speedupOfThreads! } : {}),
   };
+}
+
+async function productsOfOneThread(kernel: Kernel, signal: AbortSignal): Promise<number> {
+  const { threads } = kernel;
+  kernel.setThreads(1);
+  try {
+    return (await kernel.measurePeaks(LEAST_READ_BYTES, signal)).float32ProductsPerS;
+  } finally {
+    kernel.setThreads(threads);
+  }
 }
 
 function gigabytes(peaks: MachinePeaks | null): number | null {

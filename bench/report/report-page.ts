@@ -8,6 +8,7 @@ import { REPORT_STYLE } from './report-style.ts';
 import { plain } from './roofline-plot.ts';
 import { approximateSection, flatSections, questionsSection } from './search-sections.ts';
 import { serveSections } from './server-sections.ts';
+import { threadsInWords } from './threads-in-words.ts';
 
 /** Above this load average, other work disturbs the times. */
 const QUIET_LOAD = 0.5;
@@ -156,7 +157,7 @@ function machineSection(all: AllResult, environments: readonly StageFacts[]): Ma
             'int8 products, peak',
             `${perSecond(peaks.int8ProductsPerS)}${peaks.int8Isa === undefined ? '' : ` (${peaks.int8Isa})`}`,
           ],
-          ['float32 products, peak', perSecond(peaks.float32ProductsPerS)],
+          ['float32 products, peak', [perSecond(peaks.float32ProductsPerS), ...threadsInWords(peaks)].join('; ')],
         ] as const)),
     [
       'programs',

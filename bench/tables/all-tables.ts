@@ -4,6 +4,7 @@ import type { FlatRecord } from '../flat/flat-case.ts';
 import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
 import { loadName, rolloutServer } from '../report/load-names.ts';
+import { threadsInWords } from '../report/threads-in-words.ts';
 import type { BenchServeResult } from '../serve/bench-serve.ts';
 import type { ServeRecord } from '../serve/serve-case.ts';
 import { rule, type TableMaker } from './table-maker.ts';
@@ -41,6 +42,7 @@ export const machine: AllTable = (all) => {
                 peaks.int8ProductsPerS,
               ),
               ...peak('float32 products', peaks.float32ProductsPerS),
+              ...threadsInWords(peaks),
             ].join(', '),
           ],
         ]),
