@@ -102,6 +102,7 @@ export async function benchApproximate(options: BenchApproximateOptions): Promis
           lost.add(engine);
         }
       }
+      note(run < 0 ? 'measured: the recall' : `measured: run ${run + 1} of ${runs}`);
     }
     const records: ApproximateRecord[] = [];
     for (const engine of engines) {

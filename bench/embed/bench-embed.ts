@@ -82,7 +82,11 @@ export async function benchEmbed(options: BenchEmbedOptions): Promise<BenchEmbed
     const matmulGflopPerS = (await baseline[0]?.matmul()) ?? null;
     const shape = await encoderShape(checkpoint ?? model.folder, model.identity.dimension);
     const embedCase = { runs, threads, batch, passages: passages.length, queriesPerRun: QUERIES_PER_RUN, shape };
-    const records = await runEmbedCase(embedCase, engines, { signal, onLost: skip });
+    const records = await runEmbedCase(embedCase, engines, {
+      signal,
+      onLost: skip,
+      onStep: (step) => note(`measured: ${step}`),
+    });
     return {
       environment: { ...machineFacts({ engines, loadBefore }), matmulGflopPerS },
       model: model.identity.name,

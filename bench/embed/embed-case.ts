@@ -47,6 +47,8 @@ export interface EmbedRunContext {
   readonly pauseMs?: number;
   /** Called when a baseline stops working. It gets no record. */
   onLost(engine: string, reason: string): void;
+  /** Called with each step that has been measured. */
+  onStep(step: string): void;
 }
 
 const WARM_UP_TEXTS = 32;
@@ -65,7 +67,7 @@ interface Measurement {
 export async function runEmbedCase(
   embedCase: EmbedCase,
   engines: readonly EmbedEngine[],
-  { signal, pauseMs = 150, onLost }: EmbedRunContext,
+  { signal, pauseMs = 150, onLost, onStep }: EmbedRunContext,
 ): Promise<EmbedRecord[]> {
   const { runs, passages, queriesPerRun } = embedCase;
   const measured = new Map<EmbedEngine, Measurement>(
@@ -101,6 +103,7 @@ export async function runEmbedCase(
     await forEachEngine(async (engine, { queryMs }) => {
       queryMs.push(...(await engine.query(run * queriesPerRun, queriesPerRun)));
     });
+    onStep(`run ${run + 1} of ${runs}`);
   }
   await forEachEngine(async (engine, measurement) => {
     measurement.residentBytes = await engine.residentBytes();

@@ -93,7 +93,11 @@ export async function benchFlat(options: BenchFlatOptions): Promise<BenchFlatRes
       if (more.length > 0)
         skip(name, `with ${more.join(' and ')} queries at once: this size measures it up to ${most}`);
     }
-    const records = await runFlatCase(flatCase, engines, { signal, onLost: skip });
+    const records = await runFlatCase(flatCase, engines, {
+      signal,
+      onLost: skip,
+      onStep: (step) => note(`measured: ${step}`),
+    });
     const facts = { kernel, engines, loadBefore, bandwidthGbPerS: options.bandwidthGbPerS };
     return { environment: environment(facts), vectors: description, records, skipped };
   } finally {

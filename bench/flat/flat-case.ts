@@ -54,6 +54,8 @@ export interface FlatRunContext {
   readonly pauseMs?: number;
   /** Called when a baseline stops working. It gets no further records. */
   onLost(engine: string, reason: string): void;
+  /** Called with each step that has been measured. */
+  onStep(step: string): void;
 }
 
 interface Measurement {
@@ -75,6 +77,7 @@ export async function runFlatCase(
   for (const count of flatCase.queryCounts) {
     const asked = running.filter(({ name }) => count <= (flatCase.mostQueries?.[name] ?? count));
     const measured = await measure(flatCase, asked, count, context);
+    context.onStep(`searches of ${count} ${count === 1 ? 'query' : 'queries'}`);
     running = running.filter((engine) => measured.has(engine) || !asked.includes(engine));
     for (const [engine, measurement] of measured) {
       records.push(recordOf(flatCase, engine, count, measurement, measured.get(running[0]!)!));

@@ -135,7 +135,7 @@ async function measure(
     skip(engine: string, reason: string): void;
   },
 ): Promise<QuestionRecord[]> {
-  const { runs, signal } = options;
+  const { runs, signal, note } = options;
   const texts = asked.map(textOf);
   const judgements = judgementsOf(asked);
   const samples = new Map(measured.map((engine) => [engine, { ms: [] as number[], recall: 0 }]));
@@ -160,6 +160,7 @@ async function measure(
         samples.delete(engine);
       }
     }
+    note(run < 0 ? 'measured: the recall' : `measured: run ${run + 1} of ${runs}`);
   }
   const records: QuestionRecord[] = [];
   for (const [engine, { ms, recall }] of samples) {

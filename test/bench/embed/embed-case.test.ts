@@ -42,15 +42,19 @@ function fakeEngine(name: EmbedEngine['name'], { ms, log = [], failAt, vectors }
 function run(engines: readonly EmbedEngine[], signal = new AbortController().signal) {
   const lost: string[] = [];
   const onLost = (engine: string, reason: string): void => void lost.push(`${engine}: ${reason}`);
-  return { lost, records: runEmbedCase(EMBED_CASE, engines, { signal, pauseMs: 0, onLost }) };
+  const steps: string[] = [];
+  const onStep = (step: string): void => void steps.push(step);
+  return { lost, steps, records: runEmbedCase(EMBED_CASE, engines, { signal, pauseMs: 0, onLost, onStep }) };
 }
 
 test('encoders alternate over the same texts, after a warm-up on some of them', async () => {
   const log: string[] = [];
-  const [trawl, baseline] = await run([
+  const { records, steps } = run([
     fakeEngine('trawl', { ms: 2, log }),
     fakeEngine('sentence-transformers', { ms: 5, log }),
-  ]).records;
+  ]);
+  const [trawl, baseline] = await records;
+  assert.deepEqual(steps, ['run 1 of 2', 'run 2 of 2']);
   const [a, b] = ['trawl', 'sentence-transformers'];
   assert.deepEqual(log, [
     ...[`${a} 0+32`, `${a} q0+3`, `${b} 0+32`, `${b} q0+3`],

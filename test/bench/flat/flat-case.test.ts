@@ -45,7 +45,7 @@ function fakeEngine(name: FlatEngine['name'], options: FakeOptions): FlatEngine 
 function run(engines: readonly FlatEngine[], signal = new AbortController().signal) {
   const lost: string[] = [];
   const onLost = (engine: string, reason: string): void => void lost.push(`${engine}: ${reason}`);
-  return { lost, records: runFlatCase(FLAT_CASE, engines, { signal, pauseMs: 0, onLost }) };
+  return { lost, records: runFlatCase(FLAT_CASE, engines, { signal, pauseMs: 0, onLost, onStep: () => undefined }) };
 }
 
 test('engines alternate with the same queries, and the next run has other queries', async () => {
@@ -62,9 +62,16 @@ test('engines alternate with the same queries, and the next run has other querie
 
 test('an engine with a limit is measured up to it, and engines without one with every number of queries', async () => {
   const engines = [fakeEngine('trawl', { ms: 1 }), fakeEngine('faiss', { ms: 3 }), fakeEngine('numpy', { ms: 2 })];
-  const context = { signal: new AbortController().signal, pauseMs: 0, onLost: () => assert.fail('none is lost') };
+  const steps: string[] = [];
+  const context = {
+    signal: new AbortController().signal,
+    pauseMs: 0,
+    onLost: () => assert.fail('none is lost'),
+    onStep: (step: string) => void steps.push(step),
+  };
   const limited = { ...FLAT_CASE, queryCounts: [1, 3, 2], mostQueries: { numpy: 2 } };
   const measured = (await runFlatCase(limited, engines, context)).map(({ engine, queries }) => `${engine} ${queries}`);
+  assert.deepEqual(steps, ['searches of 1 query', 'searches of 3 queries', 'searches of 2 queries']);
   assert.deepEqual(measured, [
     ...['trawl 1', 'faiss 1', 'numpy 1'],
     ...['trawl 3', 'faiss 3'],
