@@ -8,7 +8,7 @@ export interface SentenceFigure {
   readonly at: number;
 }
 
-const NUMBER = String.raw`\d[\d,]*(?:\.\d+)?`;
+const NUMBER = String.raw`\d(?:[\d,]*\d)?(?:\.\d+)?`;
 const UNIT = String.raw`×|%|(?:ns|µs|ms|s|seconds?|min|minutes?|hours?|days?|[KMGT]i?B|[KMGT]i?B\/s|million|times|GFLOP\/s|points|[a-z]+\/s)\b`;
 const RANGE = `(?:(?:,|,? to|,? and|,? or|–) ${NUMBER})*`;
 /** Numbers with a unit, decimals, and numbers with separated thousands. */
