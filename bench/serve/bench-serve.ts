@@ -71,7 +71,7 @@ export async function benchServe(options: BenchServeOptions): Promise<BenchServe
   try {
     const needsModel = loads.some((load) => !WITHOUT_MODEL.includes(load));
     const index = needsModel ? await servedIndex(options) : await sampleIndex(options);
-    const model = options.model === undefined ? undefined : (await readModelFolder(options.model)).folder;
+    const model = needsModel && options.model !== undefined ? (await readModelFolder(options.model)).folder : undefined;
     const plainIndex = loads.some((load) => WITHOUT_MODEL.includes(load)) ? await sampleIndex(options) : index;
     const baseline = needsModel ? await baselineOf(options, index, skip) : undefined;
     const records: ServeRecord[] = [];

@@ -295,6 +295,35 @@ TEST("encoder: a text divided among 2 to 8 threads has the bits of one, in concu
   CHECK_EQUAL(wrong.load(), 0);
 }
 
+TEST("encoder: every width of heads and layers has the same bits divided among 1 to 8 threads, after longer and shorter passes") {
+  const TempFile file("widths");
+  // Heads of 16, 32, 48, 64, 80 and 128 values; layers narrower than a panel, with a rest, and with more and fewer panels than threads;
+  // inner layers wider and narrower than the outer ones.
+  const BertShape shapes[] = {shape_of(2, 16, 1, 16),  shape_of(2, 32, 2, 144),  shape_of(1, 48, 1, 16),   shape_of(2, 64, 4, 32),
+                              shape_of(1, 80, 5, 208), shape_of(1, 80, 1, 64),   shape_of(2, 128, 8, 48),  shape_of(1, 128, 1, 192),
+                              shape_of(2, 192, 4, 80), shape_of(1, 256, 2, 128), shape_of(2, 192, 3, 64),  shape_of(1, 384, 12, 80)};
+  const std::pair<int64_t, int64_t> passes[] = {{1, 40}, {3, 1}, {1, 1}, {2, 17}, {5, 40}, {1, 12}, {1, 33}};
+  for (const WeightType type : kTypes) {
+    for (const BertShape& shape : shapes) {
+      bert_files::write_random(file.path, shape, 17, type);
+      BertEncoder kept(file.path);
+      uint32_t seed = 0;
+      for (const auto& [texts, length] : passes) {
+        const std::vector<int32_t> ids = some_ids(texts * length, ++seed);
+        const std::vector<float> expected = run(file.path, "portable", ids, nullptr, texts);
+        for (const int64_t threads : {1, 2, 3, 4, 6, 8}) {
+          std::vector<float> hidden(expected.size(), NAN);
+          kept.run(ids.data(), nullptr, texts, length, hidden.data(), threads);
+          if (!same_bits(hidden, expected)) {
+            check::fail(__FILE__, __LINE__, "layers of " + std::to_string(shape.hidden) + ", " + std::to_string(shape.heads) + " heads: " +
+                                                std::to_string(texts) + " x " + std::to_string(length) + " tokens on " + std::to_string(threads) + " threads");
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST("encoder: a divided pass is not disturbed by an error in the one before, nor by more threads than it may have") {
   const TempFile file("after-error");
   bert_files::write_random(file.path, shape_of(1, 64, 2, 64), 5);

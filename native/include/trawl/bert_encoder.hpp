@@ -41,8 +41,8 @@ const Products& products_beside(const ByteProducts& bytes);
 // Weights in a file, mapped: all encoders of the machine share them. The file format is in src/encoder/bert_file.hpp.
 class BertEncoder {
  public:
-  // `isa`: name of the products; if empty, the fastest, in int8 for each number of tokens. Throws kReadFailed, kIsaUnavailable, and kBadFile if the file is not one or has another size than its
-  // shape implies.
+  // `isa`: name of the products; if empty, the fastest, in int8 for each number of tokens. Throws kReadFailed, kIsaUnavailable, and
+  // kBadFile if the file is not one or has another size than its shape implies.
   explicit BertEncoder(const std::string& path, const std::string& isa = "");
   // Weights in int8, with products that outlive the encoder: for tests.
   BertEncoder(const std::string& path, const ByteChoice& bytes);

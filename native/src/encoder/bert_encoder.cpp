@@ -76,12 +76,12 @@ void BertEncoder::State::embed(const int32_t* ids, const int32_t* types, int64_t
       }
     }
   }
-  const int64_t tokens = texts * length, widest = std::max(s.hidden, s.intermediate);
+  const int64_t tokens = texts * length;
   if (bytes == nullptr) {
-    products.normalize(nullptr, nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(input, tokens * widest));
+    products.normalize(nullptr, nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(input, tokens * h));
   } else {
-    bytes->of(tokens).normalize(nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(codes, tokens * widest),
-                     at_least(code_scales, tokens));
+    bytes->of(tokens).normalize(nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(codes, tokens * h),
+                                at_least(code_scales, tokens));
   }
 }
 
