@@ -18,7 +18,7 @@ export const MINE_OPTIONS = {
   records: {
     type: 'list',
     value: 'FILE',
-    help: 'Mine for the queries of this file of `trawl serve --record` and its rotated files, in place of those of --queries. Each has the positives and answers of the question in --queries with the same text. Repeat the option for several files.',
+    help: 'Mine for the queries of this file of `trawl serve --record` and its rotated files, in place of those of --queries. Each has the positives and answers of the question in --queries with its questionId, else of the one with the same text. Repeat the option for several files.',
   },
   split: {
     type: 'string',
