@@ -21,8 +21,8 @@ export interface MachinePeaks {
   /** The instruction set of `int8ProductsPerS`. Undefined in older files, where it is avx512-vnni. */
   readonly int8Isa?: string;
   /**
-   * How many times as many products all threads compute as one. Below `threads` the processors share cores, always or at that time. Undefined
-   * in older files and for one thread.
+   * How many times as many products all threads compute as one. Below `threads` the processors share cores, or other programs used them at
+   * that time. Undefined in older files and for one thread.
    */
   readonly speedupOfThreads?: number;
 }

@@ -216,7 +216,7 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
   {
     name: 'server-int8',
     file: 'bench/results/server-int8.json',
-    about: 'the same with queries in int8, beside a server like that of Search-R1 in float32',
+    about: 'the same with queries in int8',
     time: '5 minutes',
     run: (run) => benchPrecisionServer('int8', run),
     expectations: (result) => serverExpectations(result as BenchServeResult),

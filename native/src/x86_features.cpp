@@ -15,15 +15,26 @@ std::string missing_avx2(const X86& cpu) {
   return "";
 }
 
-std::string missing_vnni(const X86& cpu) {
+std::string missing_avx512(const X86& cpu) {
   if (!(cpu.leaf7_ebx >> 16 & 1)) return "the processor has no AVX-512";
   if (!(cpu.leaf7_ebx >> 17 & 1) || !(cpu.leaf7_ebx >> 30 & 1) || !(cpu.leaf7_ebx >> 31 & 1)) {
     return "the processor has no AVX-512 DQ, BW and VL";
   }
-  if (!(cpu.leaf7_ecx >> 11 & 1)) return "the processor has no AVX-512 VNNI";
   if (!(cpu.leaf1_ecx >> 12 & 1)) return "the processor has no FMA";
   if (!cpu.os_saves(kZmmState)) return "the operating system does not save the AVX-512 registers";
   return "";
+}
+
+std::string missing_vnni(const X86& cpu) {
+  const std::string avx512 = missing_avx512(cpu);
+  if (!avx512.empty()) return avx512;
+  return cpu.leaf7_ecx >> 11 & 1 ? "" : "the processor has no AVX-512 VNNI";
+}
+
+std::string missing_avx512_bf16(const X86& cpu) {
+  const std::string avx512 = missing_avx512(cpu);
+  if (!avx512.empty()) return avx512;
+  return cpu.leaf7_1_eax >> 5 & 1 ? "" : "the processor has no AVX-512 BF16";
 }
 
 std::string missing_amx(const X86& cpu) {

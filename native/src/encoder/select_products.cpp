@@ -38,17 +38,10 @@ Found probe() {
   std::string bf16, avx512, avx2, vnni, amx;
 #if defined(__x86_64__)
   const X86 cpu;
-  const auto leaf7 = [&](int bit) { return (cpu.leaf7_ebx >> bit & 1) != 0; };
-  if (!leaf7(5) || !cpu.os_saves(kYmmState)) avx2 = "the processor has no AVX2";
-  // F, DQ, BW and VL
-  if (!leaf7(16) || !leaf7(17) || !leaf7(30) || !leaf7(31) || (cpu.leaf1_ecx >> 12 & 1) == 0 || !cpu.os_saves(kZmmState)) {
-    avx512 = "the processor has no AVX-512 BW, DQ and VL";
-  }
-  if (!avx512.empty() || (cpu.leaf7_1_eax >> 5 & 1) == 0) {
-    bf16 = "the processor has no AVX-512 BF16";
-  } else if (!sums_as_defined(*kAvx512Bf16Products)) {
-    bf16 = "the vdpbf16ps of this processor sums in another order";
-  }
+  avx2 = missing_avx2(cpu);
+  avx512 = missing_avx512(cpu);
+  bf16 = missing_avx512_bf16(cpu);
+  if (bf16.empty() && !sums_as_defined(*kAvx512Bf16Products)) bf16 = "the vdpbf16ps of this processor sums in another order";
   vnni = missing_vnni(cpu);
   amx = missing_amx(cpu);
   if (amx.empty() && !sums_as_defined(*kAmxByteProducts)) amx = "the tdpbusd of this processor gives other sums";

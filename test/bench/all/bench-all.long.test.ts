@@ -43,6 +43,21 @@ test('an unfinished run is resumed: measured stages are kept, missing ones are m
   assert.match(await readFile(report, 'utf8'), /Trawl benchmark report/);
 });
 
+test('the peaks of two threads are measured beside those of one', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const file = join(folder, 'report.json');
+  const args = ['bench', 'all', '--report', join(folder, 'report.html'), '--cache', folder, '--stages', 'machine'];
+  const ended = await runTrawl([...args, '--threads', '2']);
+  assert.equal(ended.code, 0, ended.stderr);
+  const { machine } = (await json(file)).stages;
+  assert.ok(machine !== undefined && 'result' in machine && machine.result.peaks !== null);
+  const { threads, float32ProductsPerS, speedupOfThreads } = machine.result.peaks;
+  assert.equal(threads, 2);
+  // Some processors have no measured peak. With two threads on one core the figure is 1.
+  if (float32ProductsPerS === null) assert.equal(speedupOfThreads, undefined);
+  else assert.ok(speedupOfThreads! > 0.3 && speedupOfThreads! < 3, String(speedupOfThreads));
+});
+
 test('a complete run is kept by the same command, and one with more stages measures those', { skip }, async (t) => {
   const folder = await tempFolder(t);
   const file = join(folder, 'report.json');

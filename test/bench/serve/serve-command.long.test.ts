@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { cp, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BenchServeResult } from '../../../bench/serve/bench-serve.ts';
 import type { ServeRecord } from '../../../bench/serve/serve-case.ts';
+import { packageRoot } from '../../../src/package-root.ts';
 import { fileFolder, jsonOf, runTrawl, sampleIndex } from '../../cli/run-trawl.ts';
 
 test('bench serve measures a real server without errors and writes the records', async () => {
@@ -39,6 +40,24 @@ test('bench serve measures a real server without errors and writes the records',
   const written = JSON.parse(await readFile(out, 'utf8')) as BenchServeResult;
   assert.deepEqual(written.records, records);
   assert.equal(written.rows, 270);
+});
+
+test('a cached index is served with the named model, also if the model has moved since the index was built', async () => {
+  const folder = await fileFolder();
+  const [first, second] = [join(folder, 'first', 'moved'), join(folder, 'second', 'moved')];
+  await cp(join(packageRoot, 'models', 'token-average-256'), first, { recursive: true });
+  const sample = join(packageRoot, 'corpus', 'sample');
+  const calls = join(folder, 'moved-calls.jsonl');
+  await writeFile(calls, `${JSON.stringify({ source: 's', traj: 0, turn: 0, queries: ['a question'] })}\n`);
+  const bench = (model: string) =>
+    runTrawl([
+      ...['bench', 'serve', '--model', model, '--corpus', join(sample, 'passages.jsonl'), '--calls', calls],
+      ...['--loads', 'lone', '--against', 'none', '--runs', '1', '--seconds', '1', '--cache', folder, '--json'],
+    ]);
+  assert.equal(jsonOf<ServeRecord[]>(await bench(first))[0]!.errors, 0);
+  await cp(first, second, { recursive: true });
+  await rename(first, `${first}-away`);
+  assert.equal(jsonOf<ServeRecord[]>(await bench(second))[0]!.errors, 0);
 });
 
 test('an option of another case, an unknown load and a missing file are refused', async () => {
