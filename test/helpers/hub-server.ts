@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -61,6 +62,8 @@ export class HubServer {
   token = 'private-hub-token';
   /** Origin of page links and redirects, if not this server. */
   linkOrigin: string | undefined;
+  /** Whether the client has kept the first `bytes` of a file. A connection breaks when it has, at the latest after two seconds. */
+  hasKept: ((path: string, bytes: number) => boolean) | undefined;
   readonly #repositories: HubRepositoryContent[];
   readonly #hub: Server;
   readonly #cdn: Server;
@@ -227,10 +230,17 @@ export class HubServer {
       'x-repo-commit': commitOf(repository),
       ...(usable ? { 'content-range': `bytes ${named}-${content.length - 1}/${content.length}` } : {}),
     });
-    void this.#sendBody(response, path, content.subarray(start), behaviour);
+    void this.#sendBody(response, path, content, start, behaviour);
   }
 
-  async #sendBody(response: ServerResponse, path: string, body: Buffer, behaviour: FileBehaviour): Promise<void> {
+  async #sendBody(
+    response: ServerResponse,
+    path: string,
+    content: Buffer,
+    start: number,
+    behaviour: FileBehaviour,
+  ): Promise<void> {
+    const body = content.subarray(start);
     const breaks = (behaviour.breaks ?? 0) > 0 ? behaviour.breakAfter! : undefined;
     const stalls = (behaviour.stalls ?? 0) > 0 ? behaviour.stallAfter! : undefined;
     const end = Math.min(breaks ?? body.length, stalls ?? body.length, body.length);
@@ -257,11 +267,17 @@ export class HubServer {
     if (breaks !== undefined && end < body.length) {
       behaviour.breaks!--;
       // The client must read the written bytes first: fetch discards what it has buffered when the connection breaks.
-      await new Promise((resolve) => setTimeout(resolve, 250));
+      await this.#untilKept(path, start + end);
       response.destroy();
       return;
     }
     response.end();
+  }
+
+  async #untilKept(path: string, bytes: number): Promise<void> {
+    const hasKept = this.hasKept;
+    if (hasKept === undefined) return sleep(250);
+    for (const until = Date.now() + 2000; !hasKept(path, bytes) && Date.now() < until; ) await sleep(5);
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type DownloadOptions, downloadRepository } from '../../hub/download-repository.ts';
@@ -33,6 +33,8 @@ export async function start(t: TestContext, content: HubRepositoryContent = CONT
   const hub = await HubServer.start(content);
   t.after(() => hub.close());
   const folder = join(await tempFolder(t), 'into');
+  hub.hasKept = (path, bytes) =>
+    (statSync(join(folder, `${path}.partial`), { throwIfNoEntry: false })?.size ?? 0) >= bytes;
   return {
     hub,
     folder,

@@ -46,6 +46,10 @@ test('a cached index is served with the named model, also if the model has moved
   const folder = await fileFolder();
   const [first, second] = [join(folder, 'first', 'moved'), join(folder, 'second', 'moved')];
   await cp(join(packageRoot, 'models', 'token-average-256'), first, { recursive: true });
+  // Under its own name it would be found in models/.
+  const description = join(first, 'trawl-model.json');
+  const named = { ...(JSON.parse(await readFile(description, 'utf8')) as object), name: 'moved' };
+  await writeFile(description, JSON.stringify(named));
   const sample = join(packageRoot, 'corpus', 'sample');
   const calls = join(folder, 'moved-calls.jsonl');
   await writeFile(calls, `${JSON.stringify({ source: 's', traj: 0, turn: 0, queries: ['a question'] })}\n`);
