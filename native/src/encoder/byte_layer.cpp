@@ -3,6 +3,9 @@
 
 namespace trawl::encoder {
 
+// Up to so many rows each thread quantizes all values for itself, which takes less time than to wait for the rows of others.
+constexpr int64_t kFewRows = 32;
+
 // `codes` and `code_scales` hold hidden as codes before and after.
 void BertEncoder::State::byte_layer(const BertLayer& w, int64_t texts, int64_t length, float* hidden) {
   const BertShape& s = file.shape;
@@ -17,13 +20,17 @@ void BertEncoder::State::byte_layer(const BertLayer& w, int64_t texts, int64_t l
   const auto task_of = [&](const uint8_t* codes_of_rows, const float* scales, const Dense& dense, int64_t depth, int64_t columns) {
     return ByteTask{codes_of_rows, scales, dense.codes, dense.first_sums, dense.scales, dense.bias, depth, columns, tokens};
   };
-  // hidden = norm(values · matrix + hidden). Each thread quantizes all values for itself: with few rows that takes less time than to wait
-  // for the rows of others.
+  const auto quantize = [&](const uint16_t* values, int64_t depth, int64_t row, int64_t rows, Own& to) {
+    steps.quantize(values + row * depth, rows, depth, to.codes.data() + row * depth, to.code_scales.data() + row);
+  };
+  // hidden = norm(values · matrix + hidden)
   const auto add_and_normalize = [&](const uint16_t* values, const Dense& dense, int64_t depth, const Norm& norm) {
+    const bool each_for_itself = tokens <= kFewRows;
+    if (!each_for_itself) each_rows(tokens, [&](int64_t row, int64_t rows) { quantize(values, depth, row, rows, own[0]); });
     each_range(panels(h), [&](int64_t first, int64_t last, int64_t member) {
-      Own& mine = own[member];
-      steps.quantize(values, tokens, depth, mine.codes.data(), mine.code_scales.data());
-      steps.to_float(task_of(mine.codes.data(), mine.code_scales.data(), dense, depth, h), first, last, sum);
+      Own& quantized = own[each_for_itself ? member : 0];
+      if (each_for_itself) quantize(values, depth, 0, tokens, quantized);
+      steps.to_float(task_of(quantized.codes.data(), quantized.code_scales.data(), dense, depth, h), first, last, sum);
     });
     each_rows(tokens, [&](int64_t row, int64_t rows) {
       steps.normalize(sum + row * h, norm.weight, norm.bias, s.epsilon, rows, h, hidden + row * h, code + row * h, scale + row);
