@@ -3,7 +3,7 @@
 
 namespace trawl::encoder {
 
-// Up to so many rows each thread quantizes all values for itself, which takes less time than to wait for the rows of others.
+// With at most this number of rows each thread quantizes all values for itself: that takes less time than to wait for the rows of others.
 constexpr int64_t kFewRows = 32;
 
 // `codes` and `code_scales` hold hidden as codes before and after.
