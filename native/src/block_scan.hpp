@@ -55,14 +55,18 @@ struct Workspace {
   explicit Workspace(const PackedQueries& packed)
       : tau_seen(packed.count, -kInfinity),
         theta(packed.groups * kLanes),
+        coarse_theta(packed.coarse ? packed.groups * kLanes : 0),
         likely(packed.count, -kInfinityF32),
         until_refresh(packed.groups, 0),
         hits(kMaxHits) {
     // theta starts at -inf, as tau does. In lanes past the last query it is +inf, which keeps no row.
-    for (size_t q = 0; q < theta.size(); ++q) theta[q] = q < tau_seen.size() ? -kInfinityF32 : kInfinityF32;
+    for (AlignedBuffer<float>* const each : {&theta, &coarse_theta}) {
+      for (size_t q = 0; q < each->size(); ++q) (*each)[q] = q < tau_seen.size() ? -kInfinityF32 : kInfinityF32;
+    }
   }
   std::vector<double> tau_seen;
   AlignedBuffer<float> theta;
+  AlignedBuffer<float> coarse_theta;  // for coarse packed digits
   std::vector<float> likely;  // if the row test's first two terms reach this sum, the score probably reaches tau
   std::vector<int> until_refresh;  // scans of these groups until their thresholds are read again
   alignas(64) float bias_f32[kMaxScanRows];
@@ -106,7 +110,13 @@ class BlockScan {
           // Kernels also report pairs of padding rows and padding queries.
           if (hits[h].row >= rows.rows || query >= packed_.count) continue;
           const int64_t local = number_of(hits[h].row);
-          if (local >= 0) refine(rows, local, query, hits[h], *workspace);
+          if (local < 0) continue;
+          Hit hit = hits[h];
+          if (is_coarse(query)) {
+            hit.value = value_of(rows, hit.row, query);
+            if (hit.value < workspace->theta[query]) continue;
+          }
+          refine(rows, local, query, hit, *workspace);
         }
       });
     };
@@ -165,6 +175,16 @@ class BlockScan {
   const Kernels& kernels_;
 
  private:
+  // Whether the row test of the scan used coarser digits than the natural ones, with which the pairs that it keeps are tested again.
+  bool is_coarse(int64_t query) const { return packed_.coarse && query < by_groups_ * kLanes; }
+
+  // v of the row test with natural digits.
+  float value_of(const CodeRows& rows, int row, int64_t query) const {
+    const int32_t dot = kernels_.dot_digits(packed_.natural_i8.data() + query * packed_.padded, rows.codes_i8 + row * packed_.padded, packed_.padded);
+    return rows.scale_f32[row] * static_cast<float>(dot) + packed_.tests.phi[query] * rows.bias_f32[row] +
+           packed_.tests.a[query] * rows.residual_f32[row] + packed_.tests.c[query] * rows.norm_f32[row];
+  }
+
   template <typename Refine>
   void scan(CodeRows view, Workspace& workspace, Refine refine) {
     // The rows after these are prefetched, a part in each call.
@@ -176,7 +196,9 @@ class BlockScan {
       int& wait = workspace.until_refresh[group];
       const bool is_due = wait <= 0;
       wait = is_due ? kRefreshEvery - 1 : wait - 1;
-      const RowTest test = is_due ? refresh(workspace, query, groups * kLanes) : tests_of(workspace, query);
+      if (is_due) refresh(workspace, query, groups * kLanes);
+      const AlignedBuffer<float>& theta = packed_.coarse ? workspace.coarse_theta : workspace.theta;
+      const RowTest test = packed_.tests_of_groups().from(query, theta.data() + query);
       view.ahead = next + next_bytes * group / by_groups_ / 64 * 64;
       view.ahead_bytes = next + next_bytes * (group + groups) / by_groups_ / 64 * 64 - view.ahead;
       const size_t count = kernels_.scan_groups(view, packed_.grouped_i8.data() + query * packed_.padded, groups, test,
@@ -187,7 +209,8 @@ class BlockScan {
     }
     for (int64_t query = by_groups_ * kLanes; query < packed_.count; query += kMaxRowsQueries) {
       const auto queries = static_cast<int>(std::min<int64_t>(kMaxRowsQueries, packed_.count - query));
-      const RowTest test = refresh(workspace, query, queries);
+      refresh(workspace, query, queries);
+      const RowTest test = packed_.tests.from(query, workspace.theta.data() + query);
       const size_t count = kernels_.scan_rows(view, packed_.natural_i8.data() + query * packed_.padded, queries, test,
                                               workspace.hits.data());
       view.first_pass = false;
@@ -195,20 +218,16 @@ class BlockScan {
     }
   }
 
-  RowTest refresh(Workspace& workspace, int64_t first, int64_t lanes) const {
+  void refresh(Workspace& workspace, int64_t first, int64_t lanes) const {
     for (int64_t q = first; q < std::min(first + lanes, packed_.count); ++q) {
       const double tau = states_[q]->tau();
       if (tau == workspace.tau_seen[q]) continue;
-      const QueryBound& bound = packed_.bounds[q];
+      const QueryBound& bound = packed_.tests.bounds[q];
       workspace.tau_seen[q] = tau;
       workspace.theta[q] = bound.theta(tau);
+      if (packed_.coarse) workspace.coarse_theta[q] = packed_.coarse->bounds[q].theta(tau);
       workspace.likely[q] = static_cast<float>((tau - bound.offset_f64) / bound.step_f64);
     }
-    return tests_of(workspace, first);
-  }
-  RowTest tests_of(const Workspace& workspace, int64_t first) const {
-    return {packed_.phi.data() + first, packed_.a.data() + first, packed_.c.data() + first,
-            workspace.theta.data() + first};
   }
 
   std::unique_ptr<Workspace> borrow() {
@@ -246,7 +265,7 @@ inline void refine_pair(const Shard& shard, const CodesBlock& block, int64_t loc
 #endif
   const double dot = kernels.dot_codes(packed.rotated_f64.data() + query * packed.padded,
                                        block.codes_i8 + local * packed.padded, packed.padded);
-  offer_pair(shard, block, local, packed.bounds[query], dot, state);
+  offer_pair(shard, block, local, packed.tests.bounds[query], dot, state);
 }
 
 }  // namespace trawl

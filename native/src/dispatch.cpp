@@ -29,7 +29,7 @@ std::vector<Probe> probe() {
   const X86 cpu;
   add("amx", kAmxKernels, missing_amx(cpu), "int8 tiles, 16,384 products per instruction");
   add("avx512-vnni", kAvx512VnniKernels, missing_vnni(cpu), "vpdpbusd, 64 products per instruction");
-  add("avx2", kAvx2Kernels, missing_avx2(cpu), "vpmaddubsw, 32 products in three instructions");
+  add("avx2", kAvx2Kernels, missing_avx2(cpu), "vpmaddubsw, 64 products in five instructions");
 #else
   for (const char* name : {"amx", "avx512-vnni", "avx2"}) add(name, nullptr, "not an x86-64 processor", "");
 #endif

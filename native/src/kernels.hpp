@@ -1,8 +1,10 @@
 // The functions of the hot loop: one table per instruction set.
 //
 // Numerics. Codes and query digits are int8 in [-127, 127]. The sum of their products is at most 127*127*131072 < 2^31, so int32
-// holds it exactly and every instruction set gets the same I. If the hardware multiplies unsigned by signed bytes, 128 is added
-// to the query's digits and the accumulator starts at -128*code_sum; sums wrap modulo 2^32, and the result is exact.
+// holds it exactly and every instruction set gets the same I. If the hardware multiplies unsigned by signed bytes, an offset is
+// added to the query's digits and the accumulator starts at -offset*code_sum; sums wrap modulo 2^32, and the result is exact.
+// Packed digits may be coarser (`group_digits`), because AVX2 multiplies small digits in fewer instructions. A query then has one
+// row test for its packed digits and one for its natural ones.
 //
 // Row test. A pair is dropped only if    v < theta,   v = s*float(I) + phi*beta + a*epsilon + c*n     (float32)
 // is true: NaN keeps it. query_pack.hpp derives phi, a, c, theta so that v < theta proves that the row is not
@@ -15,6 +17,7 @@
 namespace trawl {
 
 constexpr int kLanes = 16;         // queries in a group
+constexpr int kLargestDigit = 127;   // of natural digits
 constexpr int kMaxScanRows = 64;     // most rows in one scan call, so that they stay in the first two cache levels
 constexpr int kMaxRowsQueries = 16;  // most queries in one scan_rows call
 constexpr int kMaxScanGroups = 4;    // most groups in one scan_groups call
@@ -56,6 +59,8 @@ struct Hit {
 using ScanGroups = size_t (*)(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits);
 // natural: queries x [padded] digits. The same test with rows as lanes, which is faster for few queries.
 using ScanRows = size_t (*)(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits);
+// I of one row and the natural digits of one query.
+using DotDigits = int32_t (*)(const int8_t* natural, const int8_t* codes_i8, int64_t padded);
 // Float64 sum of values * codes in any order; the bound covers all orders.
 using DotCodes = double (*)(const double* values_f64, const int8_t* codes_i8, int64_t padded);
 
@@ -80,7 +85,7 @@ struct Kernels {
   DotCodes dot_codes;
   SumRows sum_rows;
   Project project;
-  bool groups_offset;   // 128 is added to packed digits
+  int groups_offset;    // is added to packed digits: 128 or `group_digits`
   bool rows_offset;     // 128 is added to natural digits
   int groups_from;      // from this number on, the queries beyond the full groups are faster as a padded group
   int groups_at_once;   // the fastest number of groups per scan_groups call
@@ -89,6 +94,8 @@ struct Kernels {
   int64_t codes_alone_from = INT64_MAX;  // from this number of queries on, a search by the codes is faster without a prefilter
   void (*begin)() = nullptr;  // called on a thread before its scan_groups calls, and `end` after them; see ScanSession
   void (*end)() = nullptr;
+  int group_digits = kLargestDigit;  // packed digits are in [-group_digits, group_digits]
+  DotDigits dot_digits = nullptr;    // of kernels whose packed digits are coarser than natural ones
 };
 
 // Keeps what a thread's scan_groups calls need, as long as it lives.

@@ -91,16 +91,18 @@ struct Digits {
 };
 
 // Any step is valid. `smallest_step` keeps the factors of the row test in range if z is close to zero.
-Digits make_digits(const double* z, int64_t count, double smallest_step, double kappa, int8_t* digits) {
+Digits make_digits(const double* z, int64_t count, double smallest_step, double kappa, const DigitsTo& to) {
+  int8_t* const digits = to.digits_i8;
+  const double limit = to.largest_digit;
   double largest = 0;
   for (int64_t j = 0; j < count; ++j) largest = std::fmax(largest, std::fabs(z[j]));
-  const double step = std::fmax(std::fmax(largest / 127, 0x1p-126), smallest_step);
+  const double step = std::fmax(std::fmax(largest / limit, 0x1p-126), smallest_step);
   const float step_f32 = static_cast<float>(step);
   Digits made;
   const double t = made.step = std::isfinite(step_f32) ? step_f32 : 0x1p127;
   int64_t square_sum = 0;
   for (int64_t j = 0; j < count; ++j) {
-    const double digit = std::fmin(127.0, std::fmax(-127.0, std::nearbyint(z[j] / t)));
+    const double digit = std::fmin(limit, std::fmax(-limit, std::nearbyint(z[j] / t)));
     digits[j] = static_cast<int8_t>(digit);
     square_sum += static_cast<int64_t>(digits[j]) * digits[j];
   }
@@ -141,7 +143,7 @@ void set_row_test(const PackMean& mean, const CentredQuery& centred, const Digit
 
 }  // namespace
 
-QueryBound prepare_query(const PackMean& mean, const double* query, double* rotated, int8_t* digits) {
+void prepare_query(const PackMean& mean, const double* query, double* rotated, const std::vector<DigitsTo>& forms) {
   const double kappa = mean.kappa;
   const CentredQuery centred = centre_query(mean, query, rotated);
   mean.rotation.apply(rotated);
@@ -163,10 +165,12 @@ QueryBound prepare_query(const PackMean& mean, const double* query, double* rota
   bound.b2_f64 = mean.metric == Metric::kSquaredL2 ? kappa : 0;
   bound.c_f64 = centred.c;
 
-  const Digits made = make_digits(rotated, mean.padded, std::fabs(centred.alpha) * 0x1p-40, kappa, digits);
-  const double t = made.step, p = made.norm, error = made.error + kEta * centred.norm;
-  set_row_test(mean, centred, made, a_of(p) / t + kSlack * (p / t), b_of(p, error) / t + kSlack * (p / t), 0, 1, bound);
-  return bound;
+  for (const DigitsTo& form : forms) {
+    const Digits made = make_digits(rotated, mean.padded, std::fabs(centred.alpha) * 0x1p-40, kappa, form);
+    const double t = made.step, p = made.norm, error = made.error + kEta * centred.norm;
+    *form.bounds = bound;
+    set_row_test(mean, centred, made, a_of(p) / t + kSlack * (p / t), b_of(p, error) / t + kSlack * (p / t), 0, 1, *form.bounds);
+  }
 }
 
 PrefilterPacker::PrefilterPacker(const PackMean& mean, const float* basis, int64_t components, double orthogonality_error,
@@ -177,7 +181,7 @@ PrefilterPacker::PrefilterPacker(const PackMean& mean, const float* basis, int64
       orthogonality_error_(orthogonality_error),
       kernels_(kernels) {}
 
-void PrefilterPacker::prepare(const double* queries, int64_t count, double* rotated, int8_t* digits, QueryBound* bounds) const {
+void PrefilterPacker::prepare(const double* queries, int64_t count, double* rotated, const std::vector<DigitsTo>& forms) const {
   const int64_t d = mean_.dimension, h = panels_.columns();
   AlignedBuffer<double> values(mean_.padded), rows(kProjectRows * d), projected(kProjectRows * h);
   for (int64_t first = 0; first < count; first += kProjectRows) {
@@ -191,12 +195,12 @@ void PrefilterPacker::prepare(const double* queries, int64_t count, double* rota
     for (int64_t i = 0; i < here; ++i) {
       double* z = rotated + (first + i) * h;
       std::memcpy(z, projected.data() + i * h, h * sizeof(double));
-      bounds[first + i] = bound_of(centred[i], z, digits + (first + i) * h);
+      finish(centred[i], z, forms, first + i);
     }
   }
 }
 
-QueryBound PrefilterPacker::bound_of(const CentredQuery& centred, double* z, int8_t* digits) const {
+void PrefilterPacker::finish(const CentredQuery& centred, double* z, const std::vector<DigitsTo>& forms, int64_t query) const {
   const int64_t h = panels_.columns();
   const double kappa = mean_.kappa;
   const double off = kQueryProjectionLoss * centred.norm;
@@ -207,26 +211,31 @@ QueryBound PrefilterPacker::bound_of(const CentredQuery& centred, double* z, int
   residual *= 0.9;
 #endif
   rotation_.apply(z);
-  const Digits made = make_digits(z, h, std::fmax(std::fabs(centred.alpha) * 0x1p-40, residual * 0x1p-30), kappa, digits);
-  const double t = made.step, p = made.norm;
-  const double rounding = mean_.metric == Metric::kSquaredL2
-                              ? kappa * 2 * p
-                              : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
-  const double error = made.error + kEta * length_up + off + orthogonality_error_ * length_up;
-  const double of_residual = (residual + centred.unit_rounding + rounding) * (1 + kappa);
-  const double of_coordinates = (error + centred.unit_rounding + kLengthOfCoordinates * rounding) * (1 + kappa);
-  const double of_loss = p * (1 + kappa);
-  QueryBound bound = {};
-  bound.alpha_f64 = centred.alpha;
-  bound.offset_f64 = centred.offset;
-  set_row_test(mean_, centred, made, of_residual / t,
-               std::fmax(of_loss / kCodesLossWeight, of_coordinates) / t + kSlack * (p / t), 1, kLengthOfCoordinates, bound);
-  return bound;
+  for (const DigitsTo& form : forms) {
+    const DigitsTo to = form.of_query(query, h);
+    const double smallest_step = std::fmax(std::fabs(centred.alpha) * 0x1p-40, residual * 0x1p-30);
+    const Digits made = make_digits(z, h, smallest_step, kappa, to);
+    const double t = made.step, p = made.norm;
+    const double rounding = mean_.metric == Metric::kSquaredL2
+                                ? kappa * 2 * p
+                                : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
+    const double error = made.error + kEta * length_up + off + orthogonality_error_ * length_up;
+    const double of_residual = (residual + centred.unit_rounding + rounding) * (1 + kappa);
+    const double of_coordinates = (error + centred.unit_rounding + kLengthOfCoordinates * rounding) * (1 + kappa);
+    const double of_loss = p * (1 + kappa);
+    QueryBound& bound = *to.bounds = {};
+    bound.alpha_f64 = centred.alpha;
+    bound.offset_f64 = centred.offset;
+    set_row_test(mean_, centred, made, of_residual / t,
+                 std::fmax(of_loss / kCodesLossWeight, of_coordinates) / t + kSlack * (p / t), 1, kLengthOfCoordinates, bound);
+  }
 }
 
-void CodesPacker::prepare(const double* queries, int64_t count, double* rotated, int8_t* digits, QueryBound* bounds) const {
+void CodesPacker::prepare(const double* queries, int64_t count, double* rotated, const std::vector<DigitsTo>& forms) const {
   for (int64_t q = 0; q < count; ++q) {
-    bounds[q] = prepare_query(mean_, queries + q * mean_.dimension, rotated + q * mean_.padded, digits + q * mean_.padded);
+    std::vector<DigitsTo> of_query;
+    for (const DigitsTo& form : forms) of_query.push_back(form.of_query(q, mean_.padded));
+    prepare_query(mean_, queries + q * mean_.dimension, rotated + q * mean_.padded, of_query);
   }
 }
 
@@ -252,38 +261,45 @@ void row_test_biases(Metric metric, const double* bias, const float* norm, int64
   }
 }
 
+void RowTests::spread(int64_t first, int64_t end) {
+  for (int64_t q = first; q < end; ++q) {
+    phi[q] = bounds[q].phi_f32;
+    a[q] = bounds[q].test_a_f32;
+    c[q] = bounds[q].test_n_f32;
+  }
+}
+
 PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, int64_t count, const KernelChoice& choice,
                              ThreadPool& pool)
     : count(count),
       groups((count + kLanes - 1) / kLanes),
       padded(packer.padded()),
       kernels(choice.of(count, padded)),
-      bounds(count),
       rotated_f64(count * padded),
       natural_i8(count * padded),
       grouped_i8(groups * kLanes * padded),
-      phi(groups * kLanes),
-      a(groups * kLanes),
-      c(groups * kLanes) {
+      tests(count, groups * kLanes) {
+  const bool is_coarse = kernels.group_digits < kLargestDigit;
+  if (is_coarse) coarse = std::make_unique<RowTests>(count, groups * kLanes);
   pool.run(groups, [&](int64_t group) {
-    int8_t* packed = grouped_i8.data() + group * kLanes * padded;
-    const int8_t group_offset = static_cast<int8_t>(kernels.groups_offset ? -128 : 0);  // +128 modulo 256
-    std::memset(packed, group_offset, kLanes * padded);
+    int8_t* const packed = grouped_i8.data() + group * kLanes * padded;
+    std::memset(packed, kernels.groups_offset, kLanes * padded);
     const int64_t first = group * kLanes, end = std::min(count, first + kLanes);
-    packer.prepare(queries + first * packer.dimension(), end - first, rotated_f64.data() + first * padded,
-                   natural_i8.data() + first * padded, bounds.data() + first);
+    std::vector<DigitsTo> forms = {{kLargestDigit, natural_i8.data() + first * padded, tests.bounds.data() + first}};
+    AlignedBuffer<int8_t> coarse_i8(is_coarse ? kLanes * padded : 0);
+    if (is_coarse) forms.push_back({kernels.group_digits, coarse_i8.data(), coarse->bounds.data() + first});
+    packer.prepare(queries + first * packer.dimension(), end - first, rotated_f64.data() + first * padded, forms);
+    tests.spread(first, end);
+    if (is_coarse) coarse->spread(first, end);
     for (int64_t q = first; q < end; ++q) {
-      int8_t* digits = natural_i8.data() + q * padded;
-      phi[q] = bounds[q].phi_f32;
-      a[q] = bounds[q].test_a_f32;
-      c[q] = bounds[q].test_n_f32;
+      const int8_t* const digits = forms.back().digits_i8 + (q - first) * padded;
       for (int64_t j = 0; j < padded; j += 4) {
-        int8_t* four = packed + j * kLanes + (q - first) * 4;
-        for (int i = 0; i < 4; ++i) four[i] = static_cast<int8_t>(digits[j + i] ^ group_offset);
+        int8_t* const four = packed + j * kLanes + (q - first) * 4;
+        for (int i = 0; i < 4; ++i) four[i] = static_cast<int8_t>(digits[j + i] + kernels.groups_offset);
       }
-      if (kernels.rows_offset) {
-        for (int64_t j = 0; j < padded; ++j) digits[j] = static_cast<int8_t>(digits[j] ^ -128);
-      }
+    }
+    if (kernels.rows_offset) {
+      for (int64_t j = first * padded; j < end * padded; ++j) natural_i8[j] = static_cast<int8_t>(natural_i8[j] ^ -128);
     }
   });
 }

@@ -4,11 +4,12 @@
 // Pair bound (float64; docs/certificate.md, "The inequality"), z the rotated query, c the row's codes:
 //     E = (offset + alpha*beta) + s*(z.c)      b = (A*epsilon + (B + B2*n)*n) + C      E - b <= S <= E + b
 //
-// Row test (float32; "The row test" there): with I the integer dot product of the digits h (z ~ t*h),
+// Row test (float32; "The row test" there): with I the integer dot product of c and digits h (z ~ t*h),
 //     v = s*I + phi*beta' + a*epsilon + c*n < theta(tau)   proves   S < tau.
 // phi, a and c depend only on the query, theta on the query and the threshold, beta' = row_test_biases() only on the row.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "aligned_buffer.hpp"
@@ -60,8 +61,17 @@ class PackMean {
   double square_f64;        // mean.mean
 };
 
-// Writes rotated_f64[padded] and digits_i8[padded]. query_f64[dimension] is the query, divided by its norm for cosine.
-QueryBound prepare_query(const PackMean& mean, const double* query_f64, double* rotated_f64, int8_t* digits_i8);
+// Where the digits of queries go: digits_i8[count][padded] in [-largest_digit, largest_digit], and the bounds of their row tests.
+struct DigitsTo {
+  int largest_digit;
+  int8_t* digits_i8;
+  QueryBound* bounds;
+
+  DigitsTo of_query(int64_t query, int64_t padded) const { return {largest_digit, digits_i8 + query * padded, bounds + query}; }
+};
+
+// Writes rotated_f64[padded], and digits of each form. query_f64[dimension] is the query, divided by its norm for cosine.
+void prepare_query(const PackMean& mean, const double* query_f64, double* rotated_f64, const std::vector<DigitsTo>& forms);
 
 // Computes the digits and the bounds of queries, either for the codes or for a prefilter.
 class QueryPacker {
@@ -69,9 +79,8 @@ class QueryPacker {
   virtual ~QueryPacker() = default;
   virtual int64_t dimension() const = 0;
   virtual int64_t padded() const = 0;
-  // queries_f64[count][dimension] -> rotated_f64, digits_i8 [count][padded] and bounds[count].
-  virtual void prepare(const double* queries_f64, int64_t count, double* rotated_f64, int8_t* digits_i8,
-                       QueryBound* bounds) const = 0;
+  // queries_f64[count][dimension] -> rotated_f64[count][padded], and digits of each form.
+  virtual void prepare(const double* queries_f64, int64_t count, double* rotated_f64, const std::vector<DigitsTo>& forms) const = 0;
 };
 
 class CodesPacker : public QueryPacker {
@@ -79,8 +88,7 @@ class CodesPacker : public QueryPacker {
   explicit CodesPacker(const PackMean& mean) : mean_(mean) {}
   int64_t dimension() const override { return mean_.dimension; }
   int64_t padded() const override { return mean_.padded; }
-  void prepare(const double* queries_f64, int64_t count, double* rotated_f64, int8_t* digits_i8,
-               QueryBound* bounds) const override;
+  void prepare(const double* queries_f64, int64_t count, double* rotated_f64, const std::vector<DigitsTo>& forms) const override;
 
  private:
   const PackMean& mean_;
@@ -95,17 +103,28 @@ class PrefilterPacker : public QueryPacker {
                const Kernels& kernels);
   int64_t dimension() const override { return mean_.dimension; }
   int64_t padded() const override { return panels_.columns(); }
-  void prepare(const double* queries_f64, int64_t count, double* rotated_f64, int8_t* digits_i8,
-               QueryBound* bounds) const override;
+  void prepare(const double* queries_f64, int64_t count, double* rotated_f64, const std::vector<DigitsTo>& forms) const override;
 
  private:
-  QueryBound bound_of(const CentredQuery& centred, double* projected_f64, int8_t* digits_i8) const;
+  void finish(const CentredQuery& centred, double* projected_f64, const std::vector<DigitsTo>& forms, int64_t query) const;
 
   const PackMean& mean_;
   Panels panels_;
   Rotation rotation_;
   double orthogonality_error_;
   const Kernels& kernels_;
+};
+
+// The row tests of queries, for one form of their digits.
+struct RowTests {
+  RowTests(int64_t count, int64_t lanes) : bounds(count), phi(lanes), a(lanes), c(lanes) {}
+  // Copies the numbers of some queries from their bounds.
+  void spread(int64_t first, int64_t end);
+  // theta: of `first` and the queries after it.
+  RowTest from(int64_t first, const float* theta) const { return {phi.data() + first, a.data() + first, c.data() + first, theta}; }
+
+  std::vector<QueryBound> bounds;    // [count]
+  AlignedBuffer<float> phi, a, c;    // [groups*16], zero past count
 };
 
 struct PackedQueries {
@@ -115,11 +134,13 @@ struct PackedQueries {
 
   int64_t count, groups, padded;
   const Kernels& kernels;                // that scan them: the digits have their offsets
-  std::vector<QueryBound> bounds;        // [count]
   AlignedBuffer<double> rotated_f64;      // [count][padded]
   AlignedBuffer<int8_t> natural_i8;      // [count][padded]
   AlignedBuffer<int8_t> grouped_i8;      // [groups][padded/4][16][4]
-  AlignedBuffer<float> phi, a, c;        // [groups*16], zero past count
+  RowTests tests;                        // of the natural digits
+  std::unique_ptr<RowTests> coarse;      // of the packed digits, if they are coarser
+
+  const RowTests& tests_of_groups() const { return coarse ? *coarse : tests; }
 };
 
 // The biases of `count` rows, prepared for the row test. For squared L2 they include the n^2 terms: phi multiplies them too,

@@ -222,7 +222,7 @@ constexpr bool kRowsOffset = true;
 // queries memory limits the speed, and the prefilter saves more than half of what is read.
 constexpr int64_t kCodesAloneFrom = 128;
 
-const Kernels kTable = {"amx", scan_groups, scan_rows, dot_codes, sum_rows, project, false,
+const Kernels kTable = {"amx", scan_groups, scan_rows, dot_codes, sum_rows, project, 0,
                         kRowsOffset, 5, 4, 32, 64, kCodesAloneFrom, begin, end};
 
 }  // namespace

@@ -319,7 +319,7 @@ TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimens
   }
 }
 
-constexpr Kernels kTable = {"avx512-vnni", scan_groups, scan_rows, dot_codes, sum_rows, project, true, true, 7, 1};
+constexpr Kernels kTable = {"avx512-vnni", scan_groups, scan_rows, dot_codes, sum_rows, project, 128, true, 7, 1};
 
 }  // namespace
 

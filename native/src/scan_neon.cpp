@@ -149,7 +149,7 @@ TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimens
   }
 }
 
-constexpr Kernels kTable = {"neon", scan_groups, scan_rows, dot_codes, sum_rows_serial, project, false, false, kLanes, 1};
+constexpr Kernels kTable = {"neon", scan_groups, scan_rows, dot_codes, sum_rows_serial, project, 0, false, kLanes, 1};
 
 }  // namespace
 

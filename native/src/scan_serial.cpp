@@ -61,7 +61,7 @@ double dot_codes(const double* values, const int8_t* codes, int64_t padded) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-constexpr Kernels kTable = {"serial", scan_groups, scan_rows, dot_codes, sum_rows_serial, project_lanes, false, false, kLanes, 1};
+constexpr Kernels kTable = {"serial", scan_groups, scan_rows, dot_codes, sum_rows_serial, project_lanes, 0, false, kLanes, 1};
 
 }  // namespace
 

@@ -47,21 +47,23 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
   const int64_t d = data.d, padded = coded.coder.padded();
   const trawl::PackMean pack_mean(metric, *empty_file(metric, mean));
   std::vector<double> query(d), rotated(padded);
-  std::vector<int8_t> digits(padded);
+  // Of natural digits, and of the coarser ones of AVX2.
+  std::vector<int8_t> digits[2] = {std::vector<int8_t>(padded), std::vector<int8_t>(padded)};
+  trawl::QueryBound bounds[2];
   for (int64_t q = 0; q < queries.n; ++q) {
     double square = 0;
     for (int64_t j = 0; j < d; ++j) square += static_cast<double>(queries.row(q)[j]) * queries.row(q)[j];
     for (int64_t j = 0; j < d; ++j) {
       query[j] = metric == Metric::kCosine && square > 0 ? queries.row(q)[j] / std::sqrt(square) : queries.row(q)[j];
     }
-    const trawl::QueryBound bound = trawl::prepare_query(pack_mean, query.data(), rotated.data(), digits.data());
+    trawl::prepare_query(pack_mean, query.data(), rotated.data(), {{127, digits[0].data(), &bounds[0]}, {32, digits[1].data(), &bounds[1]}});
     std::vector<double> scores(data.n);
     for (int64_t i = 0; i < data.n; ++i) {
       const int8_t* codes = coded.codes.data() + i * padded;
       const trawl::RowStats& row = coded.stats[i];
       const double s = scores[i] = internal(metric, score(metric, queries.row(q), data.row(i), d));
       const double dot = trawl::kSerialKernels->dot_codes(rotated.data(), codes, padded);
-      const auto [lower, upper] = bound.interval(dot, row.scale_f32, row.residual_f32, row.norm_f32, row.bias_f64);
+      const auto [lower, upper] = bounds[0].interval(dot, row.scale_f32, row.residual_f32, row.norm_f32, row.bias_f64);
       ++tally.pairs;
       tally.finite += std::isfinite(upper - lower);
       if (lower > s || upper < s) {
@@ -76,7 +78,6 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
     std::sort(sorted.begin(), sorted.end());
     for (const size_t rank : {sorted.size() - 1, sorted.size() / 2, size_t{0}}) {
       const double tau = sorted[rank];
-      const float theta = bound.theta(tau);
       for (int64_t i = 0; i < data.n; ++i) {
         if (scores[i] < tau) continue;
         const trawl::RowStats& row = coded.stats[i];
@@ -89,8 +90,11 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
         scale16[0] = row.scale_f32, residual16[0] = row.residual_f32, norm16[0] = norm, bias16[0] = bias;
         trawl::CodeRows view = {coded.codes.data() + i * padded, padded, 1, scale16, residual16, norm16, bias16, sum16, true};
         trawl::Hit hit;
-        const trawl::RowTest test = {&bound.phi_f32, &bound.test_a_f32, &bound.test_n_f32, &theta};
-        CHECK_EQUAL(trawl::kSerialKernels->scan_rows(view, digits.data(), 1, test, &hit), size_t{1});
+        for (int form = 0; form < 2; ++form) {
+          const float theta = bounds[form].theta(tau);
+          const trawl::RowTest test = {&bounds[form].phi_f32, &bounds[form].test_a_f32, &bounds[form].test_n_f32, &theta};
+          CHECK_EQUAL(trawl::kSerialKernels->scan_rows(view, digits[form].data(), 1, test, &hit), size_t{1});
+        }
       }
     }
   }
@@ -139,28 +143,31 @@ void check_prefilter(Metric metric, const Data& data, const Data& queries, const
     }
     const trawl::PrefilterPacker packer(pack_mean, basis.data(), h, orthogonality_error, trawl::kSignSeed, kernels);
     std::vector<double> query(d), rotated(h);
-    trawl::AlignedBuffer<int8_t> digits(h);
+    trawl::AlignedBuffer<int8_t> digits[2] = {trawl::AlignedBuffer<int8_t>(h), trawl::AlignedBuffer<int8_t>(h)};
     for (int64_t q = 0; q < queries.n; ++q) {
       double square = 0;
       for (int64_t j = 0; j < d; ++j) square += static_cast<double>(queries.row(q)[j]) * queries.row(q)[j];
       for (int64_t j = 0; j < d; ++j) {
         query[j] = metric == Metric::kCosine && square > 0 ? queries.row(q)[j] / std::sqrt(square) : queries.row(q)[j];
       }
-      trawl::QueryBound bound;
-      packer.prepare(query.data(), 1, rotated.data(), digits.data(), &bound);
+      trawl::QueryBound bounds[2];
+      packer.prepare(query.data(), 1, rotated.data(), {{127, digits[0].data(), &bounds[0]}, {32, digits[1].data(), &bounds[1]}});
       for (int64_t i = 0; i < data.n; ++i) {
-        const float theta = bound.theta(internal(metric, score(metric, queries.row(q), data.row(i), d)));
+        const double tau = internal(metric, score(metric, queries.row(q), data.row(i), d));
         alignas(64) float scale16[16] = {}, rest16[16] = {}, size16[16] = {}, bias16[16] = {};
         alignas(64) int32_t sum16[16] = {};
         scale16[0] = stats[i].scale_f32, rest16[0] = stats[i].residual_f32, size16[0] = stats[i].size_f32, bias16[0] = stats[i].bias_f32;
         const trawl::CodeRows view = {codes.data() + i * h, h, 1, scale16, rest16, size16, bias16, sum16, true};
         trawl::Hit hit;
-        const trawl::RowTest test = {&bound.phi_f32, &bound.test_a_f32, &bound.test_n_f32, &theta};
-        ++tally.pairs;
-        tally.finite += std::isfinite(theta) && std::isfinite(stats[i].residual_f32);
-        if (trawl::kSerialKernels->scan_rows(view, digits.data(), 1, test, &hit) != 1) {
-          check::fail(__FILE__, __LINE__, "the prefilter drops row " + std::to_string(i) + " for query " + std::to_string(q) +
-                                              " at the threshold of its own score");
+        for (int form = 0; form < 2; ++form) {
+          const float theta = bounds[form].theta(tau);
+          const trawl::RowTest test = {&bounds[form].phi_f32, &bounds[form].test_a_f32, &bounds[form].test_n_f32, &theta};
+          ++tally.pairs;
+          tally.finite += std::isfinite(theta) && std::isfinite(stats[i].residual_f32);
+          if (trawl::kSerialKernels->scan_rows(view, digits[form].data(), 1, test, &hit) != 1) {
+            check::fail(__FILE__, __LINE__, "the prefilter drops row " + std::to_string(i) + " for query " + std::to_string(q) +
+                                                " at the threshold of its own score");
+          }
         }
       }
     }

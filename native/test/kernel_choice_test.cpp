@@ -36,7 +36,8 @@ const trawl::Kernels& offset_kernels() {
   static const trawl::Kernels kernels = [] {
     trawl::Kernels made = trawl::select_kernels("serial");
     made.name = "offset";
-    made.groups_offset = made.rows_offset = true;
+    made.groups_offset = 128;
+    made.rows_offset = true;
     made.groups_from = 5;
     made.groups_at_once = 2;
     made.scan_groups = [](const trawl::CodeRows& rows, const int8_t* packed, int groups, const trawl::RowTest& test, trawl::Hit* hits) {

@@ -24,16 +24,19 @@ std::vector<const trawl::Kernels*> all_kernels() {
   return list;
 }
 
+// Largest digits of the problems: of natural digits, and of packed digits where they are coarser.
+constexpr int kDigitRanges[] = {127, 32};
+
 // Random codes and digits, packed in both layouts of a kernel. With s = 1 and the other factors zero, v is float(I), so a kernel
 // keeps exactly the pairs with I >= theta, if |I| < 2^24 or theta is not close to I.
 struct Problem {
-  Problem(int rows, int queries, int64_t padded, uint32_t seed, bool extreme)
-      : rows(rows), queries(queries), groups((queries + 15) / 16), padded(padded), codes(64 * padded),
+  Problem(int rows, int queries, int64_t padded, uint32_t seed, bool extreme, int largest = 127)
+      : largest(largest), rows(rows), queries(queries), groups((queries + 15) / 16), padded(padded), codes(64 * padded),
         digits(groups * 16 * padded), scale(64), residual(64), norm(64), bias(64), sums(64), phi(groups * 16), a(groups * 16),
         c(groups * 16), theta(groups * 16) {
     std::mt19937 random(seed);
-    for (int64_t i = 0; i < 64 * padded; ++i) codes[i] = value(random, extreme);
-    for (int64_t i = 0; i < queries * padded; ++i) digits[i] = value(random, extreme);
+    for (int64_t i = 0; i < 64 * padded; ++i) codes[i] = value(random, extreme, 127);
+    for (int64_t i = 0; i < queries * padded; ++i) digits[i] = value(random, extreme, largest);
     for (int i = 0; i < 64; ++i) {
       scale[i] = 1;
       bias[i] = static_cast<float>(i);
@@ -44,10 +47,11 @@ struct Problem {
       theta[q] = q < queries ? static_cast<float>(static_cast<int>(random() % 4000) - 2000) * std::sqrt(static_cast<float>(padded)) : 3e38f;
     }
   }
-  static int8_t value(std::mt19937& random, bool extreme) {
-    return static_cast<int8_t>(extreme ? (random() % 2 ? 127 : -127) : static_cast<int>(random() % 255) - 127);
+  static int8_t value(std::mt19937& random, bool extreme, int largest) {
+    const auto values = static_cast<uint32_t>(2 * largest + 1);
+    return static_cast<int8_t>(extreme ? (random() % 2 ? largest : -largest) : static_cast<int>(random() % values) - largest);
   }
-  int rows, queries, groups;
+  int largest, rows, queries, groups;
   int64_t padded;
   trawl::AlignedBuffer<int8_t> codes, digits;
   trawl::AlignedBuffer<float> scale, residual, norm, bias;
@@ -83,13 +87,19 @@ struct Problem {
     }
     return kept;
   }
+  // The pairs that a kernel keeps, in each of its forms that takes digits of this size.
+  std::vector<Pairs> by_both(const trawl::Kernels& kernels, int at_once) const {
+    std::vector<Pairs> kept = {by_rows(kernels)};
+    if (largest <= kernels.group_digits) kept.push_back(by_groups(kernels, at_once));
+    return kept;
+  }
   Pairs by_groups(const trawl::Kernels& kernels, int at_once) const {
     trawl::AlignedBuffer<int8_t> packed(groups * 16 * padded);
     for (int q = 0; q < groups * 16; ++q) {
       for (int64_t j = 0; j < padded; ++j) {
         const int8_t digit = q < queries ? digits[q * padded + j] : int8_t{0};
         packed[q / 16 * 16 * padded + j / 4 * 64 + q % 16 * 4 + j % 4] =
-            static_cast<int8_t>(digit ^ (kernels.groups_offset ? -128 : 0));
+            static_cast<int8_t>(digit + kernels.groups_offset);
       }
     }
     Pairs kept;
@@ -128,13 +138,17 @@ TEST("kernel: each instruction set, and AMX on emulated tiles, keeps the pairs t
     const int rows = 1 + static_cast<int>(random() % 64), queries = 1 + static_cast<int>(random() % 64);
     // AMX scans rows of up to 512 bytes in another way than wider ones.
     const int64_t padded = 64 * ((round % 4 == 3 ? 8 : 1) + static_cast<int64_t>(random() % 4));
-    const Problem problem(rows, queries, padded, random(), round % 5 == 0);
-    const auto expected = problem.expected();
-    for (const trawl::Kernels* kernels : all_kernels()) {
-      for (int at_once = 1; at_once <= trawl::kMaxScanGroups; ++at_once) {
-        if (problem.by_groups(*kernels, at_once) != expected) check::fail(__FILE__, __LINE__, std::string(kernels->name) + ": groups differ");
+    const uint32_t seed = random();
+    for (const int largest : kDigitRanges) {
+      const Problem problem(rows, queries, padded, seed, round % 5 == 0, largest);
+      const auto expected = problem.expected();
+      for (const trawl::Kernels* kernels : all_kernels()) {
+        for (int at_once = 1; at_once <= trawl::kMaxScanGroups; ++at_once) {
+          for (const Problem::Pairs& kept : problem.by_both(*kernels, at_once)) {
+            if (kept != expected) check::fail(__FILE__, __LINE__, std::string(kernels->name) + ": the pairs differ");
+          }
+        }
       }
-      if (problem.by_rows(*kernels) != expected) check::fail(__FILE__, __LINE__, std::string(kernels->name) + ": rows differ");
     }
   }
 }
@@ -144,7 +158,8 @@ TEST("kernel: with numbers of any size and sign, each instruction set keeps a pa
   const auto one_in = [&](int n) { return random() % static_cast<uint32_t>(n) == 0; };
   constexpr float kInf = std::numeric_limits<float>::infinity();
   for (int round = 0; round < (check::small() ? 30 : 120); ++round) {
-    Problem problem(1 + static_cast<int>(random() % 64), 1 + static_cast<int>(random() % 64), round % 4 == 3 ? 576 : 128, random(), false);
+    Problem problem(1 + static_cast<int>(random() % 64), 1 + static_cast<int>(random() % 64), round % 4 == 3 ? 576 : 128, random(), false,
+                    kDigitRanges[round % 2]);
     // In most rounds the rows differ in one number only, or none: limits of several numbers are seldom close to a threshold.
     const int differing = round % 7, spread = differing == 0 ? 40 : 1, size = static_cast<int>(random() % 60) - 30;
     const auto number = [&](int exponent) {
@@ -186,7 +201,7 @@ TEST("kernel: with numbers of any size and sign, each instruction set keeps a pa
     }
     for (int q = problem.queries; q < problem.groups * 16; ++q) problem.theta[q] = kInf;
     for (const trawl::Kernels* kernels : all_kernels()) {
-      for (const Problem::Pairs& kept : {problem.by_groups(*kernels, 1 + round % trawl::kMaxScanGroups), problem.by_rows(*kernels)}) {
+      for (const Problem::Pairs& kept : problem.by_both(*kernels, 1 + round % trawl::kMaxScanGroups)) {
         for (int i = 0; i < problem.rows; ++i) {
           for (int q = 0; q < problem.queries; ++q) {
             const auto [v, error] = values[i * problem.queries + q];
@@ -203,22 +218,38 @@ TEST("kernel: with numbers of any size and sign, each instruction set keeps a pa
   }
 }
 
-TEST("kernel: the largest sums, 127*127*131072, are correct in every instruction set") {
+TEST("kernel: the largest sums, of 131072 products of the largest digits and codes, are correct in every instruction set") {
   const int64_t padded = check::small() ? 8192 : 131072;
-  Problem problem(3, 17, padded, 5, true);
-  for (int64_t j = 0; j < padded; ++j) {
-    problem.codes[j] = 127;
-    problem.codes[padded + j] = -127;
-    problem.digits[j] = 127;
-    problem.digits[16 * padded + j] = -127;
+  for (const int largest : kDigitRanges) {
+    Problem problem(3, 17, padded, 5, true, largest);
+    for (int64_t j = 0; j < padded; ++j) {
+      problem.codes[j] = 127;
+      problem.codes[padded + j] = -127;
+      problem.digits[j] = static_cast<int8_t>(largest);
+      problem.digits[16 * padded + j] = static_cast<int8_t>(-largest);
+    }
+    for (int i = 0; i < 2; ++i) problem.sums[i] = static_cast<int32_t>((i == 0 ? 127 : -127) * padded);
+    for (int q = 0; q < 32; ++q) problem.theta[q] = q < 17 ? static_cast<float>(largest) * 64 * static_cast<float>(padded) : 3e38f;
+    const auto expected = problem.expected();
+    CHECK(expected.count({0, 0}) == 1 && expected.count({1, 16}) == 1 && expected.count({1, 0}) == 0);
+    for (const trawl::Kernels* kernels : all_kernels()) {
+      for (const Problem::Pairs& kept : problem.by_both(*kernels, 2)) CHECK(kept == expected);
+    }
   }
-  for (int i = 0; i < 2; ++i) problem.sums[i] = static_cast<int32_t>((i == 0 ? 127 : -127) * padded);
-  for (int q = 0; q < 32; ++q) problem.theta[q] = q < 17 ? 0x1p30f * static_cast<float>(padded) / 131072 : 3e38f;
-  const auto expected = problem.expected();
-  CHECK(expected.count({0, 0}) == 1 && expected.count({1, 16}) == 1 && expected.count({1, 0}) == 0);
-  for (const trawl::Kernels* kernels : all_kernels()) {
-    CHECK(problem.by_groups(*kernels, 2) == expected);
-    CHECK(problem.by_rows(*kernels) == expected);
+}
+
+TEST("kernel: the product of a row and the natural digits of a query is exact") {
+  for (const int64_t padded : {64, 320, 131072}) {
+    const Problem problem(3, 2, padded, 13, padded > 320);
+    for (const trawl::Kernels* kernels : all_kernels()) {
+      CHECK_EQUAL(kernels->group_digits < trawl::kLargestDigit, kernels->dot_digits != nullptr);
+      if (kernels->dot_digits == nullptr) continue;
+      for (int i = 0; i < 3; ++i) {
+        for (int q = 0; q < 2; ++q) {
+          CHECK_EQUAL(int64_t{kernels->dot_digits(problem.digits.data() + q * padded, problem.codes.data() + i * padded, padded)}, problem.dot(i, q));
+        }
+      }
+    }
   }
 }
 
@@ -239,7 +270,7 @@ TEST("kernel: products of float64 values and codes agree up to rounding") {
 
 TEST("kernel: a hit has the value that was compared with the threshold") {
   for (const trawl::Kernels* kernels : all_kernels()) {
-    const Problem problem(48, 16, 128, 21, false);
+    const Problem problem(48, 16, 128, 21, false, kernels->group_digits);
     trawl::AlignedBuffer<int8_t> natural(16 * 128);
     for (int64_t i = 0; i < 16 * 128; ++i) natural[i] = static_cast<int8_t>(problem.digits[i] ^ (kernels->rows_offset ? -128 : 0));
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
@@ -259,7 +290,7 @@ TEST("kernel: a hit has the value that was compared with the threshold") {
     trawl::AlignedBuffer<int8_t> packed(16 * 128);
     for (int q = 0; q < 16; ++q) {
       for (int64_t j = 0; j < 128; ++j) {
-        packed[j / 4 * 64 + q * 4 + j % 4] = static_cast<int8_t>(problem.digits[q * 128 + j] ^ (kernels->groups_offset ? -128 : 0));
+        packed[j / 4 * 64 + q * 4 + j % 4] = static_cast<int8_t>(problem.digits[q * 128 + j] + kernels->groups_offset);
       }
     }
     const trawl::ScanSession session(*kernels);
@@ -290,7 +321,7 @@ TEST("kernel: NaN and infinity in the row test keep the pair") {
   for (const int64_t padded : {64, 768}) {
     for (const int queries : {16, 32}) {  // AMX tests 16 rows of two groups of queries at once
       for (const trawl::Kernels* kernels : all_kernels()) {
-        Problem problem(49, queries, padded, 11, false);
+        Problem problem(49, queries, padded, 11, false, kernels->group_digits);
         for (int q = 0; q < queries; ++q) problem.theta[q] = 3e38f, problem.phi[q] = 1;
         problem.bias[3] = problem.bias[48] = std::numeric_limits<float>::quiet_NaN();
         problem.bias[27] = std::numeric_limits<float>::infinity();

@@ -526,22 +526,25 @@ test('a server whose Milvus is frozen or killed answers 503 with Retry-After, ne
     const repaired = performance.now();
     const ready = node.untilReady().then(() => performance.now() - repaired);
     let refused = 0;
-    for (;;) {
+    let recoveredMs = 0;
+    // Milvus may answer before it notices that it has lost its lease and ends itself: the server has recovered with many answers in a row.
+    for (let inARow = 0; inARow < 10; ) {
       const answer = await ask();
       if (answer.status === 200) {
         assert.equal(answer.text, before.text);
-        break;
+        if (inARow === 0) recoveredMs = performance.now() - repaired;
+        inARow++;
+        continue;
       }
+      inARow = 0;
       refused++;
       assert.equal(answer.status, 503, answer.text);
       assert.ok(Number(answer.retryAfter) >= 1);
-      assert.ok(performance.now() - repaired < 180_000, `no answer three minutes after ${repair}: ${answer.text}`);
+      assert.ok(performance.now() - repaired < 240_000, `refused four minutes after ${repair}: ${answer.text}`);
       await pause(250);
     }
-    const recoveredMs = performance.now() - repaired;
     t.diagnostic(
       `${repair}: Milvus ready after ${Math.round(await ready)} ms, the server after ${Math.round(recoveredMs)} ms, ${refused} refused`,
     );
-    for (let i = 0; i < 10; i++) assert.equal((await ask()).text, before.text);
   }
 });
