@@ -1,7 +1,23 @@
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, existsSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { writeFailure } from '../src/system/write-failure.ts';
+
+/**
+ * Checks, before long work, that its result can be written. An existing file keeps its bytes.
+ *
+ * @throws TrawlError OUTPUT_NOT_WRITABLE with the path.
+ */
+export async function requireWritable(path: string): Promise<void> {
+  const isNew = !existsSync(path);
+  try {
+    await (await open(path, 'a')).close();
+    if (isNew) await rm(path);
+  } catch (error) {
+    throw writeFailure(error, path);
+  }
+}
 
 /**
  * Writes strings to a file as they are produced.

@@ -14,7 +14,6 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/lucene.ts': ['COMPARED_LUCENE', 'mavenLock', 'withoutLucene'],
   'hub/select-files.ts': ['matchingFiles'],
   'src/native/load-addon.ts': ['ADDON_PATH'],
-  'bench/all/all-file.ts': ['withoutFolders'],
   'bench/reproduce/reproduce.ts': ['compareFiles', 'comparisonReport'],
   'bench/tables/figure-tables.ts': ['TABLE_NAMES'],
   'bench/tables/marked-figures.ts': ['figureText'],

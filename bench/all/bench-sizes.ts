@@ -62,18 +62,19 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     approximate: { rows: 100_000, queries: 200, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
     questions: { questions: 500, efforts: [16, 64, 256], runs: 1 },
   },
+  // As large as 24 GB of memory allow: each of three baselines of the exact search holds 6 GB of rows.
   large: {
     sampleTexts: false,
-    flat: { rows: 4_000_000, dtype: 'float16', ...MANY_QUERIES },
-    embed: { sample: 2_000, runs: 5, int8: true },
+    flat: { rows: 2_000_000, dtype: 'float16', ...MANY_QUERIES },
+    embed: { sample: 1_000, runs: 3, int8: true },
     index: { rows: 1_000_000 },
     serve: {
       wide: true,
       loads: ['lone', 'batch', 'verl', 'verl-keep-alive', 'skyrl', 'rollouts', 'lone-beside-batch', ...STEADY],
-      runs: 5,
-      seconds: 20,
+      runs: 3,
+      seconds: 10,
     },
-    approximate: { rows: 1_000_000, queries: 500, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
+    approximate: { rows: 300_000, queries: 500, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
     questions: { questions: 10_000, efforts: [16, 64, 256], runs: 3 },
   },
 };

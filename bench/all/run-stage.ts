@@ -4,7 +4,6 @@ import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { availableMemory } from '../../src/system/memory.ts';
 import { APPROXIMATE_BASELINES } from '../approximate/approximate-engine.ts';
 import { benchApproximate } from '../approximate/bench-approximate.ts';
-import { baselinePython } from '../baselines.ts';
 import { benchEmbed } from '../embed/bench-embed.ts';
 import { EMBED_BASELINES } from '../embed/embed-engine.ts';
 import { environment, loadNow } from '../environment.ts';
@@ -121,7 +120,7 @@ export const RUN_STAGE: {
       baselineModel: inputs.checkpoint,
       queryTexts: inputs.questions,
       against: SERVE_BASELINES,
-      words: baselinePython(context.cache, 'bm25') === undefined ? ['lucene'] : ['lucene', 'bm25s'],
+      words: ['lucene', 'bm25s'],
     });
   },
 };

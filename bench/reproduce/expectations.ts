@@ -1,6 +1,7 @@
 import { type AllResult, resultOf } from '../all/all-result.ts';
 import type { BenchEmbedResult } from '../embed/bench-embed.ts';
 import type { BenchFilterResult } from '../filter/bench-filter.ts';
+import type { BenchFlatResult } from '../flat/bench-flat.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import { isIndexRecord } from '../lexical/bm25-report.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
@@ -181,9 +182,8 @@ export function sizeExpectations({ bytes, steps: { memory, prefilter } }: SizeRe
   return [...checked, ...sizes];
 }
 
-/** Ratios, recall and memory. Times are left out: they are those of a machine. */
-export function allExpectations(all: AllResult): Expectation[] {
-  const flat = (resultOf(all, 'flat')?.records ?? []).flatMap((record): Expectation[] => {
+export function flatExpectations({ records }: Pick<BenchFlatResult, 'records'>): Expectation[] {
+  return records.flatMap((record): Expectation[] => {
     const name = `exact search, ${record.engine}, ${record.queries} queries`;
     return record.engine === 'trawl'
       ? [{ name: `${name}: bytes`, value: record.residentBytes, tolerance: MEMORY }]
@@ -192,6 +192,11 @@ export function allExpectations(all: AllResult): Expectation[] {
           { name: `${name}: same lists`, value: record.agreement ?? 0, tolerance: { difference: 0.01 } },
         ];
   });
+}
+
+/** Ratios, recall and memory. Times are left out: they are those of a machine. */
+export function allExpectations(all: AllResult): Expectation[] {
+  const flat = flatExpectations({ records: resultOf(all, 'flat')?.records ?? [] });
   const serve = serverExpectations({ records: resultOf(all, 'serve')?.records ?? [] });
   const embed = encoderExpectations({ records: resultOf(all, 'embed')?.records ?? [] });
   const graphs = (resultOf(all, 'approximate')?.records ?? []).map(({ engine, effort, recall }) => ({

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { withoutFolders } from '../all/all-file.ts';
 import { markdownTable } from '../report-format.ts';
 import { type ComparedExpectation, compareExpectations, describeExpectation } from './expectations.ts';
 import { REPRODUCTIONS, type Reproduction } from './reproductions.ts';
@@ -50,7 +51,7 @@ export async function reproduce(
     const file = join(scratch, 'result.json');
     await reproduction.run({ file, scratch, signal });
     if (write) {
-      await copyFile(file, recorded);
+      await writeFile(recorded, withoutFolders(await readFile(file, 'utf8')));
       return { report: `${reproduction.file} has the new figures. Write the tables with npm run tables.`, ok: true };
     }
     const compared = await compareFiles(reproduction, recorded, file);

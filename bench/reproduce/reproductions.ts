@@ -3,6 +3,7 @@ import { readAllResult } from '../all/all-file.ts';
 import type { AllResult } from '../all/all-result.ts';
 import type { BenchEmbedResult } from '../embed/bench-embed.ts';
 import type { BenchFilterResult } from '../filter/bench-filter.ts';
+import type { BenchFlatResult } from '../flat/bench-flat.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
 import type { BenchServeResult } from '../serve/bench-serve.ts';
@@ -27,6 +28,7 @@ import {
   evalExpectations,
   familiesExpectations,
   filterExpectations,
+  flatExpectations,
   gpuExpectations,
   gpuSearchExpectations,
   modesExpectations,
@@ -71,9 +73,15 @@ const benchAll = (size: string): Pick<Reproduction, 'run' | 'expectations'> => (
 });
 
 /** A case of `trawl bench` whose `--out` is the recorded file. */
-const benchCase = (args: readonly string[]): Pick<Reproduction, 'run'> => ({
-  run: ({ file, signal }) => runTrawl(['bench', ...args, '--out', file], signal),
+const benchCase = (
+  args: readonly string[],
+  environment?: Readonly<Record<string, string>>,
+): Pick<Reproduction, 'run'> => ({
+  run: ({ file, signal }) => runTrawl(['bench', ...args, '--out', file], signal, environment),
 });
+
+/** Trawl, FAISS and the library that multiplies FAISS's matrices use no instructions beyond AVX2. */
+const AVX2_ONLY = { TRAWL_ISA: 'avx2', FAISS_OPT_LEVEL: 'avx2', OPENBLAS_CORETYPE: 'Haswell' };
 
 const HOTPOT = join(SHARED, 'hotpot_val500_pooled');
 
@@ -159,6 +167,20 @@ export const REPRODUCTIONS: readonly Reproduction[] = [
     time: '4 minutes',
     run: async ({ file, scratch, signal }) => measureFamilies(file, scratch, signal),
     expectations: (result) => familiesExpectations(result as FamiliesResult),
+  },
+  {
+    name: 'flat-avx2',
+    file: 'bench/results/flat-avx2.json',
+    about: 'exact search of 1,000,000 × 768 vectors beside FAISS, both limited to AVX2',
+    time: '3 minutes',
+    ...benchCase(
+      [
+        ...['flat', '--rows', '1000000', '--queries', '1,16,64,256,512', '--runs', '5'],
+        ...['--threads', '2', '--against', 'faiss'],
+      ],
+      AVX2_ONLY,
+    ),
+    expectations: (result) => flatExpectations(result as BenchFlatResult),
   },
   {
     name: 'gpu',

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { environmentWith } from '../../src/options/resolve-options.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { TRAWL } from './serve-engine.ts';
 
@@ -49,10 +50,15 @@ export async function sampleIndex({ cache, signal }: Pick<ServedIndexOptions, 'c
 }
 
 /** Runs `trawl` as a process. @throws TrawlError USAGE if it fails. */
-export async function runTrawl(args: readonly string[], signal: AbortSignal): Promise<void> {
+export async function runTrawl(
+  args: readonly string[],
+  signal: AbortSignal,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<void> {
   // On stderr, because stdout may be a pipe.
   const child = spawn(process.execPath, [TRAWL, ...args], {
     signal,
+    env: environmentWith(environment),
     stdio: ['ignore', process.stderr, process.stderr],
   });
   const code = await new Promise<number | null>((done, reject) => {

@@ -1,5 +1,6 @@
 import { ALL_STAGES, type AllResult, resultOf } from '../all/all-result.ts';
 import type { BenchEmbedResult } from '../embed/bench-embed.ts';
+import type { BenchFlatResult } from '../flat/bench-flat.ts';
 import type { FlatRecord } from '../flat/flat-case.ts';
 import { approximateCells } from '../report/approximate-cells.ts';
 import * as figure from '../report/figures.ts';
@@ -67,7 +68,10 @@ interface FlatEngines {
 }
 
 function flatEngines(all: AllResult): FlatEngines {
-  const records = resultOf(all, 'flat')?.records ?? [];
+  return enginesOf(resultOf(all, 'flat')?.records ?? []);
+}
+
+function enginesOf(records: readonly FlatRecord[]): FlatEngines {
   return {
     records,
     others: [...new Set(records.map(({ engine }) => engine))].filter((engine) => engine !== 'trawl'),
@@ -95,8 +99,11 @@ export const exactSearch: AllTable = (all) => {
 };
 
 /** Times beside FAISS alone. */
-export const searchLead: AllTable = (all) => {
-  const { counts, of } = flatEngines(all);
+export const searchLead: AllTable = (all) => searchLeads({ records: resultOf(all, 'flat')?.records ?? [] });
+
+/** The same of a result of `trawl bench flat`. */
+export const searchLeads: TableMaker<Pick<BenchFlatResult, 'records'>> = ({ records }) => {
+  const { counts, of } = enginesOf(records);
   return [
     ['queries at once', 'Trawl', 'FAISS', 'Trawl is faster by'],
     rule(4, 0),

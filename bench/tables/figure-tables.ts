@@ -124,6 +124,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'index-building': all.indexBuilding,
   servers: all.servers,
   'search-lead': all.searchLead,
+  'search-leads': all.searchLeads,
   'server-lead': all.serverLead,
   'server-loads': all.serverLoads,
   'recall-by-latency': all.recallByLatency,

@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { readAllResult } from '../../bench/all/all-file.ts';
 import { ALL_STAGES, type AllResult } from '../../bench/all/all-result.ts';
@@ -6,6 +5,7 @@ import { benchAll } from '../../bench/all/bench-all.ts';
 import { reportPage } from '../../bench/report/report-page.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
+import { requireWritable, writeOutputFile } from '../output-file.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
 import type { BenchCommon, BenchOutcome } from './bench-outcome.ts';
 import { parseNames } from './bench-values.ts';
@@ -24,6 +24,8 @@ export async function benchAllCase(
     );
   }
   const file = from ?? options.out ?? jsonBeside(report);
+  await requireWritable(report);
+  if (from === undefined) await requireWritable(file);
   const result =
     from === undefined
       ? await benchAll({
@@ -39,7 +41,7 @@ export async function benchAllCase(
           calls: options.calls,
         })
       : await readAllResult(from);
-  await writeFile(report, reportPage(result, basename(file)));
+  await writeOutputFile(report, [reportPage(result, basename(file))]);
   const problems = Object.entries(result.stages).flatMap(([stage, outcome]) =>
     'failed' in outcome ? [`${stage} failed: ${outcome.failed}`] : [],
   );

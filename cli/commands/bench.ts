@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BASELINE_CASES, installBaselines } from '../../bench/baselines.ts';
@@ -9,6 +9,7 @@ import { BENCH_OPTIONS } from '../bench/bench-options.ts';
 import { parseNames } from '../bench/bench-values.ts';
 import { makeCorpus } from '../bench/make-corpus.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { requireWritable, writeOutputFile } from '../output-file.ts';
 
 export const benchCommand = defineCommand({
   name: 'bench',
@@ -82,6 +83,7 @@ export const benchCommand = defineCommand({
       return EXIT.ok;
     }
     checkBenchOptions(name, second, options, given);
+    if (options.out !== undefined) await requireWritable(options.out);
     // A large index may not fit into the folder for temporary files.
     const parent =
       name === 'all' || name === 'index' || name === 'bm25' || name === 'filter' || name === 'modes'
@@ -94,7 +96,7 @@ export const benchCommand = defineCommand({
       const common = { threads, runs, seed, cache, scratch, python, signal, note };
       const { result, records, text, writes, problems = [] } = await runBench(name, options, common);
       if (options.out !== undefined && writes !== true)
-        await writeFile(options.out, `${JSON.stringify(result, null, 2)}\n`);
+        await writeOutputFile(options.out, [`${JSON.stringify(result, null, 2)}\n`]);
       out(options.json ? JSON.stringify(records) : text());
       for (const problem of problems) note(problem);
       return problems.length === 0 ? EXIT.ok : EXIT.failed;

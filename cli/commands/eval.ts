@@ -38,7 +38,7 @@ export const evalCommand = defineCommand({
     'were asked (bootstrap). Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
     '--url measures a running server in its dialect, with the latency of its answers; questions with a failed search are left ' +
-    'out of the metrics and counted, and the exit code is then 3.\n\n' +
+    'out of the metrics and counted, and the exit code is then 3, as it is if an index has none of the relevant passages.\n\n' +
     'Questions with several queries (a column "queries", --trajectories, --records): each query is searched by itself, the lists are fused by ' +
     'reciprocal rank, and union_recall@k and its kin measure what all queries together show with k passages each.\n\n' +
     '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
@@ -205,7 +205,7 @@ export const evalCommand = defineCommand({
         const advice = system.server === undefined ? ' Check that the judgements use the ids of this index.' : '';
         note(`${comparing ? `${system.name}: ` : ''}No search found a judged passage.${advice}`);
       }
-      return searched.some(({ failed }) => failed.size > 0) ? EXIT.problems : EXIT.ok;
+      return searched.some(({ failed, lacksGold }) => failed.size > 0 || lacksGold) ? EXIT.problems : EXIT.ok;
     } finally {
       await page?.discard();
     }

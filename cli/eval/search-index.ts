@@ -52,6 +52,7 @@ export async function searchIndex(
       signal,
     });
     await use(retriever);
+    const absent = await absentIds(retriever, gold, signal);
     return {
       name,
       what: [
@@ -62,11 +63,9 @@ export async function searchIndex(
       lists,
       hasIds: true,
       hasTexts: true,
+      lacksGold: gold.size > 0 && absent.length === gold.size,
       failed,
-      notes: [
-        ...failures(name, failed, questions.length),
-        ...unknownGold(shownPlace(place), gold, await absentIds(retriever, gold, signal)),
-      ],
+      notes: [...failures(name, failed, questions.length), ...unknownGold(shownPlace(place), gold, absent)],
     };
   } finally {
     await close();

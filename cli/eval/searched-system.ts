@@ -13,6 +13,8 @@ export interface SearchedSystem {
   readonly hasIds: boolean;
   /** Whether its passages have titles and texts. A run file has only ids. */
   readonly hasTexts: boolean;
+  /** Whether it is an index that has none of the relevant passages: its judgements are probably those of another corpus. */
+  readonly lacksGold?: boolean;
   /** Question id → why its search failed. These questions are left out of the metrics. */
   readonly failed: ReadonlyMap<string, string>;
   /** Of a server. */

@@ -33,6 +33,11 @@ export function environmentVariable(name: `TRAWL_${string}` | ForeignVariable): 
   return process.env[name];
 }
 
+/** The environment of this process with other values of some variables, for a program that it starts. */
+export function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  return { ...process.env, ...variables };
+}
+
 /**
  * Resolves the options of a command. Flags take precedence over environment variables, these over the configuration file, and the
  * file over defaults.

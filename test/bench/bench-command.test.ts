@@ -203,6 +203,23 @@ test('invalid options are refused before any file is written', async (t) => {
   assert.deepEqual(await readdir(cache[1]!), [], 'a file was written');
 });
 
+test('a result that cannot be written is refused before anything is measured', async (t) => {
+  const cache = await cacheOf(t);
+  const missing = join(cache[1]!, 'missing');
+  const cases = [
+    ['flat', ...SMALL, ...NO_PYTHON, '--out', join(missing, 'result.json')],
+    ['all', '--stages', 'machine', '--out', join(missing, 'result.json'), '--report', join(cache[1]!, 'report.html')],
+    ['all', '--stages', 'machine', '--report', join(missing, 'report.html')],
+  ];
+  for (const args of cases) {
+    const ended = await bench(...args, ...cache);
+    assert.match(ended.stderr, /OUTPUT_NOT_WRITABLE/, args.join(' '));
+    assert.match(ended.stderr, /missing.* cannot be written: .*does its parent folder exist/);
+    assert.doesNotMatch(ended.stderr, /measuring|Generating/);
+  }
+  assert.deepEqual(await readdir(cache[1]!), []);
+});
+
 test('rows that do not fit on the disk are refused before they are generated', async (t) => {
   const cache = await cacheOf(t);
   const ended = await bench(

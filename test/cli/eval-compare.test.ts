@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { ComparisonReport } from '../../cli/eval/comparison.ts';
+import { bertCheckpoint } from '../iteration/checkpoints.ts';
 import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
 
 const cwd = await fileFolder();
@@ -114,6 +115,30 @@ test('--by chooses the changed questions by another metric, and --examples how m
   assert.match(wrong.stderr, /--by is \\"ndcg@7\\"; expected a metric that both systems have: recall@1, all_gold@1/);
 });
 
+test('an index is compared with itself by the precision of the queries', async () => {
+  const checkpoint = bertCheckpoint(cwd, 'tiny');
+  const added = await runTrawl(['model', 'add', checkpoint, '--precision', 'float32,int8', '--quiet'], { cwd });
+  assert.equal(added.code, 0, added.stderr);
+  const built = await runTrawl(['index', 'corpus.jsonl', '--out', 'tiny-ix', '--model', 'tiny', '--quiet'], { cwd });
+  assert.equal(built.code, 0, built.stderr);
+  const asked = ['eval', 'tiny-ix', '--queries', 'questions.jsonl', '--cutoffs', '1'];
+  const report = jsonOf<ComparisonReport>(
+    await runTrawl([...asked, '--compare', '?precision=int8', '--json', '--quiet'], { cwd }),
+  );
+  assert.deepEqual(
+    report.systems.map(({ name, what }) => [name, what]),
+    [
+      ['tiny-ix', 'index tiny-ix'],
+      ['?precision=int8', 'index tiny-ix, precision=int8'],
+    ],
+  );
+  const { queries } = report.comparisons[0]!.metrics['recall@1']!;
+  assert.equal(queries, 3);
+  const unknown = await runTrawl([...asked, '--compare', '?precision=int4'], { cwd });
+  assert.match(unknown.stderr, /precision.*int4/);
+  assert.notEqual(unknown.code, 0);
+});
+
 test('a run file alone is measured by its ids, and says what it lacks', async () => {
   const { code, stdout, stderr } = await runTrawl(['eval', 'run.txt', ...EVAL.slice(2), '--json'], { cwd });
   assert.equal(code, 0);
@@ -155,6 +180,14 @@ test('what of a run, questions and judgements does not fit is said and counted',
   writeFileSync(join(cwd, 'zero.txt'), 'a 0 p0 0\nb 0 p3 1\n');
   const zero = await runTrawl(['eval', 'ix', '--queries', 'unknown.jsonl', '--qrels', 'zero.txt'], { cwd });
   assert.match(zero.stderr, /1 judged questions have no relevant passage, such as "a": they count as 0\./);
+});
+
+test('judgements of which an index has no passage end with exit code 3, so that no script takes the zeros for a measurement', async () => {
+  write('foreign.jsonl', [{ id: 'a', question: 'cat', gold_ids: ['x1', 'x2'] }]);
+  const { code, stdout, stderr } = await runTrawl(['eval', 'ix', '--queries', 'foreign.jsonl', '--json'], { cwd });
+  assert.equal(code, 3);
+  assert.equal((JSON.parse(stdout) as { metrics: Record<string, number> }).metrics['recall@10'], 0);
+  assert.match(stderr, /2 of 2 relevant passages are not in ix, such as "x1": no search can find them\. Check that/);
 });
 
 test('empty files are refused instead of measured as 0', async () => {

@@ -192,6 +192,28 @@ test('credentials and the name of the service come from the variables of OpenTel
   assert.deepEqual([resource['service.name'], resource['deployment.environment']], ['wiki', 'test']);
 });
 
+test('the trace of a request that waits shows the wait: parse, queue, embed, search, fetch and reply, in this order', async (t) => {
+  const { url: endpoint, spans } = await collector(t);
+  const server = await serveIndex(t, await buildSampleIndex(await tempFolder(t)), ['--trace-to', endpoint]);
+  const questions = Array.from({ length: 40 }, (_, i) => `which bridge is number ${i}?`);
+  const replies = await Promise.all(questions.map((question) => postJson(server.url, { queries: [question] })));
+  assert.ok(replies.every(({ status }) => status === 200));
+  server.child.kill('SIGTERM');
+  assert.equal((await server.ended).code, 0);
+  const traces = spans
+    .filter(({ name }) => name === 'POST /retrieve')
+    .map(({ spanId }) =>
+      spans
+        .filter(({ parentSpanId }) => parentSpanId === spanId)
+        .sort((a, b) => Number(BigInt(a.startTimeUnixNano) - BigInt(b.startTimeUnixNano)))
+        .map(({ name }) => name),
+    );
+  assert.equal(traces.length, questions.length);
+  const waiting = traces.filter((names) => names.includes('queue'));
+  assert.ok(waiting.length > 0, 'no request has waited');
+  for (const names of waiting) assert.deepEqual(names, ['parse', 'queue', 'embed', 'search', 'fetch', 'reply']);
+});
+
 test('an address that is not one of HTTP is refused', async () => {
   for (const endpoint of ['127.0.0.1:4318', 'grpc://127.0.0.1:4317', '']) {
     await assert.rejects(tracerTo(endpoint), { code: 'CONFIG_INVALID', message: /expected an http or https URL/ });

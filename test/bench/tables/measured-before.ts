@@ -5,6 +5,7 @@
 export const MEASURED_BEFORE: readonly (readonly [page: string, header: string])[] = [
   ['bench/README.md', 'queries | ms, codes alone'],
   ['bench/README.md', ' | the processor, 2 cores'],
+  ['bench/README.md', 'digits | sums before'],
   ['bench/README.md', 'queries | AMX, codes'],
   ['bench/README.md', 'vectors | rows × dimension'],
   ['bench/README.md', 'way | seconds | queries/s'],
