@@ -6,6 +6,7 @@ import type { Int8Runner } from '../src/embedding/inference/int8-runner.ts';
 import { readJsonFile } from '../src/embedding/model/json-file.ts';
 import { sha256OfText } from '../src/embedding/model/model-checksum.ts';
 import { readModelFolder } from '../src/embedding/model/model-folder.ts';
+import { STATED_POOLINGS, type StatedPooling } from '../src/embedding/model/transformers-folder.ts';
 import {
   graphsOf,
   TRAWL_MODEL_FILE,
@@ -20,10 +21,9 @@ import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { FileLock } from '../src/system/file-lock.ts';
 import { isSupportedArchitecture } from './architectures.ts';
-import { generatesText, otherKindOf, statesPooling } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
-import { checkConfigs, isClassifier, planCheckpoint } from './plan-checkpoint.ts';
-import { findOnnx, planOnnx } from './plan-onnx.ts';
+import { checkConfigs, planCheckpoint } from './plan-checkpoint.ts';
+import { checkGraphConfigs, findOnnx, planOnnx } from './plan-onnx.ts';
 
 /** Where a model came from; recorded in its description. */
 export interface ModelSource {
@@ -54,6 +54,11 @@ export interface ImportOptions {
   readonly precisions?: readonly Precision[] | undefined;
   /** What is to run an encoder in int8. Default: the engine, if it computes the model and is fast on this machine; else onnxruntime. */
   readonly int8?: Int8Runner | undefined;
+  /**
+   * The pooling of an encoder whose checkpoint states none. It also says that the checkpoint is an encoder, where its class is that of
+   * another model, and takes the encoder under the head of a late-interaction model.
+   */
+  readonly pooling?: StatedPooling | undefined;
   /** Where the checkpoint came from. Default: the source folder. Its id helps to recognise the model family. */
   readonly source?: ModelSource | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -76,13 +81,14 @@ const DEFAULT_PRECISIONS: readonly Precision[] = ['float32', 'int8'];
  * Checks config, tensor headers and tokenizer before it writes anything. Writes to `<out>.partial`, runs every graph on a
  * short text, then renames the folder to `out`, so `out` is complete whenever it exists.
  *
- * Throws MODEL_NOT_FOUND, MODEL_INVALID, MODEL_LOCKED, CONFIG_INVALID (for `precisions`), OUTPUT_NOT_WRITABLE, DISK_FULL or
+ * Throws MODEL_NOT_FOUND, MODEL_INVALID, MODEL_LOCKED, CONFIG_INVALID (for `precisions` and `pooling`), OUTPUT_NOT_WRITABLE, DISK_FULL or
  * CANCELLED.
  */
 export async function importModel(sourceFolder: string, options: ImportOptions): Promise<ImportedModel> {
   const source = resolve(sourceFolder);
   const out = resolve(options.out);
   checkPrecisions(options.precisions);
+  checkPooling(options.pooling);
   await checkFolders(source, out);
   const plan = await makePlan(source, options);
   const partial = `${out}.partial`;
@@ -125,7 +131,10 @@ async function lockOutput(out: string): Promise<FileLock> {
   );
 }
 
-async function makePlan(source: string, { source: origin, precisions, int8 }: ImportOptions): Promise<ModelPlan> {
+async function makePlan(
+  source: string,
+  { source: origin, precisions, int8, pooling }: ImportOptions,
+): Promise<ModelPlan> {
   await refuseAdapter(source);
   const { model_type: modelType } = await readJsonFile(join(source, 'config.json'));
   const names = origin === undefined ? [] : [origin.id];
@@ -134,8 +143,8 @@ async function makePlan(source: string, { source: origin, precisions, int8 }: Im
     existsSync(join(source, name)),
   );
   const canUseWeights = hasWeights && isSupportedArchitecture(modelType);
-  if (graph !== null && !canUseWeights) return planOnnx(source, graph, names, precisions);
-  return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS, int8);
+  if (graph !== null && !canUseWeights) return planOnnx(source, graph, names, { precisions, pooling });
+  return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS, { int8, pooling });
 }
 
 /**
@@ -143,22 +152,20 @@ async function makePlan(source: string, { source: origin, precisions, int8 }: Im
  * the safetensors files, because the import makes no graph of this architecture.
  *
  * @param formats of the weights that the source has.
- * @throws the errors of `importModel` about the kind of the model and the precisions.
+ * @throws the errors of `importModel` about the kind of the model, the precisions and the pooling.
  */
 export async function checkBeforeWeights(
   folder: string,
   names: readonly string[],
-  precisions: readonly Precision[] | undefined,
+  { precisions, pooling }: Pick<ImportOptions, 'precisions' | 'pooling'>,
   formats: { readonly safetensors: boolean; readonly graph: boolean },
 ): Promise<boolean> {
   const raw = await readJsonFile(join(folder, 'config.json'));
-  if (formats.graph) {
-    if (!formats.safetensors) return true;
-    const fits =
-      otherKindOf(raw) === null || isClassifier(raw) || (generatesText(raw) && statesPooling(folder, names, raw));
-    if (!isSupportedArchitecture(raw.model_type) && fits) return true;
+  if (formats.graph && !(formats.safetensors && isSupportedArchitecture(raw.model_type))) {
+    await checkGraphConfigs(folder, names, raw, pooling);
+    return true;
   }
-  await checkConfigs(folder, names, precisions ?? DEFAULT_PRECISIONS);
+  await checkConfigs(folder, names, precisions ?? DEFAULT_PRECISIONS, pooling);
   return false;
 }
 
@@ -198,7 +205,7 @@ async function writeModel(
     const whole = join(folder, path);
     files.push({ path, bytes: (await stat(whole)).size, sha256: await sha256OfFile(whole, signal) });
   }
-  const { facts, maxPositions, labels, activation, pairTemplate } = plan;
+  const { facts, maxPositions, poolingFrom, labels, activation, pairTemplate } = plan;
   const description: TrawlModelFile = {
     format: 'trawl-model',
     version: TRAWL_MODEL_VERSION,
@@ -207,6 +214,7 @@ async function writeModel(
     architecture: facts.architecture,
     dimension: facts.dimension,
     pooling: facts.pooling,
+    ...(poolingFrom === null ? {} : { poolingFrom }),
     normalize: facts.normalize,
     similarity: facts.similarity,
     prefixes: { ...facts.prefixes },
@@ -274,6 +282,14 @@ function checkPrecisions(precisions: readonly Precision[] | undefined): void {
   throw new TrawlError(
     'CONFIG_INVALID',
     `precisions is ${precisions.join(', ') || 'empty'}; it must be one or more of ${PRECISIONS.join(', ')}, each at most once.`,
+  );
+}
+
+function checkPooling(pooling: StatedPooling | undefined): void {
+  if (pooling === undefined || STATED_POOLINGS.includes(pooling)) return;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `pooling is ${JSON.stringify(pooling)}; it must be one of ${STATED_POOLINGS.join(', ')}.`,
   );
 }
 

@@ -1,4 +1,4 @@
-import type { ModelKind, ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
+import type { ModelKind, PoolingOrigin, ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
 import type { FolderModelIdentity, Precision } from '../src/manifest/model-identity.ts';
 import type { WriteTokenizer } from './source-tokenizer.ts';
 
@@ -23,6 +23,8 @@ export interface ModelPlan {
   /** `name` is the source folder's. `precision` is not used: each graph has its own. */
   readonly facts: Omit<FolderModelIdentity, 'sha256'>;
   readonly maxPositions: number | null;
+  /** Encoders only. */
+  readonly poolingFrom: PoolingOrigin | null;
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
   readonly labels: number | null;
   readonly activation: ScoreActivation | null;

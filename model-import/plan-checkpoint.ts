@@ -1,7 +1,13 @@
 import { basename, join } from 'node:path';
 import type { Int8Runner } from '../src/embedding/inference/int8-runner.ts';
 import { type JsonObject, readJsonFile } from '../src/embedding/model/json-file.ts';
-import { positionsOf, readMaxTokens, readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
+import {
+  otherPooling,
+  positionsOf,
+  readMaxTokens,
+  readTransformersFacts,
+  type StatedPooling,
+} from '../src/embedding/model/transformers-folder.ts';
 import type { ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
@@ -10,12 +16,20 @@ import { CheckpointWeights } from './checkpoint-weights.ts';
 import { type DenseModules, NO_MODULES, readDenseModules } from './dense-modules.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';
 import { enginePrecisions, engineWriterOf } from './engine-graphs.ts';
-import { isTrunkOfLateInteraction } from './late-interaction.ts';
-import { generatingModelMessage, isEncoderAlone, statesPooling } from './model-kind.ts';
+import { isTrunkOfLateInteraction, TRUNK_REMARK } from './late-interaction.ts';
+import {
+  assumedPoolingRemark,
+  classesOf,
+  generatingModelMessage,
+  isEncoderAlone,
+  refuseOtherKind,
+  statesPooling,
+} from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
+import { refuseSparseEncoder } from './sparse-encoder.ts';
 import { answerIds, yesNoReranker } from './yes-no-reranker.ts';
 
 export const GRAPH_FILES: Readonly<Record<Precision, string>> = {
@@ -40,9 +54,9 @@ export async function planCheckpoint(
   folder: string,
   names: readonly string[],
   precisions: readonly Precision[],
-  int8?: Int8Runner,
+  { int8, pooling }: { readonly int8: Int8Runner | undefined; readonly pooling: StatedPooling | undefined },
 ): Promise<ModelPlan> {
-  const { raw, configPath, architecture, reranker } = await checkConfigs(folder, names, precisions);
+  const { raw, configPath, architecture, reranker } = await checkConfigs(folder, names, precisions, pooling);
   const weights = await CheckpointWeights.open(folder);
   let dense: DenseModules | undefined;
   const close = async (): Promise<void> => {
@@ -63,8 +77,8 @@ export async function planCheckpoint(
           : { ...(await inTemplate(folder, facts)), pairTemplate: reranker.pairTemplate };
       return await planOf({ kind: 'cross-encoder', ...about }, scorer.graph, 'logits', []);
     }
-    const trunkAlone = await isTrunkOfLateInteraction(folder, raw);
-    const { facts, ...others } = await encoderFacts(folder, names, architecture, trunkAlone);
+    const trunkAlone = await isTrunkOfLateInteraction(folder, raw, pooling);
+    const { facts, ...others } = await encoderFacts(folder, names, architecture, { trunkAlone, pooling });
     dense = trunkAlone ? NO_MODULES : await readDenseModules(folder, facts.pooling, facts.dimension);
     const { modules, dimension, files } = dense;
     if (precisions.includes('bfloat16')) {
@@ -85,7 +99,7 @@ export async function planCheckpoint(
       (precision) => encoder(precision, modules),
       null,
       files,
-      { inEngine, remarks },
+      { inEngine, remarks: [...remarks, ...encoderRemarks({ ...others, facts }, raw, trunkAlone)] },
     );
   } catch (error) {
     await close();
@@ -126,21 +140,27 @@ export async function planCheckpoint(
  * What the config files alone say of a checkpoint of a supported architecture.
  *
  * @throws TrawlError MODEL_INVALID for a model that gives no vectors of texts, and CONFIG_INVALID for a precision that its
- * architecture does not have.
+ * architecture does not have, and for a pooling other than the one that the folder states.
  */
 export async function checkConfigs(
   folder: string,
   names: readonly string[],
   precisions: readonly Precision[],
+  pooling: StatedPooling | undefined,
 ): Promise<SourceConfig & { readonly reranker: ReturnType<typeof yesNoReranker> }> {
   const configPath = join(folder, 'config.json');
   const raw = await readJsonFile(configPath);
+  await refuseSparseEncoder(folder, names, raw, pooling);
   const architecture = readArchitecture(raw, configPath);
   const reranker = yesNoReranker(folder, names, raw);
-  if (reranker === null) checkKind(folder, names, { raw, configPath, architecture });
+  if (reranker === null) await checkKind(folder, names, { raw, configPath, architecture }, pooling);
   checkPrecisions(configPath, architecture, precisions);
-  // Throws for a late-interaction model.
-  if (!isClassifier(raw)) await isTrunkOfLateInteraction(folder, raw);
+  if (reranker !== null || isClassifier(raw)) refusePoolingOfPairs(configPath, pooling);
+  else {
+    // Throws for a late-interaction model.
+    const trunkAlone = await isTrunkOfLateInteraction(folder, raw, pooling);
+    if (pooling !== undefined) await encoderFacts(folder, names, architecture, { trunkAlone, pooling });
+  }
   return { raw, configPath, architecture, reranker };
 }
 
@@ -151,13 +171,31 @@ interface SourceConfig {
 }
 
 /** Throws MODEL_INVALID for a model that is not one of the kinds that its architecture is imported as. */
-function checkKind(folder: string, names: readonly string[], { raw, configPath, architecture }: SourceConfig): void {
+async function checkKind(
+  folder: string,
+  names: readonly string[],
+  { raw, configPath, architecture }: SourceConfig,
+  pooling: StatedPooling | undefined,
+): Promise<void> {
   if (isClassifier(raw)) {
     if (architecture.modelType === 'qwen3') throw unknownPrompt(configPath);
     if (architecture.crossEncoder === null) throw notACrossEncoder(configPath, architecture);
-  } else if (architecture.generatesText && !isEncoderAlone(raw) && !statesPooling(folder, names, raw)) {
+    return;
+  }
+  await refuseOtherKind(folder, names, raw, pooling);
+  const isEncoder = pooling !== undefined || isEncoderAlone(raw) || statesPooling(folder, names, raw);
+  if (architecture.generatesText && !isEncoder) {
     throw new TrawlError('MODEL_INVALID', generatingModelMessage(configPath, raw));
   }
+}
+
+/** Throws CONFIG_INVALID if a pooling is stated for a cross-encoder. */
+export function refusePoolingOfPairs(path: string, pooling: StatedPooling | undefined): void {
+  if (pooling === undefined) return;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `--pooling is ${pooling}, but ${path} describes a cross-encoder, which scores pairs of texts and has no pooling. Leave out --pooling.`,
+  );
 }
 
 function checkPrecisions(
@@ -183,22 +221,32 @@ function notInBfloat16(path: string, what: string): TrawlError {
   );
 }
 
-type Facts = Pick<ModelPlan, 'facts' | 'maxPositions' | 'labels' | 'activation'>;
+type Facts = Pick<ModelPlan, 'facts' | 'maxPositions' | 'poolingFrom' | 'labels' | 'activation'>;
 
 async function encoderFacts(
   folder: string,
   names: readonly string[],
   { modelType }: EncoderArchitecture,
-  trunkAlone: boolean,
+  { trunkAlone, pooling }: { readonly trunkAlone: boolean; readonly pooling: StatedPooling | undefined },
 ): Promise<Facts> {
   const modules = trunkAlone ? 'ignored' : 'with Dense';
-  const { identity, maxPositions } = await readTransformersFacts(folder, names, { modules });
+  const { identity, maxPositions, poolingFrom } = await readTransformersFacts(folder, names, { modules, pooling });
+  const common = { maxPositions, labels: null, activation: null };
+  if (modelType !== 'dpr') return { facts: identity, poolingFrom, ...common };
+  if (pooling !== undefined && pooling !== 'cls') throw otherPooling(pooling, `the pooling of DPR (${folder}) is cls`);
   // DPR compares the vectors of the CLS tokens unnormalised. DPR's `pooler_output` is that vector, not a pooler's.
-  const facts =
-    modelType === 'dpr'
-      ? ({ ...identity, pooling: 'cls', normalize: false, similarity: 'inner-product' } as const)
-      : identity;
-  return { facts, maxPositions, labels: null, activation: null };
+  const facts = { ...identity, pooling: 'cls', normalize: false, similarity: 'inner-product' } as const;
+  return { facts, poolingFrom: 'checkpoint', ...common };
+}
+
+/** What the user should know of the pooling of an encoder. */
+export function encoderRemarks(
+  { facts, poolingFrom }: Pick<Facts, 'facts' | 'poolingFrom'>,
+  raw: JsonObject,
+  trunkAlone: boolean,
+): readonly string[] {
+  if (trunkAlone) return [TRUNK_REMARK];
+  return poolingFrom === 'assumed' ? [assumedPoolingRemark(facts.pooling, raw)] : [];
 }
 
 function unknownPrompt(path: string): TrawlError {
@@ -251,6 +299,7 @@ export async function crossEncoderFacts(
       batchInvariant: true,
     },
     maxPositions,
+    poolingFrom: null,
     labels,
     activation: scoreActivation(raw, path),
   };
@@ -263,8 +312,7 @@ async function inTemplate(folder: string, { facts, ...others }: Facts): Promise<
 }
 
 export function isClassifier(config: JsonObject): boolean {
-  const { architectures } = config;
-  return Array.isArray(architectures) && architectures.some((name) => /ForSequenceClassification$/.test(String(name)));
+  return classesOf(config).some((name) => /ForSequenceClassification$/.test(name));
 }
 
 /** As sentence-transformers does for one label: the activation in the config, or sigmoid if the config has none. */

@@ -1,16 +1,23 @@
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
-import { readJsonFile } from '../src/embedding/model/json-file.ts';
+import { type JsonObject, readJsonFile } from '../src/embedding/model/json-file.ts';
 import { type OnnxFacts, readOnnxFacts } from '../src/embedding/model/onnx-facts.ts';
-import { readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
+import { otherPooling, readTransformersFacts, type StatedPooling } from '../src/embedding/model/transformers-folder.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { isTrunkOfLateInteraction } from './late-interaction.ts';
-import { generatesText, generatingModelMessage, statesPooling } from './model-kind.ts';
+import { refuseOtherKind } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
-import { crossEncoderFacts, GRAPH_FILES, isClassifier } from './plan-checkpoint.ts';
+import {
+  crossEncoderFacts,
+  encoderRemarks,
+  GRAPH_FILES,
+  isClassifier,
+  refusePoolingOfPairs,
+} from './plan-checkpoint.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
+import { refuseSparseEncoder } from './sparse-encoder.ts';
 import { yesNoReranker } from './yes-no-reranker.ts';
 
 const CANDIDATES = ['model.onnx', join('onnx', 'model.onnx')];
@@ -25,14 +32,37 @@ export function findOnnx(folder: string): string | null {
 }
 
 /**
+ * What the config files alone say of a model whose graph is to be copied.
+ *
+ * @throws TrawlError MODEL_INVALID for a model that gives no vectors of texts, and CONFIG_INVALID for a pooling other than the one that
+ * the folder states.
+ */
+export async function checkGraphConfigs(
+  folder: string,
+  names: readonly string[],
+  raw: JsonObject,
+  pooling: StatedPooling | undefined,
+): Promise<void> {
+  await refuseSparseEncoder(folder, names, raw, pooling);
+  if (isClassifier(raw)) return;
+  await refuseOtherKind(folder, names, raw, pooling);
+  const trunkAlone = await isTrunkOfLateInteraction(folder, raw, pooling);
+  if (pooling !== undefined) await knownFacts(folder, names, { trunkAlone, pooling });
+}
+
+/**
  * Plans the import of an exported ONNX graph, which is copied unchanged. `names` are other names of the model, which help to
- * recognise its family. Throws MODEL_INVALID, and CONFIG_INVALID for a precision other than the graph's.
+ * recognise its family. Throws MODEL_INVALID, and CONFIG_INVALID for a precision other than the graph's and a pooling other
+ * than the folder's or the graph's.
  */
 export async function planOnnx(
   folder: string,
   graphPath: string,
   names: readonly string[],
-  precisions: readonly Precision[] | undefined,
+  {
+    precisions,
+    pooling,
+  }: { readonly precisions: readonly Precision[] | undefined; readonly pooling: StatedPooling | undefined },
 ): Promise<ModelPlan> {
   const raw = await readJsonFile(join(folder, 'config.json'));
   const graph = await readOnnxFacts(graphPath);
@@ -42,9 +72,7 @@ export async function planOnnx(
       `${graphPath} is an exported graph of Qwen3-Reranker. Trawl makes its own graph of this model: add model.safetensors to the folder.`,
     );
   }
-  if (generatesText(raw) && !statesPooling(folder, names, raw)) {
-    throw new TrawlError('MODEL_INVALID', generatingModelMessage(join(folder, 'config.json'), raw));
-  }
+  await checkGraphConfigs(folder, names, raw, pooling);
   const unknown = graph.inputs.find((input) => !INPUTS.includes(input) && !PAST_INPUT.test(input));
   if (unknown !== undefined || !graph.inputs.includes('input_ids')) {
     throw new TrawlError(
@@ -70,19 +98,23 @@ export async function planOnnx(
     }
   }
   const isCrossEncoder = isClassifier(raw) && graph.outputs.includes('logits');
+  if (isCrossEncoder) refusePoolingOfPairs(join(folder, 'config.json'), pooling);
+  const trunkAlone = !isClassifier(raw) && (await isTrunkOfLateInteraction(folder, raw, pooling));
+  const about = isCrossEncoder
+    ? await crossEncoderFacts(
+        folder,
+        raw,
+        { modelType: String(raw.model_type ?? 'unknown') },
+        labelsOf(raw),
+        join(folder, 'config.json'),
+      )
+    : await encoderFacts(folder, names, { graphPath, graph, trunkAlone, pooling });
   const vocabularySize = Number.isSafeInteger(raw.vocab_size) ? (raw.vocab_size as number) : null;
-  const modelType = String(raw.model_type ?? 'unknown');
   return {
     kind: isCrossEncoder ? 'cross-encoder' : 'encoder',
     pairTemplate: null,
-    ...(isCrossEncoder
-      ? await crossEncoderFacts(folder, raw, { modelType }, labelsOf(raw), join(folder, 'config.json'))
-      : await encoderFacts(folder, names, {
-          graphPath,
-          graph,
-          trunkAlone: await isTrunkOfLateInteraction(folder, raw),
-        })),
-    remarks: [],
+    ...about,
+    remarks: isCrossEncoder ? [] : encoderRemarks(about, raw, trunkAlone),
     graphs: [{ precision, output: isCrossEncoder ? 'logits' : outputOf(graphPath, graph), write }],
     writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
     weightFiles: [graphPath, ...dataPaths],
@@ -108,13 +140,24 @@ export async function planOnnx(
 async function encoderFacts(
   folder: string,
   names: readonly string[],
-  { graphPath, graph, trunkAlone }: { graphPath: string; graph: OnnxFacts; trunkAlone: boolean },
+  { graphPath, graph, ...stated }: { graphPath: string; graph: OnnxFacts } & StatedFacts,
 ) {
-  const modules = trunkAlone ? 'ignored' : 'known';
-  const { identity, maxPositions } = await readTransformersFacts(folder, names, { modules });
-  const isPooled = outputOf(graphPath, graph) === 'sentence_embedding';
-  const facts = isPooled ? ({ ...identity, pooling: 'none' } as const) : identity;
-  return { facts, maxPositions, labels: null, activation: null };
+  const { identity, maxPositions, poolingFrom } = await knownFacts(folder, names, stated);
+  const common = { maxPositions, labels: null, activation: null };
+  if (outputOf(graphPath, graph) !== 'sentence_embedding') return { facts: identity, poolingFrom, ...common };
+  if (stated.pooling !== undefined) {
+    throw otherPooling(stated.pooling, `${graphPath} pools by itself: its output is sentence_embedding`);
+  }
+  return { facts: { ...identity, pooling: 'none' } as const, poolingFrom: 'checkpoint' as const, ...common };
+}
+
+interface StatedFacts {
+  readonly trunkAlone: boolean;
+  readonly pooling: StatedPooling | undefined;
+}
+
+function knownFacts(folder: string, names: readonly string[], { trunkAlone, pooling }: StatedFacts) {
+  return readTransformersFacts(folder, names, { modules: trunkAlone ? 'ignored' : 'known', pooling });
 }
 
 /** Prefers an output with token vectors, so that the pooling can be chosen, to one with pooled vectors. */

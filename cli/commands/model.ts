@@ -1,4 +1,5 @@
 import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
+import { STATED_POOLINGS } from '../../src/embedding/model/transformers-folder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { PRECISIONS, type Precision } from '../../src/manifest/model-identity.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
@@ -18,6 +19,11 @@ const options = {
     type: 'string',
     value: 'P,P,…',
     help: `Precisions of the model, the default precision first: ${PRECISIONS.join(', ')}. Default: those that suit CPUs.`,
+  },
+  pooling: {
+    type: 'choice',
+    choices: STATED_POOLINGS,
+    help: "The pooling of an encoder whose checkpoint states none: mean, cls (the first token) or last. Also imports the encoder under the head of a late-interaction model (ColBERT). Default: that of the model's family by its name, else mean, with a note.",
   },
   force: {
     type: 'flag',
@@ -43,7 +49,7 @@ export const modelCommand = defineCommand({
     'HF_TOKEN (or the file written by `hf auth login`), HF_ENDPOINT, HF_HOME, HF_TOKEN_PATH, HF_HUB_OFFLINE and ' +
     "HF_HUB_DISABLE_IMPLICIT_TOKEN work as for Python's huggingface_hub.\n\n" +
     '`trawl model verify` compares every file with its checksum. The exit code is 3 if a file differs.\n\n' +
-    'With --json: add, show and list print {"name", "folder", "kind", "architecture", "dimension", "pooling", "normalize", ' +
+    'With --json: add, show and list print {"name", "folder", "kind", "architecture", "dimension", "pooling", "poolingFrom", "normalize", ' +
     '"similarity", "prefixes", "maxTokens", "precisions", "bytes", "source"} (add also "transferredBytes"; list an array); ' +
     'verify {"name", "folder", "problems"}; remove {"name", "folder"}.',
   positionals: {
@@ -62,6 +68,7 @@ export const modelCommand = defineCommand({
     'trawl model add intfloat/e5-base-v2',
     'trawl model add BAAI/bge-base-en-v1.5@main --name bge --precision float32,int8',
     'trawl model add ./my-checkpoint --name mine',
+    'trawl model add lightonai/GTE-ModernColBERT-v1 --pooling mean',
     'trawl model list',
     'trawl model verify e5-base-v2',
   ],
@@ -102,6 +109,7 @@ async function add(source: string, { options: given, signal, out, note }: Contex
       name: given.name,
       out: given.out,
       precisions: given.precision === undefined ? undefined : parsePrecisions(given.precision),
+      pooling: given.pooling,
       force: given.force,
       keepSource: given['keep-source'],
       signal,

@@ -9,6 +9,7 @@ import {
   importModel,
   type ModelSource,
 } from '../../model-import/import-model.ts';
+import type { StatedPooling } from '../../src/embedding/model/transformers-folder.ts';
 import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
 import { asTrawlError, TrawlError } from '../../src/errors.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
@@ -22,6 +23,8 @@ export interface AddOptions {
   readonly name: string | undefined;
   readonly out: string | undefined;
   readonly precisions: readonly Precision[] | undefined;
+  /** The pooling of a checkpoint that states none. */
+  readonly pooling: StatedPooling | undefined;
   readonly force: boolean;
   readonly keepSource: boolean;
   readonly signal: AbortSignal;
@@ -81,6 +84,7 @@ async function addLocked(
     out: made,
     name,
     ...(options.precisions === undefined ? {} : { precisions: options.precisions }),
+    pooling: options.pooling,
     source: from,
     signal,
     onProgress: progress.step,
@@ -105,7 +109,7 @@ function sourceFolder(work: string, id: string): string {
 async function fetchSource(
   source: ModelSourceArgument & { type: 'hub' },
   work: string,
-  { precisions, signal, progress }: AddOptions,
+  { precisions, pooling, signal, progress }: AddOptions,
 ): Promise<DownloadedRepository> {
   const common = {
     repository: { type: 'model', name: source.id },
@@ -123,7 +127,7 @@ async function fetchSource(
       return describingFiles(files);
     },
   });
-  const graphFirst = await checkBeforeWeights(described.folder, [source.id], precisions, formats);
+  const graphFirst = await checkBeforeWeights(described.folder, [source.id], { precisions, pooling }, formats);
   const whole = await downloadRepository({
     ...common,
     revision: described.commit,

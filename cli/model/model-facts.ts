@@ -1,7 +1,12 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import { type ModelKind, readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
+import {
+  type ModelKind,
+  type PoolingOrigin,
+  readTrawlModelFile,
+  TRAWL_MODEL_FILE,
+} from '../../src/embedding/model/trawl-model-file.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import { formatBytes } from '../format.ts';
 
@@ -14,6 +19,8 @@ export interface ModelFacts {
   readonly architecture: string;
   readonly dimension: number;
   readonly pooling: ModelIdentity['pooling'];
+  /** Where `trawl model add` had the pooling from; null if its description does not say. */
+  readonly poolingFrom: PoolingOrigin | null;
   readonly normalize: boolean;
   readonly similarity: ModelIdentity['similarity'];
   readonly prefixes: { readonly query: string; readonly passage: string };
@@ -44,6 +51,7 @@ export async function factsOf(folder: string): Promise<ModelFacts> {
     architecture,
     dimension,
     pooling,
+    poolingFrom: described?.poolingFrom ?? null,
     normalize,
     similarity,
     prefixes,
@@ -76,13 +84,23 @@ export function factsText(facts: ModelFacts): string {
       ? [`  max tokens    ${maxTokens.passage} a pair`]
       : [
           `  dimension     ${facts.dimension}, ${facts.similarity}`,
-          `  pooling       ${facts.pooling}${facts.normalize ? ', normalised' : ', not normalised'}`,
+          `  pooling       ${facts.pooling}${facts.normalize ? ', normalised' : ', not normalised'}${originText(facts)}`,
           `  prefixes      query ${JSON.stringify(prefixes.query)}, passage ${JSON.stringify(prefixes.passage)}`,
           `  max tokens    query ${maxTokens.query}, passage ${maxTokens.passage}`,
         ]),
     `  precisions    ${facts.precisions.join(', ')}${engineText(facts)}`,
     `  size          ${formatBytes(facts.bytes)}`,
   ].join('\n');
+}
+
+function originText({ poolingFrom }: ModelFacts): string {
+  const texts: Readonly<Record<PoolingOrigin, string>> = {
+    checkpoint: '',
+    option: ' (stated with --pooling)',
+    name: " (by the model's name)",
+    assumed: ' (assumed: the checkpoint states none)',
+  };
+  return poolingFrom === null ? '' : texts[poolingFrom];
 }
 
 function engineText({ enginePrecisions }: ModelFacts): string {

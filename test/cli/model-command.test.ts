@@ -266,6 +266,42 @@ test('a model that gives no vectors is refused before its weights are downloaded
   assert.deepEqual([hub.sentOf['model.safetensors'], hub.sentOf['onnx/model.onnx']], [undefined, undefined]);
 });
 
+test('a token classifier of the hub is refused before its weights are downloaded, and a pooling that its folder contradicts', async (t) => {
+  const { hub, model } = await start(t);
+  const config = JSON.parse(CHECKPOINT['config.json']!.toString()) as object;
+  const ner = { ...config, architectures: ['BertForTokenClassification'] };
+  const { 'modules.json': _, '1_Pooling/config.json': __, 'onnx/model.onnx': ___, ...plain } = CHECKPOINT;
+  hub.replace({ ...REPOSITORY, files: { ...plain, 'config.json': Buffer.from(JSON.stringify(ner)) } });
+  const refused = await model(...ADD);
+  assert.equal(refused.code, EXIT.failed);
+  assert.match(refused.stderr, /is a token classifier.*An encoder would fit.*--pooling mean.*\[MODEL_INVALID\]/);
+  hub.replace(REPOSITORY);
+  const contradicted = await model(...ADD, '--pooling', 'cls');
+  assert.equal(contradicted.code, EXIT.failed);
+  assert.match(
+    contradicted.stderr,
+    /--pooling is cls, but .*1_Pooling.config\.json states the pooling mean.*CONFIG_INV/,
+  );
+  assert.deepEqual([hub.sentOf['model.safetensors'], hub.sentOf['onnx/model.onnx']], [undefined, undefined]);
+});
+
+test('model add says that a pooling is assumed; with --pooling it is stated, and model show says so', async (t) => {
+  const { hub, model } = await start(t);
+  const { 'modules.json': _, '1_Pooling/config.json': __, ...plain } = CHECKPOINT;
+  hub.replace({ ...REPOSITORY, files: plain });
+  const assumed = await model(...ADD);
+  assert.match(assumed.stdout, /pooling {7}mean, normalised \(assumed: the checkpoint states none\)/);
+  assert.match(
+    assumed.stderr,
+    /the pooling mean is assumed: .*State it with --pooling \(mean, cls or last\), and --force/,
+  );
+  const stated = await model(...ADD, '--pooling', 'cls', '--force');
+  assert.doesNotMatch(stated.stderr, /assumed/);
+  assert.match((await model('show', 'tiny')).stdout, /pooling {7}cls, normalised \(stated with --pooling\)/);
+  const shown = jsonOf<Added & { readonly poolingFrom: string }>(await model('show', 'tiny', '--json'));
+  assert.deepEqual([shown.pooling, shown.poolingFrom], ['cls', 'option']);
+});
+
 test('of an architecture that the import does not know, the ONNX graph is downloaded in place of the safetensors files', async (t) => {
   const { hub, model } = await start(t);
   const folder = await transformersModel(t, 'exported', {
@@ -296,6 +332,8 @@ for (const [args, message] of [
   [['add', 'org/tiny', '--name', '../x'], /cannot be the name of a model/],
   [['add', 'org/tiny', '--name', 'a/b'], /cannot be the name of a model/],
   [['add', 'org/tiny', '--precision', 'int4'], /--precision is "int4"; expected some of/],
+  [['add', 'org/tiny', '--pooling', 'max'], /--pooling.*mean, cls, last/],
+  [['show', 'x', '--pooling', 'mean'], /--pooling is an option of trawl model add/],
   [['show', 'x', '--force'], /--force is an option of trawl model add/],
 ] as const) {
   test(`trawl model ${args.join(' ')} is a usage error`, async (t) => {

@@ -39,7 +39,7 @@ async function pylateCheckpoint(t: TestContext, modules: readonly object[] = PYL
   return checkpoint;
 }
 
-const REFUSED = /late-interaction model \(ColBERT\): .*An encoder would fit.*1_Pooling\/config\.json/s;
+const REFUSED = /late-interaction model \(ColBERT\): .*An encoder would fit.*trawl model add SOURCE --pooling mean/s;
 
 test('a late-interaction model is refused with what it is and what would fit', async (t) => {
   const pylate = await pylateCheckpoint(t);
@@ -79,7 +79,8 @@ test('an exported graph of a late-interaction model is refused, too', async (t) 
 test('the encoder under a late-interaction head is imported where the folder states a pooling', async (t) => {
   const checkpoint = await pylateCheckpoint(t);
   await writeJson(join(checkpoint.folder, '1_Pooling', 'config.json'), { pooling_mode: 'cls' });
-  const { folder, description } = await imported(checkpoint, { precisions: ['float32', 'int8'] });
+  const { folder, description, remarks } = await imported(checkpoint, { precisions: ['float32', 'int8'] });
+  assert.match(remarks.at(-1)!, /only the encoder under the head .* measure their recall first/);
   assert.deepEqual([description.dimension, description.pooling, description.normalize], [HIDDEN, 'cls', true]);
   const tokenizer = await TextTokenizer.load(join(folder, 'tokenizer.json'));
   const [first] = modernBert(checkpoint.tensors, tokenizer.frame(tokenizer.contentIds('what is the query', 99)));
@@ -87,4 +88,38 @@ test('the encoder under a late-interaction head is imported where the folder sta
   const { vectors } = await encoder.encode(['what is the query'], { inputType: 'passage' });
   await encoder.close();
   assert.ok(first!.every((value, i) => Math.abs(value / Math.hypot(...first!) - vectors[i]!) < 1e-5));
+});
+
+test('a stated pooling imports the encoder under the head of a folder without one, as 1_Pooling does', async (t) => {
+  const checkpoint = await pylateCheckpoint(t);
+  const { description, remarks } = await imported(checkpoint, { pooling: 'mean' });
+  assert.deepEqual(
+    [description.dimension, description.pooling, description.poolingFrom, description.normalize],
+    [HIDDEN, 'mean', 'option', true],
+  );
+  assert.match(remarks.join(), /only the encoder under the head/);
+  await writeJson(join(checkpoint.folder, '1_Pooling', 'config.json'), { pooling_mode: 'mean' });
+  const stated = await importModel(checkpoint.folder, { out: `${checkpoint.folder}-stated`, precisions: ['float32'] });
+  const graphOf = ({ description: { files } }: typeof stated) => files.map(({ sha256 }) => sha256);
+  assert.deepEqual(
+    graphOf(stated),
+    description.files.map(({ sha256 }) => sha256),
+  );
+  assert.equal(stated.description.poolingFrom, 'checkpoint');
+});
+
+test('a stated pooling other than that of a late-interaction folder is refused', async (t) => {
+  const checkpoint = await pylateCheckpoint(t);
+  await writeJson(join(checkpoint.folder, '1_Pooling', 'config.json'), { pooling_mode: 'cls' });
+  await assert.rejects(
+    imported(checkpoint, { pooling: 'mean' }),
+    trawlError('CONFIG_INVALID', /--pooling is mean, but .*states the pooling cls/),
+  );
+});
+
+test('a stated pooling imports the exported encoder of a late-interaction model', async (t) => {
+  const files = { 'config.json': { model_type: 'bert', hidden_size: 10 }, 'modules.json': PYLATE };
+  const folder = await transformersModel(t, 'colbert', files);
+  const { description } = await importModel(folder, { out: `${folder}-out`, pooling: 'mean' });
+  assert.deepEqual([description.dimension, description.pooling, description.poolingFrom], [10, 'mean', 'option']);
 });

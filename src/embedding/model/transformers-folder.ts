@@ -7,6 +7,11 @@ import { cachedRepository } from './hub-cache.ts';
 import { type JsonObject, readJsonFile, readJsonFileIfPresent, readJsonIfPresent } from './json-file.ts';
 import { knownFamily, type ModelFamily } from './model-families.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx-facts.ts';
+import type { PoolingOrigin } from './trawl-model-file.ts';
+
+/** Poolings that a checkpoint states, and that an import takes for a checkpoint that states none. */
+export const STATED_POOLINGS = ['mean', 'cls', 'last'] as const satisfies readonly Pooling[];
+export type StatedPooling = (typeof STATED_POOLINGS)[number];
 
 /** A sentence-transformers or Transformers folder with an ONNX graph. */
 export interface TransformersFolder {
@@ -25,7 +30,9 @@ const MAX_QUERY_TOKENS = 256;
 const MAX_PASSAGE_TOKENS = 512;
 
 /** The facts in the config files, for weights of any format. */
-export type TransformersFacts = Pick<TransformersFolder, 'identity' | 'maxPositions'>;
+export interface TransformersFacts extends Pick<TransformersFolder, 'identity' | 'maxPositions'> {
+  readonly poolingFrom: PoolingOrigin;
+}
 
 /**
  * Reads the config files of a folder with an ONNX graph. Files take precedence over the defaults of the model's family
@@ -63,11 +70,18 @@ function withGraphFacts(
 /**
  * Like `readTransformersFolder`, without graph and tokenizer. `names`: names of the model to look up before the folder's. Dense
  * modules of modules.json are refused, unless the caller adds them to the graph (`with Dense`) or takes the encoder alone (`ignored`).
+ * `pooling`: what the user states for a folder that states none; CONFIG_INVALID if the folder states another one.
  */
 export async function readTransformersFacts(
   folder: string,
   names: readonly string[] = [],
-  { modules: use = 'known' }: { readonly modules?: 'known' | 'with Dense' | 'ignored' } = {},
+  {
+    modules: use = 'known',
+    pooling: given,
+  }: {
+    readonly modules?: 'known' | 'with Dense' | 'ignored';
+    readonly pooling?: StatedPooling | undefined;
+  } = {},
 ): Promise<TransformersFacts> {
   const config = await readJsonFile(join(folder, 'config.json'));
   const cached = cachedRepository(folder);
@@ -77,13 +91,14 @@ export async function readTransformersFacts(
   const maxPositions = positionsOf(config);
   const normalizes = family?.normalize === true || modules === null || modules.names.includes('Normalize');
   const maxTokens = await readMaxTokens(folder, maxPositions);
+  const { pooling, poolingFrom } = await readPooling(folder, modules, family, given);
 
   return {
     identity: {
       name: basename(folder),
       architecture: typeof config.model_type === 'string' ? config.model_type : 'unknown',
       dimension: readDimension(folder, config),
-      pooling: await readPooling(folder, modules, family),
+      pooling,
       normalize: normalizes,
       similarity: await readSimilarity(folder, normalizes),
       prefixes: await readPrefixes(folder, family),
@@ -96,7 +111,18 @@ export async function readTransformersFacts(
       ...(family?.beforeTruncation === undefined ? {} : { beforeTruncation: family.beforeTruncation }),
     },
     maxPositions,
+    poolingFrom,
   };
+}
+
+/** The error of a pooling that the user states, where the model has another one. `where` says which one, and where from. */
+export function otherPooling(given: StatedPooling, where: string): TrawlError {
+  return new TrawlError(
+    'CONFIG_INVALID',
+    `--pooling is ${given}, but ${where}. Leave out --pooling; to compare another pooling, pass --pooling to trawl index, which ` +
+      'records it as changed.',
+    { details: { given } },
+  );
 }
 
 function findGraph(folder: string): string {
@@ -156,7 +182,12 @@ async function readModules(folder: string, addsDense: boolean): Promise<Modules 
   return { names, pooling: inner };
 }
 
-async function readPooling(folder: string, modules: Modules | null, family: ModelFamily | null): Promise<Pooling> {
+async function readPooling(
+  folder: string,
+  modules: Modules | null,
+  family: ModelFamily | null,
+  given: StatedPooling | undefined,
+): Promise<{ readonly pooling: Pooling; readonly poolingFrom: PoolingOrigin }> {
   const path = join(folder, modules?.pooling ?? '1_Pooling', 'config.json');
   const config = await readJsonFileIfPresent(path);
   if (config === null && typeof modules?.pooling === 'string') {
@@ -165,7 +196,12 @@ async function readPooling(folder: string, modules: Modules | null, family: Mode
       `${path} is missing, but modules.json names a Pooling module there. Download the model again with that folder.`,
     );
   }
-  if (config === null) return family?.pooling ?? 'mean';
+  if (config === null) {
+    if (given !== undefined) return { pooling: given, poolingFrom: 'option' };
+    return family === null
+      ? { pooling: 'mean', poolingFrom: 'assumed' }
+      : { pooling: family.pooling, poolingFrom: 'name' };
+  }
   const named: Readonly<Record<string, Pooling>> = { mean: 'mean', cls: 'cls', lasttoken: 'last' };
   // Recent versions of sentence-transformers write the name of the mode, earlier versions a flag per mode.
   const modes =
@@ -175,7 +211,10 @@ async function readPooling(folder: string, modules: Modules | null, family: Mode
           .filter((key) => key.startsWith('pooling_mode_') && config[key] === true)
           .map((key) => key.slice('pooling_mode_'.length).replace(/_tokens?$/, ''));
   const pooling = modes.length === 1 ? named[modes[0]!] : undefined;
-  if (pooling !== undefined) return pooling;
+  if (pooling !== undefined) {
+    if (given !== undefined && given !== pooling) throw otherPooling(given, `${path} states the pooling ${pooling}`);
+    return { pooling, poolingFrom: 'checkpoint' };
+  }
   throw new TrawlError(
     'MODEL_INVALID',
     `${path} has the pooling ${modes.join(' + ') || '(none)'}. Expected one of ${Object.keys(named).join(', ')}.`,

@@ -36,6 +36,13 @@ export type ScoreActivation = (typeof ACTIVATIONS)[number];
 const MODEL_KINDS = ['encoder', 'cross-encoder'] as const;
 export type ModelKind = (typeof MODEL_KINDS)[number];
 
+/**
+ * Where an import has the pooling from: the checkpoint's files, `--pooling`, the family by the model's name, or nothing of these, so that
+ * mean is assumed.
+ */
+const POOLING_ORIGINS = ['checkpoint', 'option', 'name', 'assumed'] as const;
+export type PoolingOrigin = (typeof POOLING_ORIGINS)[number];
+
 /** Written by a model import. Scripts that make models may add fields. */
 const source = Type.Object({
   kind: Type.Optional(Type.Enum(['folder', 'hub'])),
@@ -54,6 +61,8 @@ const trawlModelSchema = Type.Object({
   architecture: Type.String({ minLength: 1 }),
   dimension: Type.Integer({ minimum: 1 }),
   pooling: Type.Enum([...POOLINGS]),
+  /** Written by the import of an encoder. */
+  poolingFrom: Type.Optional(Type.Enum([...POOLING_ORIGINS])),
   normalize: Type.Boolean(),
   similarity: Type.Enum([...METRICS]),
   prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),

@@ -22,6 +22,7 @@ function add(options: Partial<AddOptions> & Pick<AddOptions, 'source' | 'out'>, 
   return addModel({
     name: undefined,
     precisions: ['float32'],
+    pooling: undefined,
     force: false,
     keepSource: false,
     signal: new AbortController().signal,
