@@ -114,7 +114,7 @@ double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& que
                              block.scale_f32 + at, block.residual_f32 + at, block.norm_f32 + at, bias.data() + at,
                              block.code_sum_i32 + at, true};
       const auto test = [&](int64_t q) {
-        return (q < by_groups * kLanes ? packed.tests_of_groups() : packed.tests).from(q, theta.data() + q);
+        return (q < by_groups * kLanes ? packed.of_groups() : packed.fine).from(q, theta.data() + q);
       };
       for (int64_t g = 0; g < by_groups; g += kernels.groups_at_once) {
         const int groups = static_cast<int>(std::min<int64_t>(kernels.groups_at_once, by_groups - g));

@@ -65,7 +65,7 @@ struct Workspace {
     }
   }
   std::vector<double> tau_seen;
-  AlignedBuffer<float> theta;
+  AlignedBuffer<float> theta;         // for natural digits, as `likely` is
   AlignedBuffer<float> coarse_theta;  // for coarse packed digits
   std::vector<float> likely;  // if the row test's first two terms reach this sum, the score probably reaches tau
   std::vector<int> until_refresh;  // scans of these groups until their thresholds are read again
@@ -112,8 +112,8 @@ class BlockScan {
           const int64_t local = number_of(hits[h].row);
           if (local < 0) continue;
           Hit hit = hits[h];
-          if (is_coarse(query)) {
-            hit.value = value_of(rows, hit.row, query);
+          if (is_scanned_coarsely(query)) {
+            hit.value = fine_value(rows, hit.row, packed_, query);
             if (hit.value < workspace->theta[query]) continue;
           }
           refine(rows, local, query, hit, *workspace);
@@ -175,15 +175,8 @@ class BlockScan {
   const Kernels& kernels_;
 
  private:
-  // Whether the row test of the scan used coarser digits than the natural ones, with which the pairs that it keeps are tested again.
-  bool is_coarse(int64_t query) const { return packed_.coarse && query < by_groups_ * kLanes; }
-
-  // v of the row test with natural digits.
-  float value_of(const CodeRows& rows, int row, int64_t query) const {
-    const int32_t dot = kernels_.dot_digits(packed_.natural_i8.data() + query * packed_.padded, rows.codes_i8 + row * packed_.padded, packed_.padded);
-    return rows.scale_f32[row] * static_cast<float>(dot) + packed_.tests.phi[query] * rows.bias_f32[row] +
-           packed_.tests.a[query] * rows.residual_f32[row] + packed_.tests.c[query] * rows.norm_f32[row];
-  }
+  // Whether the scan compares rows with coarse digits of the query. The pairs that it keeps are tested again with the natural ones.
+  bool is_scanned_coarsely(int64_t query) const { return packed_.coarse && query < by_groups_ * kLanes; }
 
   template <typename Refine>
   void scan(CodeRows view, Workspace& workspace, Refine refine) {
@@ -198,7 +191,7 @@ class BlockScan {
       wait = is_due ? kRefreshEvery - 1 : wait - 1;
       if (is_due) refresh(workspace, query, groups * kLanes);
       const AlignedBuffer<float>& theta = packed_.coarse ? workspace.coarse_theta : workspace.theta;
-      const RowTest test = packed_.tests_of_groups().from(query, theta.data() + query);
+      const RowTest test = packed_.of_groups().from(query, theta.data() + query);
       view.ahead = next + next_bytes * group / by_groups_ / 64 * 64;
       view.ahead_bytes = next + next_bytes * (group + groups) / by_groups_ / 64 * 64 - view.ahead;
       const size_t count = kernels_.scan_groups(view, packed_.grouped_i8.data() + query * packed_.padded, groups, test,
@@ -210,7 +203,7 @@ class BlockScan {
     for (int64_t query = by_groups_ * kLanes; query < packed_.count; query += kMaxRowsQueries) {
       const auto queries = static_cast<int>(std::min<int64_t>(kMaxRowsQueries, packed_.count - query));
       refresh(workspace, query, queries);
-      const RowTest test = packed_.tests.from(query, workspace.theta.data() + query);
+      const RowTest test = packed_.fine.from(query, workspace.theta.data() + query);
       const size_t count = kernels_.scan_rows(view, packed_.natural_i8.data() + query * packed_.padded, queries, test,
                                               workspace.hits.data());
       view.first_pass = false;
@@ -222,7 +215,7 @@ class BlockScan {
     for (int64_t q = first; q < std::min(first + lanes, packed_.count); ++q) {
       const double tau = states_[q]->tau();
       if (tau == workspace.tau_seen[q]) continue;
-      const QueryBound& bound = packed_.tests.bounds[q];
+      const QueryBound& bound = packed_.fine.bounds[q];
       workspace.tau_seen[q] = tau;
       workspace.theta[q] = bound.theta(tau);
       if (packed_.coarse) workspace.coarse_theta[q] = packed_.coarse->bounds[q].theta(tau);
@@ -265,7 +258,7 @@ inline void refine_pair(const Shard& shard, const CodesBlock& block, int64_t loc
 #endif
   const double dot = kernels.dot_codes(packed.rotated_f64.data() + query * packed.padded,
                                        block.codes_i8 + local * packed.padded, packed.padded);
-  offer_pair(shard, block, local, packed.tests.bounds[query], dot, state);
+  offer_pair(shard, block, local, packed.fine.bounds[query], dot, state);
 }
 
 }  // namespace trawl

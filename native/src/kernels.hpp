@@ -52,7 +52,7 @@ struct RowTest {
 struct Hit {
   uint16_t row;    // counted from the first row of the CodeRows
   uint16_t query;  // counted from the first query of the call
-  float value;     // v of the row test: the row can be dropped later, when theta has risen above it
+  float value;     // v of the row test with the digits of the call: the row can be dropped later, when theta has risen above it
 };
 
 // packed: groups of 16 queries, each [padded/4][16][4] digits. Tests all pairs of rows x 16*groups queries.
@@ -85,7 +85,7 @@ struct Kernels {
   DotCodes dot_codes;
   SumRows sum_rows;
   Project project;
-  int groups_offset;    // is added to packed digits: 128 or `group_digits`
+  int groups_offset;    // is added to packed digits: 128, `group_digits` or 0
   bool rows_offset;     // 128 is added to natural digits
   int groups_from;      // from this number on, the queries beyond the full groups are faster as a padded group
   int groups_at_once;   // the fastest number of groups per scan_groups call
@@ -95,7 +95,7 @@ struct Kernels {
   void (*begin)() = nullptr;  // called on a thread before its scan_groups calls, and `end` after them; see ScanSession
   void (*end)() = nullptr;
   int group_digits = kLargestDigit;  // packed digits are in [-group_digits, group_digits]
-  DotDigits dot_digits = nullptr;    // of kernels whose packed digits are coarser than natural ones
+  DotDigits dot_digits = nullptr;    // of kernels whose packed digits are coarser; their natural digits have no offset
 };
 
 // Keeps what a thread's scan_groups calls need, as long as it lives.

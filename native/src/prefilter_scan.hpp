@@ -23,7 +23,7 @@ class PrefilterScan : public BlockScan {
   void block(int64_t index) {
     const CodesBlock codes = codes_.block(index);
     pass(index, [&](const CodeRows& rows, int64_t local, int64_t query, const Hit& hit, Workspace& workspace) {
-      const float margin = packed_.tests.a[query] * rows.residual_f32[hit.row] + packed_.tests.c[query] * rows.norm_f32[hit.row];
+      const float margin = packed_.fine.a[query] * rows.residual_f32[hit.row] + packed_.fine.c[query] * rows.norm_f32[hit.row];
       if (hit.value - margin < workspace.likely[query]) {
         workspace.deferred.push_back({{hit.value, codes.first_row + local}, query});
         if (workspace.deferred.size() >= kMaxBuffered) hand_over(workspace);

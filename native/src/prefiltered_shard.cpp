@@ -157,7 +157,7 @@ class PrefilteredShard {
       QueryState& state = *prefiltered_states_[i];
       const auto all = [&] { return static_cast<int64_t>(state.deferred().size()) + state.beyond_limit(); };
       if (state.gave_up() || static_cast<double>(all()) <= allowance_) return;
-      drop_overtaken(prefilter_queries_->tests.bounds[i], state);
+      drop_overtaken(prefilter_queries_->fine.bounds[i], state);
       deferred[i] = all();
       switches[i] = static_cast<double>(deferred[i]) > allowance_;
     });
@@ -198,7 +198,7 @@ class PrefilteredShard {
     context_.check_cancelled();
     QueryState& state = *prefiltered_states_[i];
     if (state.gave_up()) return;
-    const QueryBound& bound = prefilter_queries_->tests.bounds[i];
+    const QueryBound& bound = prefilter_queries_->fine.bounds[i];
     drop_overtaken(bound, state);
     std::vector<Deferred> deferred = state.take_deferred();
     const auto largest = std::min<int64_t>(kLargestFirst, static_cast<int64_t>(deferred.size()));

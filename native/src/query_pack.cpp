@@ -156,7 +156,7 @@ void prepare_query(const PackMean& mean, const double* query, double* rotated, c
                                 : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
     return (error + centred.unit_rounding + rounding) * (1 + kappa);
   };
-  QueryBound bound;
+  QueryBound bound = {};
   bound.alpha_f64 = centred.alpha;
   bound.offset_f64 = centred.offset;
   const double p_f64 = centred.norm * (1 + kEta);
@@ -261,7 +261,7 @@ void row_test_biases(Metric metric, const double* bias, const float* norm, int64
   }
 }
 
-void RowTests::spread(int64_t first, int64_t end) {
+void QueryFactors::copy_from_bounds(int64_t first, int64_t end) {
   for (int64_t q = first; q < end; ++q) {
     phi[q] = bounds[q].phi_f32;
     a[q] = bounds[q].test_a_f32;
@@ -278,19 +278,19 @@ PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, i
       rotated_f64(count * padded),
       natural_i8(count * padded),
       grouped_i8(groups * kLanes * padded),
-      tests(count, groups * kLanes) {
+      fine(count, groups * kLanes) {
   const bool is_coarse = kernels.group_digits < kLargestDigit;
-  if (is_coarse) coarse = std::make_unique<RowTests>(count, groups * kLanes);
+  if (is_coarse) coarse = std::make_unique<QueryFactors>(count, groups * kLanes);
   pool.run(groups, [&](int64_t group) {
     int8_t* const packed = grouped_i8.data() + group * kLanes * padded;
     std::memset(packed, kernels.groups_offset, kLanes * padded);
     const int64_t first = group * kLanes, end = std::min(count, first + kLanes);
-    std::vector<DigitsTo> forms = {{kLargestDigit, natural_i8.data() + first * padded, tests.bounds.data() + first}};
+    std::vector<DigitsTo> forms = {{kLargestDigit, natural_i8.data() + first * padded, fine.bounds.data() + first}};
     AlignedBuffer<int8_t> coarse_i8(is_coarse ? kLanes * padded : 0);
     if (is_coarse) forms.push_back({kernels.group_digits, coarse_i8.data(), coarse->bounds.data() + first});
     packer.prepare(queries + first * packer.dimension(), end - first, rotated_f64.data() + first * padded, forms);
-    tests.spread(first, end);
-    if (is_coarse) coarse->spread(first, end);
+    fine.copy_from_bounds(first, end);
+    if (is_coarse) coarse->copy_from_bounds(first, end);
     for (int64_t q = first; q < end; ++q) {
       const int8_t* const digits = forms.back().digits_i8 + (q - first) * padded;
       for (int64_t j = 0; j < padded; j += 4) {
@@ -302,6 +302,18 @@ PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, i
       for (int64_t j = first * padded; j < end * padded; ++j) natural_i8[j] = static_cast<int8_t>(natural_i8[j] ^ -128);
     }
   });
+}
+
+float fine_value(const CodeRows& rows, int row, const PackedQueries& packed, int64_t query) {
+  const int64_t padded = packed.padded;
+  const int32_t dot = packed.kernels.dot_digits(packed.natural_i8.data() + query * padded, rows.codes_i8 + row * padded, padded);
+  const QueryFactors& factors = packed.fine;
+  const float of_norm = factors.c[query] * rows.norm_f32[row];
+#ifdef TRAWL_MUTATE_FORGET_NORM  // a deliberate bug: `make test-mutations` fails if no test finds it
+  return rows.scale_f32[row] * static_cast<float>(dot) + factors.phi[query] * rows.bias_f32[row] + factors.a[query] * rows.residual_f32[row];
+#endif
+  return rows.scale_f32[row] * static_cast<float>(dot) + factors.phi[query] * rows.bias_f32[row] +
+         factors.a[query] * rows.residual_f32[row] + of_norm;
 }
 
 }  // namespace trawl

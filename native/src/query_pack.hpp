@@ -61,7 +61,7 @@ class PackMean {
   double square_f64;        // mean.mean
 };
 
-// Where the digits of queries go: digits_i8[count][padded] in [-largest_digit, largest_digit], and the bounds of their row tests.
+// Where the digits of queries go, digits_i8[count][padded] in [-largest_digit, largest_digit], and the bounds of the row tests with them.
 struct DigitsTo {
   int largest_digit;
   int8_t* digits_i8;
@@ -70,7 +70,7 @@ struct DigitsTo {
   DigitsTo of_query(int64_t query, int64_t padded) const { return {largest_digit, digits_i8 + query * padded, bounds + query}; }
 };
 
-// Writes rotated_f64[padded], and digits of each form. query_f64[dimension] is the query, divided by its norm for cosine.
+// Writes rotated_f64[padded], and digits and bounds of each form. query_f64[dimension] is the query, divided by its norm for cosine.
 void prepare_query(const PackMean& mean, const double* query_f64, double* rotated_f64, const std::vector<DigitsTo>& forms);
 
 // Computes the digits and the bounds of queries, either for the codes or for a prefilter.
@@ -79,7 +79,7 @@ class QueryPacker {
   virtual ~QueryPacker() = default;
   virtual int64_t dimension() const = 0;
   virtual int64_t padded() const = 0;
-  // queries_f64[count][dimension] -> rotated_f64[count][padded], and digits of each form.
+  // queries_f64[count][dimension] -> rotated_f64[count][padded], and digits and bounds of each form.
   virtual void prepare(const double* queries_f64, int64_t count, double* rotated_f64, const std::vector<DigitsTo>& forms) const = 0;
 };
 
@@ -115,11 +115,11 @@ class PrefilterPacker : public QueryPacker {
   const Kernels& kernels_;
 };
 
-// The row tests of queries, for one form of their digits.
-struct RowTests {
-  RowTests(int64_t count, int64_t lanes) : bounds(count), phi(lanes), a(lanes), c(lanes) {}
-  // Copies the numbers of some queries from their bounds.
-  void spread(int64_t first, int64_t end);
+// What the row tests of queries need, for digits of one size.
+struct QueryFactors {
+  QueryFactors(int64_t count, int64_t lanes) : bounds(count), phi(lanes), a(lanes), c(lanes) {}
+  // Copies phi, a and c of some queries from their bounds.
+  void copy_from_bounds(int64_t first, int64_t end);
   // theta: of `first` and the queries after it.
   RowTest from(int64_t first, const float* theta) const { return {phi.data() + first, a.data() + first, c.data() + first, theta}; }
 
@@ -137,11 +137,14 @@ struct PackedQueries {
   AlignedBuffer<double> rotated_f64;      // [count][padded]
   AlignedBuffer<int8_t> natural_i8;      // [count][padded]
   AlignedBuffer<int8_t> grouped_i8;      // [groups][padded/4][16][4]
-  RowTests tests;                        // of the natural digits
-  std::unique_ptr<RowTests> coarse;      // of the packed digits, if they are coarser
+  QueryFactors fine;                     // for the natural digits
+  std::unique_ptr<QueryFactors> coarse;  // for the packed digits, if they are coarser
 
-  const RowTests& tests_of_groups() const { return coarse ? *coarse : tests; }
+  const QueryFactors& of_groups() const { return coarse ? *coarse : fine; }
 };
+
+// v of the row test of one row and one query with natural digits. Only for kernels with coarse packed digits.
+float fine_value(const CodeRows& rows, int row, const PackedQueries& packed, int64_t query);
 
 // The biases of `count` rows, prepared for the row test. For squared L2 they include the n^2 terms: phi multiplies them too,
 // because alpha = 1.

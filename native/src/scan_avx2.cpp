@@ -2,8 +2,8 @@
 // to int32. Two forms of digits keep the sums below 2^15:
 //
 // - Natural digits: |digit| times sign(code, digit), at most 127*127*2 = 32,258 a pair. An offset of 128 would give 255*127*2.
-// - Packed digits: kPackedDigits in place of 127, plus that offset, at most 2*kPackedDigits*127*4 = 32,512 for two pairs. So two
-//   products are added before they are widened, and none needs a sign: 2.5 instructions for 32 products in place of four.
+// - Packed digits are in [-32, 32], with an offset of 32 in [0, 64]: at most 64*127*4 = 32,512 for two pairs. So two sums are added
+//   before they are widened, and no product needs a sign: 2.5 instructions for 32 products in place of four.
 #include "kernels.hpp"
 #include "score.hpp"
 
@@ -20,6 +20,7 @@ namespace trawl {
 namespace {
 
 constexpr int kPackedDigits = 32;
+static_assert(2 * kPackedDigits * kLargestDigit * 4 <= INT16_MAX);
 
 TRAWL_INLINE __m256i add_products(__m256i sum, __m256i digits, __m256i magnitude, __m256i codes) {
   const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(codes, digits));
@@ -197,12 +198,13 @@ TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimens
   }
 }
 
-const Kernels kTable = [] {
+constexpr Kernels table() {
   Kernels table = {"avx2", scan_groups, scan_rows, dot_codes, sum_rows_serial, project, kPackedDigits, false, 10, 1};
   table.group_digits = kPackedDigits;
   table.dot_digits = dot_digits;
   return table;
-}();
+}
+constexpr Kernels kTable = table();
 
 }  // namespace
 

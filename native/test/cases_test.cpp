@@ -11,6 +11,13 @@ namespace {
 
 const float kLargest = std::numeric_limits<float>::max();
 
+// As many rows, the given ones again and again.
+Data repeated(const Data& rows, int64_t count) {
+  Data many{count, rows.d, {}};
+  for (int64_t i = 0; i < count; ++i) many.values.insert(many.values.end(), rows.row(i % rows.n), rows.row(i % rows.n) + rows.d);
+  return many;
+}
+
 // Searches with all metrics, k in {1, 10, n, n+5}, a large candidate buffer and one of size 1, and three means: zero, the mean of
 // the rows, and a row. The scores of `data` must fit float32, because searches refuse larger ones.
 void check_all(const Data& data, const Data& queries, std::initializer_list<Metric> metrics = {Metric::kInnerProduct,
@@ -32,6 +39,15 @@ void check_all(const Data& data, const Data& queries, std::initializer_list<Metr
           if (capacity > 1) options.candidate_limit = 65536;
           CHECK_SEARCH(*built->index, data, queries, options, pool);
         }
+      }
+      // The queries as a group, which AVX2 scans with coarser digits.
+      const Data group = repeated(queries, 17);
+      for (const trawl::IsaStatus& isa : trawl::list_isas()) {
+        if (!isa.available) continue;
+        SearchOptions options;
+        options.k = std::min<int64_t>(10, data.n);
+        options.kernels = &trawl::choose_kernels(isa.name);
+        CHECK_SEARCH(*built->index, data, group, options, pool);
       }
     }
   }

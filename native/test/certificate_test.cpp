@@ -47,7 +47,7 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
   const int64_t d = data.d, padded = coded.coder.padded();
   const trawl::PackMean pack_mean(metric, *empty_file(metric, mean));
   std::vector<double> query(d), rotated(padded);
-  // Of natural digits, and of the coarser ones of AVX2.
+  // Of natural digits, and of the coarse ones of AVX2.
   std::vector<int8_t> digits[2] = {std::vector<int8_t>(padded), std::vector<int8_t>(padded)};
   trawl::QueryBound bounds[2];
   for (int64_t q = 0; q < queries.n; ++q) {

@@ -5,6 +5,7 @@
 #include "aligned_buffer.hpp"
 #include "kernels.hpp"
 #include "oracle.hpp"
+#include "query_pack.hpp"
 
 namespace trawl {
 extern const Kernels *const kEmulatedAmxKernels, *const kEmulatedAmxVectorKernels;
@@ -264,6 +265,40 @@ TEST("kernel: products of float64 values and codes agree up to rounding") {
     const double expected = trawl::kSerialKernels->dot_codes(values.data(), problem.codes.data(), padded);
     for (const trawl::Kernels* kernels : all_kernels()) {
       CHECK(std::fabs(kernels->dot_codes(values.data(), problem.codes.data(), padded) - expected) <= size * 1e-13);
+    }
+  }
+}
+
+TEST("kernel: the second test of a pair has the value of the row test with natural digits") {
+  const int64_t d = 128;
+  const Data rows = gaussian(16, d, 41), queries = gaussian(16, d, 42);
+  trawl::ThreadPool pool(1);
+  BuildOptions build_options;
+  const auto built = build(Metric::kInnerProduct, rows, pool, build_options);
+  const trawl::CodesFile& codes = *built->index->shards().front().codes;
+  const trawl::PackMean mean(Metric::kInnerProduct, codes);
+  const std::vector<double> wide(queries.values.begin(), queries.values.end());
+  for (const trawl::IsaStatus& isa : trawl::list_isas()) {
+    if (!isa.available || trawl::select_kernels(isa.name).dot_digits == nullptr) continue;
+    const trawl::PackedQueries packed(trawl::CodesPacker(mean), wide.data(), 16, trawl::choose_kernels(isa.name), pool);
+    // Numbers of a similar size, so that a forgotten one is noticed.
+    const Problem problem(16, 16, packed.padded, 43, false);
+    trawl::CodeRows view = problem.view();
+    std::vector<float> scale(64), residual(64), norm(64), bias(64);
+    std::mt19937 random(44);
+    for (int i = 0; i < 64; ++i) {
+      const auto number = [&](float size) { return size * (1 + static_cast<float>(random() % 1024) / 1024); };
+      scale[i] = number(1e-3f), residual[i] = number(1), norm[i] = number(1), bias[i] = number(1);
+    }
+    view.scale_f32 = scale.data(), view.residual_f32 = residual.data(), view.norm_f32 = norm.data(), view.bias_f32 = bias.data();
+    const std::vector<float> all(16, -3e38f);
+    std::vector<trawl::Hit> hits(trawl::kMaxHits);
+    const size_t count = packed.kernels.scan_rows(view, packed.natural_i8.data(), 16, packed.fine.from(0, all.data()), hits.data());
+    CHECK_EQUAL(count, size_t{16 * 16});
+    for (size_t h = 0; h < count; ++h) {
+      const int q = hits[h].query, i = hits[h].row;
+      const float size = std::fabs(hits[h].value) + std::fabs(packed.fine.phi[q] * bias[i]) + packed.fine.a[q] * residual[i] + packed.fine.c[q] * norm[i];
+      CHECK(std::fabs(trawl::fine_value(view, i, packed, q) - hits[h].value) <= size * 0x1p-20f);
     }
   }
 }

@@ -176,6 +176,39 @@ TEST("prefilter: a lone query that keeps more rows than it may defer switches to
   CHECK(refined > 16 * n / 200 && refined < n / 4);  // not one by one
 }
 
+TEST("prefilter: of many queries, few pairs pass the test with coarse digits, and fewer the second one") {
+  trawl::ThreadPool pool(2);
+  const int64_t n = 20000, d = 256;
+  const Data data = low_rank(n, d, 30, 0.02f, 1), queries = low_rank(32, d, 30, 0.02f, 2);
+  static std::atomic<int64_t> tested_again, refined;
+  trawl::Kernels coarse = *trawl::kSerialKernels;
+  coarse.group_digits = 32;
+  coarse.dot_digits = [](const int8_t* natural, const int8_t* codes, int64_t padded) {
+    ++tested_again;
+    int32_t sum = 0;
+    for (int64_t j = 0; j < padded; ++j) sum += natural[j] * codes[j];
+    return sum;
+  };
+  coarse.dot_codes = [](const double* values, const int8_t* codes, int64_t padded) {
+    ++refined;
+    return trawl::kSerialKernels->dot_codes(values, codes, padded);
+  };
+  const trawl::KernelChoice choice = {&coarse, &coarse, trawl::kNever, trawl::kNever};
+  for (const int64_t components : {0, 64}) {
+    tested_again = refined = 0;
+    BuildOptions build_options;
+    build_options.rows_per_block = 64;
+    build_options.prefilter = components;
+    const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+    SearchOptions options = eager();
+    options.k = 10;
+    options.kernels = &choice;
+    CHECK_SEARCH(*built->index, data, queries, options, pool);
+    CHECK(tested_again > 0 && tested_again < n * queries.n / 20);
+    CHECK(refined > 0 && refined < tested_again);
+  }
+}
+
 TEST("prefilter: rows of growing norm, extreme rows, duplicates, ternary rows and equal rows") {
   trawl::ThreadPool pool(2);
   std::vector<Data> sets;

@@ -20,7 +20,7 @@ class GpuPass {
 
  private:
   QueryState& state(int64_t i) const { return *states_[numbers_[i]]; }
-  const QueryBound& bound(int64_t i) const { return packed_.tests.bounds[numbers_[i]]; }
+  const QueryBound& bound(int64_t i) const { return packed_.fine.bounds[numbers_[i]]; }
 
   void to_device(cuda::Address to, const void* from, int64_t bytes) const;
   void to_host(void* to, cuda::Address from, int64_t bytes, const cuda::StreamHandle& stream) const;

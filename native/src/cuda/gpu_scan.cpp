@@ -78,7 +78,7 @@ void scan_on_gpu(const SearchContext& context, const Shard& shard, const PackMea
   }
   std::vector<int64_t> testable, untestable;
   for (int64_t q = 0; q < packed.count; ++q) {
-    if (!states[q]->gave_up()) (packed.tests.bounds[q].testable ? testable : untestable).push_back(q);
+    if (!states[q]->gave_up()) (packed.fine.bounds[q].testable ? testable : untestable).push_back(q);
   }
   if (!testable.empty()) {
     std::unique_lock<std::timed_mutex> lock(gpu.mutex, std::defer_lock);
