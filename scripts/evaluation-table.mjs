@@ -1,7 +1,7 @@
 // `sh scripts/run scripts/evaluation-table.mjs`: measures the rows of the table in docs/evaluation.md, and writes them to
 // bench/results/evaluation.json. `npm run reproduce -- evaluation` measures the same in a temporary folder and compares.
 //
-//   --data DIR    folder with hotpot_val500_pooled, squad_v11_dev and scifact_tevatron_emb. Default: ../shared/data
+//   --data DIR    folder with hotpot_val500_pooled, squad_v11_dev, scifact_tevatron_emb and search_calls. Default: ../shared/data
 //   --model DIR   checkpoint of the encoder. Default: the all-MiniLM-L6-v2 of `trawl bench baselines embed`; without one the bundled encoder
 //   --python FILE a Python with faiss-cpu and usearch. Default: that of `trawl bench baselines`; without one no rows of theirs
 //   --out FILE    the JSON file to write. Default: bench/results/evaluation.json

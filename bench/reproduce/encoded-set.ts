@@ -2,11 +2,12 @@ import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { contentsOf } from '../../corpus/contents-of.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { decodeNpy, encodeNpy } from '../vectors/npy.ts';
 import { type QuestionEncoder, questionVectors } from '../vectors/question-vectors.ts';
 
-/** A corpus and its questions, as JSON lines of `{id, contents}` and `{id, question}`. */
+/** A corpus and its questions, as JSON lines of `{id, contents}` or `{id, title, text}`, and of `{id, question}`. */
 export interface SetFiles {
   readonly corpus: string;
   readonly queries: string;
@@ -21,9 +22,10 @@ export const VECTOR_RUNS = [
 
 type Entry = Readonly<Record<string, string>>;
 
-async function entriesOf(path: string): Promise<Entry[]> {
+/** The objects of a file of JSON lines. */
+export async function entriesOf<Line = Entry>(path: string): Promise<Line[]> {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '');
-  return lines.map((line) => JSON.parse(line) as Entry);
+  return lines.map((line) => JSON.parse(line) as Line);
 }
 
 /** Writes the vectors of the questions as .npy. */
@@ -71,14 +73,12 @@ export async function vectorsByText(
   files: { readonly passages: string; readonly queries: string },
 ): Promise<Map<string, Float32Array>> {
   const byText = new Map<string, Float32Array>();
-  for (const [path, entries, key] of [
-    [files.passages, await entriesOf(set.corpus), 'contents'],
-    [files.queries, await entriesOf(set.queries), 'question'],
+  for (const [path, texts] of [
+    [files.passages, (await entriesOf(set.corpus)).map(contentsOf)],
+    [files.queries, (await entriesOf(set.queries)).map(({ question }) => question!)],
   ] as const) {
     const { columns, values } = decodeNpy(await readFile(path), path);
-    for (const [row, entry] of entries.entries()) {
-      byText.set(entry[key]!, values.subarray(row * columns, (row + 1) * columns));
-    }
+    for (const [row, text] of texts.entries()) byText.set(text, values.subarray(row * columns, (row + 1) * columns));
   }
   return byText;
 }

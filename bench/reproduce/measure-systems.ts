@@ -1,19 +1,69 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/package-root.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 import { embedQuestions, type SetFiles, searchVectors, VECTOR_RUNS, vectorsByText, writeIds } from './encoded-set.ts';
 import { BUNDLED, EvaluatedSystems, type EvaluatedSystemsOptions } from './evaluated-systems.ts';
+import { importVectors, queriesOfIds } from './published-vectors.ts';
+import { queriesOfCalls, queriesOfSteps, writeQuestions } from './sub-queries.ts';
 import { serveVectorReranker } from './vector-reranker.ts';
 
-const SETS = ['hotpot_val500_pooled', 'squad_v11_dev'];
+/** A corpus with its questions. */
+interface TextSet extends SetFiles {
+  readonly name: string;
+  /** Sub-queries with judgements of their own. Without them, recorded calls may have the sub-queries of some questions. */
+  readonly subQueries?: string;
+}
+
+/** Vectors of passages and questions that others published, without the texts of the passages. */
+interface VectorSet {
+  readonly name: string;
+  readonly passages: string;
+  readonly queries: string;
+  /** Files whose lines begin with the ids of the vectors. */
+  readonly ids: { readonly passages: string; readonly queries: string };
+  readonly topics: string;
+  readonly qrels: string;
+}
+
+const SAMPLE = join(packageRoot, 'corpus', 'sample');
+
+function textSets(data: string): TextSet[] {
+  const shared = (name: string): TextSet => ({
+    name,
+    corpus: join(data, name, 'corpus.jsonl'),
+    queries: join(data, name, 'queries.jsonl'),
+  });
+  const sample = {
+    name: 'sample',
+    corpus: join(SAMPLE, 'passages.jsonl'),
+    queries: join(SAMPLE, 'questions.jsonl'),
+    subQueries: join(SAMPLE, 'sub-queries.jsonl'),
+  };
+  return [shared('hotpot_val500_pooled'), shared('squad_v11_dev'), sample];
+}
+
+function vectorSets(data: string): VectorSet[] {
+  const scifact = join(data, 'scifact_tevatron_emb');
+  return [
+    {
+      name: 'SciFact',
+      passages: join(scifact, 'corpus_768_f32.npy'),
+      queries: join(scifact, 'query_768_f32.npy'),
+      ids: { passages: join(scifact, 'corpus_ids.txt'), queries: join(scifact, 'query_ids.txt') },
+      topics: join(scifact, 'topics.scifact.test.tsv'),
+      qrels: join(scifact, 'qrels.scifact.test.txt'),
+    },
+  ];
+}
+
 /** bfloat16 is compared in precision-quality.ts; without AVX-512 its passages take an hour. */
 const PRECISIONS = ['float32', 'int8'] as const;
 /** Hits of BM25 that the reranker orders. */
 const RERANK_DEPTH = 100;
 
 export interface SystemsOptions extends EvaluatedSystemsOptions {
-  /** Folder with hotpot_val500_pooled, squad_v11_dev and scifact_tevatron_emb. */
+  /** Folder with hotpot_val500_pooled, squad_v11_dev, scifact_tevatron_emb and, for query forms of HotpotQA, search_calls. */
   readonly data: string;
   /** An encoder to import in each precision; without it only the bundled encoder is measured. */
   readonly checkpoint: string | undefined;
@@ -32,20 +82,22 @@ export class SystemsMeasurement {
   }
 
   async rows(): Promise<SystemsResult['rows']> {
-    const { checkpoint } = this.#options;
+    const { checkpoint, data } = this.#options;
     const model = checkpoint === undefined ? undefined : await this.#systems.imported(checkpoint, PRECISIONS);
-    for (const set of SETS) await this.#collection(set, model);
-    await this.#sample('bundled', BUNDLED);
-    if (model !== undefined) await this.#sample('MiniLM', model);
-    if (this.#options.python !== undefined) await this.#published(this.#options.python);
+    for (const set of textSets(data)) {
+      await this.#collection(set, model);
+      await this.#queryForms(set, 'bundled', BUNDLED);
+      if (model !== undefined) await this.#queryForms(set, 'MiniLM', model);
+    }
+    for (const set of vectorSets(data)) await this.#published(set);
     return this.#systems.rows;
   }
 
   /** Encoders, precisions, modes, reranking and graphs over one corpus; compared with the first of them. */
-  async #collection(name: string, model: string | undefined): Promise<void> {
-    const { data, work, python } = this.#options;
-    const set: SetFiles = { corpus: join(data, name, 'corpus.jsonl'), queries: join(data, name, 'queries.jsonl') };
-    const bundled = await this.#systems.indexed(`${name}-bundled`, set.corpus, BUNDLED, 'float32');
+  async #collection(set: TextSet, model: string | undefined): Promise<void> {
+    const { work, python } = this.#options;
+    const { name } = set;
+    const bundled = await this.#indexed(set, BUNDLED, 'float32');
     const ofBundled = (mode: string): string => `${mode}, bundled encoder=${bundled}?mode=${mode}`;
     if (model === undefined) {
       await this.#systems.measure(name, set.queries, [
@@ -56,9 +108,7 @@ export class SystemsMeasurement {
       return;
     }
     const indexes = new Map<string, string>();
-    for (const precision of PRECISIONS) {
-      indexes.set(precision, await this.#systems.indexed(`${name}-${precision}`, set.corpus, model, precision));
-    }
+    for (const precision of PRECISIONS) indexes.set(precision, await this.#indexed(set, model, precision));
     const float32 = indexes.get('float32')!;
     const vectors = { passages: join(work, `${name}.npy`), queries: join(work, `${name}-queries.npy`) };
     await this.#systems.trawl('export', float32, '--npy', vectors.passages, '--overwrite');
@@ -66,7 +116,7 @@ export class SystemsMeasurement {
     const reranker = await serveVectorReranker(await vectorsByText(set, vectors));
     try {
       const rerank = `rerank=${reranker.url}&rerank-api=tei&rerank-depth=${RERANK_DEPTH}`;
-      const graphs = python === undefined ? [] : await this.#graphs(name, set, vectors, python);
+      const graphs = python === undefined ? [] : await this.#graphs(set, vectors, python);
       await this.#systems.measure(name, set.queries, [
         ...PRECISIONS.map((precision) => `dense, MiniLM in ${precision}=${indexes.get(precision)}`),
         ...graphs.map((run) => run.replace('=', ' over the float32 vectors=')),
@@ -82,63 +132,57 @@ export class SystemsMeasurement {
     }
   }
 
-  async #graphs(name: string, set: SetFiles, vectors: { passages: string; queries: string }, python: string) {
-    const folder = join(this.#options.work, `${name}-runs`);
+  #indexed({ name, corpus }: TextSet, model: string, precision: string): Promise<string> {
+    return this.#systems.indexed(`${name}-${model === BUNDLED ? 'bundled' : precision}`, corpus, model, precision);
+  }
+
+  async #graphs(set: TextSet, vectors: { passages: string; queries: string }, python: string) {
+    const folder = join(this.#options.work, `${set.name}-runs`);
     await searchVectors(folder, vectors, await writeIds(set, folder), { python, signal: this.#options.signal });
     return VECTOR_RUNS.map((run) => `${run.name}=${join(folder, run.file)}`);
   }
 
   /** An agent's sub-query alone, with the question, the question alone; and all sub-queries of a question, whose lists are fused. */
-  async #sample(encoder: string, model: string): Promise<void> {
-    const folder = join(packageRoot, 'corpus', 'sample');
-    const index = await this.#systems.indexed(`sample-${encoder}`, join(folder, 'passages.jsonl'), model, 'float32');
-    const subQueries = join(folder, 'sub-queries.jsonl');
-    await this.#systems.measure(`sample, sub-queries, ${encoder}`, subQueries, [
-      `question=${index}?query-form=question`,
-      `sub-query=${index}?query-form=query`,
-      `question [SEP] sub-query=${index}?query-form=question-and-query`,
-    ]);
-    await this.#systems.measure(`sample, two-hop questions, ${encoder}`, await this.#withAllQueries(subQueries), [
+  async #queryForms(set: TextSet, encoder: string, model: string): Promise<void> {
+    const { name, subQueries } = set;
+    const calls = join(this.#options.data, 'search_calls', 'all_search_calls.jsonl');
+    const recorded = subQueries === undefined && existsSync(calls) ? await queriesOfCalls(set.queries, calls) : [];
+    const questions = subQueries === undefined ? recorded : await queriesOfSteps(subQueries);
+    const which = subQueries === undefined ? 'questions with recorded sub-queries' : 'two-hop questions';
+    if (questions.length === 0) return;
+    const index = await this.#indexed(set, model, 'float32');
+    if (subQueries !== undefined) {
+      await this.#systems.measure(`${name}, sub-queries, ${encoder}`, subQueries, [
+        `question=${index}?query-form=question`,
+        `sub-query=${index}?query-form=query`,
+        `question [SEP] sub-query=${index}?query-form=question-and-query`,
+      ]);
+    }
+    const file = join(this.#options.work, `${name}-sub-queries.jsonl`);
+    await writeQuestions(questions, file);
+    await this.#systems.measure(`${name}, ${which}, ${encoder}`, file, [
       `question=${index}?query-form=question`,
       `its sub-queries fused=${index}?query-form=queries`,
       `each question [SEP] sub-query fused=${index}?query-form=question-and-queries`,
     ]);
   }
 
-  /** The questions of sub-queries, each with the list of them. */
-  async #withAllQueries(file: string): Promise<string> {
-    interface Entry {
-      readonly id: string;
-      readonly question: string;
-      readonly query: string;
-      readonly gold_ids: readonly string[];
-    }
-    const questions = new Map<string, { id: string; question: string; queries: string[]; gold_ids: string[] }>();
-    for (const line of (await readFile(file, 'utf8')).trimEnd().split('\n')) {
-      const { id, question, query, gold_ids: gold } = JSON.parse(line) as Entry;
-      const key = id.replace(/\.\d+$/, '');
-      const known = questions.get(key) ?? { id: key, question, queries: [], gold_ids: [] };
-      known.queries.push(query);
-      known.gold_ids = [...new Set([...known.gold_ids, ...gold])];
-      questions.set(key, known);
-    }
-    const path = join(this.#options.work, 'sample-queries.jsonl');
-    await writeFile(path, [...questions.values()].map((question) => `${JSON.stringify(question)}\n`).join(''));
-    return path;
-  }
-
-  /** Vectors of SciFact that others published, without their texts. */
-  async #published(python: string): Promise<void> {
-    const { data, work, signal } = this.#options;
-    const folder = join(data, 'scifact_tevatron_emb');
-    const vectors = { passages: join(folder, 'corpus_768_f32.npy'), queries: join(folder, 'query_768_f32.npy') };
-    const ids = { passages: join(folder, 'corpus_ids.txt'), queries: join(folder, 'query_ids.txt') };
-    const runs = await searchVectors(join(work, 'scifact'), vectors, ids, { python, signal });
+  /** Exact search and graphs over given vectors. Modes, encoders and reranking need texts. */
+  async #published(set: VectorSet): Promise<void> {
+    const { work, python, signal } = this.#options;
+    const folder = join(work, set.name);
+    const index = await importVectors(set.passages, set.ids.passages, folder, signal);
+    const run = join(folder, 'trawl.txt');
+    const queries = await queriesOfIds(set.ids.queries, folder);
+    const asked = ['--query-vectors', set.queries, '--queries', queries, '--k', '10'];
+    await this.#systems.trawl('search', index, ...asked, '--out', run, '--out-format', 'trec');
+    const graphs = python === undefined ? [] : VECTOR_RUNS;
+    if (python !== undefined) await searchVectors(folder, set, set.ids, { python, signal });
     await this.#systems.measure(
-      'SciFact, published vectors',
-      join(folder, 'topics.scifact.test.tsv'),
-      VECTOR_RUNS.map(({ name, file }) => `${name}=${join(runs, file)}`),
-      ['--qrels', join(folder, 'qrels.scifact.test.txt')],
+      `${set.name}, published vectors`,
+      set.topics,
+      [`Trawl, exact=${run}`, ...graphs.map(({ name, file }) => `${name}=${join(folder, file)}`)],
+      ['--qrels', set.qrels],
     );
   }
 }

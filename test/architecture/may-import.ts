@@ -36,6 +36,16 @@ export const MAY_IMPORT: ImportRules = {
     'bench/',
     'replay/',
   ],
-  'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bulk-search/', 'triage/'],
+  'bench/': [
+    'src/',
+    'model-import/',
+    'corpus/',
+    'prepare/',
+    'indexer/',
+    'vector-files/',
+    'evaluation/',
+    'bulk-search/',
+    'triage/',
+  ],
   'test/': [''],
 };

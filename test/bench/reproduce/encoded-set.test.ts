@@ -34,7 +34,7 @@ test('a reranker of known vectors gives their inner products to the client of re
 test('questions get the vectors of a search, in the order of the file, and are found by text with the passages', async (t) => {
   const folder = await tempFolder(t);
   const set = { corpus: join(folder, 'corpus.jsonl'), queries: join(folder, 'queries.jsonl') };
-  await writeFile(set.corpus, lines({ id: 'p1', contents: 'one' }, { id: 'p2', contents: 'two' }));
+  await writeFile(set.corpus, lines({ id: 'p1', contents: 'one' }, { id: 'p2', title: 'Two', text: 'two' }));
   await writeFile(set.queries, lines({ id: 'q1', question: 'who' }, { id: 'q2', question: 'what is it' }));
   const files = { passages: join(folder, 'passages.npy'), queries: join(folder, 'queries.npy') };
   await embedQuestions(set, { model: 'token-average-256' }, files.queries);
@@ -49,8 +49,8 @@ test('questions get the vectors of a search, in the order of the file, and are f
   const values = Float32Array.from({ length: 2 * columns }, (_, i) => i);
   await writeFile(files.passages, encodeNpy({ rows: 2, columns, values }));
   const byText = await vectorsByText(set, files);
-  assert.deepEqual([...byText.keys()], ['one', 'two', 'who', 'what is it']);
-  assert.deepEqual(byText.get('two'), values.subarray(columns));
+  assert.deepEqual([...byText.keys()], ['one', '"Two"\ntwo', 'who', 'what is it']);
+  assert.deepEqual(byText.get('"Two"\ntwo'), values.subarray(columns));
   assert.deepEqual(byText.get('what is it'), vectors.subarray(columns));
   const ids = await writeIds(set, join(folder, 'runs'));
   assert.deepEqual(
