@@ -16,8 +16,6 @@ export interface BenchInputs {
   /** One file of JSON lines, and questions with gold_ids of its passages. */
   readonly corpus: string;
   readonly questions: string;
-  /** A larger corpus for the server, if there is one. */
-  readonly wideCorpus: string;
   /** Recorded search calls. */
   readonly calls: string;
   /** The same in words, for the report; without folders. */
@@ -25,7 +23,6 @@ export interface BenchInputs {
     readonly model: string;
     readonly corpus: string;
     readonly questions: string;
-    readonly wideCorpus: string;
     readonly calls: string;
   };
 }
@@ -62,8 +59,6 @@ export async function benchInputs(options: InputOptions): Promise<BenchInputs> {
       : join(SAMPLE, 'questions.jsonl');
   if (!given && !hasJudged && !options.sampleTexts)
     note('Questions of the sample corpus are used: give others with --corpus and --query-texts.');
-  const pool = join(SHARED, 'pool_wiki_dev', 'corpus.jsonl');
-  const wideCorpus = given || options.sampleTexts || !existsSync(pool) ? corpus : pool;
   const recorded = join(SHARED, 'search_calls', 'all_search_calls.jsonl');
   const hasRecorded = !options.sampleTexts && existsSync(recorded);
   const calls = options.calls ?? (hasRecorded ? recorded : await callsOfSample(options.scratch));
@@ -73,13 +68,11 @@ export async function benchInputs(options: InputOptions): Promise<BenchInputs> {
     checkpoint,
     corpus: resolve(corpus),
     questions: resolve(questions),
-    wideCorpus: resolve(wideCorpus),
     calls,
     named: {
       model: basename(model),
       corpus: name(resolve(corpus)),
       questions: name(resolve(questions)),
-      wideCorpus: name(resolve(wideCorpus)),
       calls:
         hasRecorded || options.calls !== undefined
           ? name(resolve(calls))

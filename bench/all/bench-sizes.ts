@@ -15,9 +15,7 @@ export interface BenchSize {
   /** Passages that are embedded. `int8`: whether that precision is measured too, if the model has it. */
   readonly embed: { readonly sample: number; readonly runs: number; readonly int8: boolean };
   readonly index: { readonly rows: number };
-  /** `wide`: over pool_wiki_dev instead of the corpus of the questions. */
   readonly serve: {
-    readonly wide: boolean;
     readonly loads: readonly ServeLoad[];
     readonly runs: number;
     readonly seconds: number;
@@ -48,28 +46,27 @@ export const SIZES: Readonly<Record<BenchSizeName, BenchSize>> = {
     flat: { rows: 50_000, dtype: 'float32', queryCounts: [1, 16, 64, 256], mostQueries: {}, runs: 3 },
     embed: { sample: 100, runs: 2, int8: false },
     index: { rows: 20_000 },
-    serve: { wide: false, loads: ['lone', 'batch', 'verl', ...STEADY], runs: 1, seconds: 3 },
+    serve: { loads: ['lone', 'batch', 'verl', ...STEADY], runs: 1, seconds: 3 },
     approximate: { rows: 20_000, queries: 100, efforts: [16, 64, 256], runs: 2 },
     questions: { questions: 150, efforts: [16, 64], runs: 2 },
   },
-  // About half an hour on two idle cores; the index of pool_wiki_dev alone would take 10 to 30.
+  // About half an hour on two idle cores.
   medium: {
     sampleTexts: false,
     flat: { rows: 1_000_000, dtype: 'float32', ...MANY_QUERIES },
     embed: { sample: 300, runs: 3, int8: true },
     index: { rows: 300_000 },
-    serve: { wide: false, loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY], runs: 2, seconds: 6 },
+    serve: { loads: ['lone', 'batch', 'verl', 'skyrl', 'rollouts', ...STEADY], runs: 2, seconds: 6 },
     approximate: { rows: 100_000, queries: 200, efforts: [16, 32, 64, 128, 256, 512], runs: 3 },
     questions: { questions: 500, efforts: [16, 64, 256], runs: 1 },
   },
-  // As large as 24 GB of memory allow: each of three baselines of the exact search holds 6 GB of rows.
+  // As large as 24 GB of memory allow: each of three baselines of the exact search holds 6 GB of rows. About an hour and a half.
   large: {
     sampleTexts: false,
     flat: { rows: 2_000_000, dtype: 'float16', ...MANY_QUERIES },
     embed: { sample: 1_000, runs: 3, int8: true },
     index: { rows: 1_000_000 },
     serve: {
-      wide: true,
       loads: ['lone', 'batch', 'verl', 'verl-keep-alive', 'skyrl', 'rollouts', 'lone-beside-batch', ...STEADY],
       runs: 3,
       seconds: 10,

@@ -89,12 +89,11 @@ export const RUN_STAGE: {
   },
 
   async serve({ size: { serve }, inputs, ...context }) {
-    const corpus = serve.wide ? inputs.wideCorpus : inputs.corpus;
-    const index = await builtIndex({ corpus, model: inputs.model }, context);
+    const index = await builtIndex(inputs, context);
     return benchServe({
       ...context,
       index,
-      corpus,
+      corpus: inputs.corpus,
       model: inputs.model,
       baselineModel: inputs.checkpoint,
       calls: inputs.calls,

@@ -169,7 +169,7 @@ function machineSection(all: AllResult, environments: readonly StageFacts[]): Ma
       ].join('; '),
     ],
     ['model', all.inputs.model],
-    ['texts', `${all.inputs.corpus}; ${all.inputs.wideCorpus}; ${all.inputs.calls}`],
+    ['texts', `${all.inputs.corpus}; ${all.inputs.calls}`],
     [
       'stages',
       environments

@@ -180,7 +180,7 @@ export const BENCH_OPTIONS = {
     type: 'choice',
     choices: BENCH_SIZES,
     default: 'small',
-    help: 'all: on 2 cores small takes minutes, medium about half an hour, large hours and 40 GB of memory; bench/README.md says what each measures.',
+    help: 'all: on 2 cores small takes minutes, medium about half an hour, large an hour and a half and 24 GB of memory; bench/README.md says what each measures.',
   },
   report: {
     type: 'string',

@@ -68,9 +68,12 @@ function bertCheckpoint(
   };
 }
 
-function qwen3Checkpoint(small: boolean): CheckpointToWrite {
+/** Qwen3-Embedding-0.6B with some of its 28 layers, or a small model of this architecture. */
+export function qwen3Checkpoint(small: boolean, manyLayers = 4): CheckpointToWrite {
   const tokenizer = TOKENIZERS.qwen3();
-  const [hidden, inner, layers, heads, groups, headSize] = small ? [32, 64, 2, 4, 2, 8] : [1024, 3072, 4, 16, 8, 128];
+  const [hidden, inner, layers, heads, groups, headSize] = small
+    ? [32, 64, 2, 4, 2, 8]
+    : [1024, 3072, manyLayers, 16, 8, 128];
   const vocabulary = Math.max(small ? 0 : 151_669, idsOf(tokenizer));
   const shapes: Record<string, readonly number[]> = {
     'embed_tokens.weight': [vocabulary, hidden!],

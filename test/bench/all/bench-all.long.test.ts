@@ -16,7 +16,6 @@ const SAMPLE_INPUTS: AllResult['inputs'] = {
   model: 'token-average-256',
   corpus: 'sample/passages.jsonl',
   questions: 'sample/questions.jsonl',
-  wideCorpus: 'sample/passages.jsonl',
   calls: 'questions and sub-queries of the sample corpus',
 };
 const UNFINISHED: AllResult = { ...RESULT, threads: 1, inputs: SAMPLE_INPUTS, complete: false, stages: others };

@@ -59,7 +59,6 @@ export const RESULT: AllResult = {
     model: 'some-model',
     corpus: 'a/b.jsonl',
     questions: 'a/q.jsonl',
-    wideCorpus: 'a/b.jsonl',
     calls: 'c/d.jsonl',
   },
   stages: {

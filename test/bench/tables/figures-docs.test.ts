@@ -10,7 +10,7 @@ import { proseOf, sentenceFigures, unmarkedFigures } from './sentence-figures.ts
 /** Figures without a marker, by page, separated by semicolons. */
 const LISTS = join(packageRoot, 'test', 'bench', 'tables', 'listed-figures.json');
 /** The most figures of `before` and `unsorted`. To be lowered whenever figures are measured again, marked or sorted. */
-const MOST_WITHOUT_JSON = 169;
+const MOST_WITHOUT_JSON = 161;
 
 interface ListedFigures {
   /** Measured before `bench/results` existed; the page has the date and the machine. */
