@@ -139,7 +139,8 @@ test('the page of an index of words says how it ranks', { skip }, async (t) => {
   await page.waitForSelector('#facts dd');
   assert.match(await textOf(page, '#facts'), /ranking\s*BM25/);
   assert.doesNotMatch(await textOf(page, '#facts'), /model/);
-  assert.match(await textOf(page, '#sub-help'), /the words of both/);
+  // Written after the facts.
+  await page.locator('#sub-help', { hasText: 'the words of both' }).waitFor();
 });
 
 test('the curl line works in a shell for any question', { skip }, async (t) => {
