@@ -278,9 +278,20 @@ TEST("kernel: the second test of a pair has the value of the row test with natur
   const trawl::CodesFile& codes = *built->index->shards().front().codes;
   const trawl::PackMean mean(Metric::kInnerProduct, codes);
   const std::vector<double> wide(queries.values.begin(), queries.values.end());
-  for (const trawl::IsaStatus& isa : trawl::list_isas()) {
-    if (!isa.available || trawl::select_kernels(isa.name).dot_digits == nullptr) continue;
-    const trawl::PackedQueries packed(trawl::CodesPacker(mean), wide.data(), 16, trawl::choose_kernels(isa.name), pool);
+  // The serial kernel with coarse digits, for processors whose kernels have none.
+  trawl::Kernels coarse = *trawl::kSerialKernels;
+  coarse.group_digits = 32;
+  coarse.dot_digits = [](const int8_t* natural, const int8_t* row, int64_t padded) {
+    int32_t sum = 0;
+    for (int64_t j = 0; j < padded; ++j) sum += natural[j] * row[j];
+    return sum;
+  };
+  std::vector<const trawl::Kernels*> tested = all_kernels();
+  tested.push_back(&coarse);
+  for (const trawl::Kernels* kernels : tested) {
+    if (kernels->dot_digits == nullptr) continue;
+    const trawl::KernelChoice choice = {kernels, kernels, trawl::kNever, trawl::kNever};
+    const trawl::PackedQueries packed(trawl::CodesPacker(mean), wide.data(), 16, choice, pool);
     // Numbers of a similar size, so that a forgotten one is noticed.
     const Problem problem(16, 16, packed.padded, 43, false);
     trawl::CodeRows view = problem.view();
