@@ -120,6 +120,11 @@ inline int64_t rows_at_once(const Kernels& kernels, int64_t padded) {
   return fit < kernels.row_step ? kernels.row_step : fit > kernels.most_rows ? kernels.most_rows : fit;
 }
 
+// The number of groups of a batch that scan_groups handles; scan_rows handles the remaining queries.
+inline int64_t groups_to_scan(const Kernels& kernels, int64_t queries) {
+  return queries / kLanes + (queries % kLanes >= kernels.groups_from);
+}
+
 // A pointer is null if its file was compiled for another processor family.
 extern const Kernels* const kSerialKernels;
 extern const Kernels* const kAvx2Kernels;

@@ -279,7 +279,8 @@ PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, i
       natural_i8(count * padded),
       grouped_i8(groups * kLanes * padded),
       fine(count, groups * kLanes) {
-  const bool is_coarse = kernels.group_digits < kLargestDigit;
+  // A lone query is scanned with its natural digits alone.
+  const bool is_coarse = kernels.group_digits < kLargestDigit && groups_to_scan(kernels, count) > 0;
   if (is_coarse) coarse = std::make_unique<QueryFactors>(count, groups * kLanes);
   pool.run(groups, [&](int64_t group) {
     int8_t* const packed = grouped_i8.data() + group * kLanes * padded;
@@ -308,12 +309,11 @@ float fine_value(const CodeRows& rows, int row, const PackedQueries& packed, int
   const int64_t padded = packed.padded;
   const int32_t dot = packed.kernels.dot_digits(packed.natural_i8.data() + query * padded, rows.codes_i8 + row * padded, padded);
   const QueryFactors& factors = packed.fine;
-  const float of_norm = factors.c[query] * rows.norm_f32[row];
-#ifdef TRAWL_MUTATE_FORGET_NORM  // a deliberate bug: `make test-mutations` fails if no test finds it
-  return rows.scale_f32[row] * static_cast<float>(dot) + factors.phi[query] * rows.bias_f32[row] + factors.a[query] * rows.residual_f32[row];
+  float value = rows.scale_f32[row] * static_cast<float>(dot) + factors.phi[query] * rows.bias_f32[row] + factors.a[query] * rows.residual_f32[row];
+#ifndef TRAWL_MUTATE_FORGET_NORM  // a deliberate bug: `make test-mutations` fails if no test finds it
+  value += factors.c[query] * rows.norm_f32[row];
 #endif
-  return rows.scale_f32[row] * static_cast<float>(dot) + factors.phi[query] * rows.bias_f32[row] +
-         factors.a[query] * rows.residual_f32[row] + of_norm;
+  return value;
 }
 
 }  // namespace trawl

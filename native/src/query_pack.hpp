@@ -138,7 +138,7 @@ struct PackedQueries {
   AlignedBuffer<int8_t> natural_i8;      // [count][padded]
   AlignedBuffer<int8_t> grouped_i8;      // [groups][padded/4][16][4]
   QueryFactors fine;                     // for the natural digits
-  std::unique_ptr<QueryFactors> coarse;  // for the packed digits, if they are coarser
+  std::unique_ptr<QueryFactors> coarse;  // for the packed digits, if they are coarser and some queries are scanned as groups
 
   const QueryFactors& of_groups() const { return coarse ? *coarse : fine; }
 };

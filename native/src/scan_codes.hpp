@@ -11,9 +11,4 @@ namespace trawl {
 // codes. queries_f64: states.size() x dimension, divided by their norms for cosine.
 void scan_codes(const SearchContext& context, const double* queries_f64, std::vector<QueryState>& states);
 
-// The number of groups of a batch that scan_groups handles; scan_rows handles the remaining queries.
-inline int64_t groups_to_scan(const Kernels& kernels, int64_t queries) {
-  return queries / kLanes + (queries % kLanes >= kernels.groups_from);
-}
-
 }  // namespace trawl
