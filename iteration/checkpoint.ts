@@ -1,11 +1,12 @@
-import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import { cp, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { importModel } from '../model-import/import-model.ts';
 import { readModelFolder, verifyModelFolder } from '../src/embedding/model/model-folder.ts';
+import { STATED_POOLINGS, type StatedPooling } from '../src/embedding/model/transformers-folder.ts';
 import { TRAWL_MODEL_FILE } from '../src/embedding/model/trawl-model-file.ts';
 import { TrawlError } from '../src/errors.ts';
-import type { Precision } from '../src/manifest/model-identity.ts';
+import type { Pooling, Precision } from '../src/manifest/model-identity.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import type { InputFile } from './records.ts';
@@ -24,6 +25,26 @@ export function isModelFolder(checkpoint: string): boolean {
  */
 export function hasOwnSettings(checkpoint: string): boolean {
   return isModelFolder(checkpoint) || existsSync(join(checkpoint, 'modules.json'));
+}
+
+/**
+ * The pooling to give to the import of a checkpoint that states none itself: that of an option, else that of the index
+ * before. The latter only for a bare encoder (class `…Model`): a head of another task must not become an encoder without an option.
+ */
+export function poolingOfImport(
+  checkpoint: string,
+  { given, before }: { readonly given: Pooling | undefined; readonly before: Pooling | undefined },
+): StatedPooling | undefined {
+  if (hasOwnSettings(checkpoint) || existsSync(join(checkpoint, '1_Pooling', 'config.json'))) return undefined;
+  return STATED_POOLINGS.find((pooling) => pooling === (given ?? (isBareEncoder(checkpoint) ? before : undefined)));
+}
+
+function isBareEncoder(checkpoint: string): boolean {
+  const path = join(checkpoint, 'config.json');
+  if (!existsSync(path)) return false;
+  const { architectures } = JSON.parse(readFileSync(path, 'utf8')) as { readonly architectures?: readonly unknown[] };
+  const [name] = architectures ?? [];
+  return typeof name === 'string' && /(?<!LMHead)Model$/.test(name);
 }
 
 /**
@@ -62,6 +83,8 @@ export interface ModelStep {
   readonly out: string;
   /** Default: that of the import. */
   readonly precision: Precision | undefined;
+  /** See `poolingOfImport`. */
+  readonly pooling: StatedPooling | undefined;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: { readonly stage: string; readonly done: number; readonly total: number }) => void;
 }
@@ -71,7 +94,8 @@ export interface ModelStep {
  *
  * @throws TrawlError of the import; MODEL_INVALID if the checkpoint changed while it was read, as a trainer does that still writes it.
  */
-export async function makeModel({ checkpoint, files, out, precision, signal, onProgress }: ModelStep): Promise<void> {
+export async function makeModel(step: ModelStep): Promise<void> {
+  const { checkpoint, files, out, precision, pooling, signal, onProgress } = step;
   if (existsSync(out)) return;
   const part = `${out}.unchecked`;
   await rm(part, { recursive: true, force: true });
@@ -84,6 +108,7 @@ export async function makeModel({ checkpoint, files, out, precision, signal, onP
       out: part,
       name: basename(checkpoint),
       precisions: precision === undefined ? undefined : [precision],
+      pooling,
       signal,
       onProgress,
     });

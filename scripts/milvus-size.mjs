@@ -1,11 +1,21 @@
-// `node scripts/milvus-size.mjs DIMENSION ROWS…`: measures the memory of a real Milvus and the time of its FLAT candidates by the number of
-// rows, and prints the table of docs/cluster.md. `npm run test:peers -- milvus` installs Milvus.
+// `node scripts/milvus-size.mjs DIMENSION ROWS… [--out FILE]`: measures the memory of a real Milvus and the time of its FLAT candidates by
+// the number of rows (docs/cluster.md). `npm run test:peers -- milvus` installs Milvus.
+import { writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
 import { fail, setup } from './setup.mjs';
 
-const [dimension, ...sizes] = process.argv.slice(2).map(Number);
+const { values, positionals } = parseArgs({ options: { out: { type: 'string' } }, allowPositionals: true });
+const [dimension, ...sizes] = positionals.map(Number);
 if (!(dimension > 0) || sizes.length === 0 || !sizes.every((rows) => rows > 0)) {
   fail('Expected a dimension and numbers of rows: node scripts/milvus-size.mjs 384 20000 100000.');
 }
 await setup();
+const loadBefore = loadavg()[0];
 const { measureSizes } = await import('../dist/test/peers/milvus-size.js');
-await measureSizes(dimension, sizes, (line) => process.stdout.write(`${line}\n`));
+const { machineFacts } = await import('../dist/bench/environment.js');
+const measured = await measureSizes(dimension, sizes, (row) => process.stdout.write(`${JSON.stringify(row)}\n`));
+if (values.out !== undefined) {
+  const environment = machineFacts({ engines: [], loadBefore });
+  writeFileSync(values.out, `${JSON.stringify({ environment, dimension, sizes: measured }, null, 2)}\n`);
+}

@@ -2,7 +2,7 @@
 // `-- --minutes N` and `--seed N` change the load; `--out FILE` writes the figures as JSON. Linux only.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, root, setup } from './setup.mjs';
@@ -22,14 +22,16 @@ const GROWTH_LIMIT_MB = 100;
 await setup();
 const { soak } = await import('../dist/test/soak/soak.js');
 const { leftOpen } = await import('../dist/test/soak/handles.js');
+const { machineFacts } = await import('../dist/bench/environment.js');
+const machine = machineFacts({ engines: [], loadBefore: loadavg()[0] });
 const folder = mkdtempSync(join(tmpdir(), 'trawl-soak-'));
 const say = (line) => process.stderr.write(`${line}\n`);
 let table;
-const result = {};
+let result;
 try {
   const index = join(folder, 'index');
   build(join(root, 'corpus', 'sample', 'passages.jsonl'), index);
-  result.soak = await soak({
+  result = await soak({
     index,
     seconds: Number(values.minutes) * 60,
     goodClients: 16,
@@ -37,13 +39,17 @@ try {
     seed: Number(values.seed),
     onProgress: say,
   });
-  table = soakRows(result.soak);
+  table = soakRows(result);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
 process.stdout.write('| what | outcome | figures |\n| --- | --- | --- |\n');
 for (const row of table) process.stdout.write(`| ${row.join(' | ')} |\n`);
-if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
+if (values.out !== undefined) {
+  // Without the samples of the process, which name its files.
+  const { samples, memory, ...figures } = result;
+  writeFileSync(values.out, `${JSON.stringify({ machine, rows: table, soak: figures }, null, 2)}\n`);
+}
 process.exitCode = table.some(([, outcome]) => outcome === 'failed') ? 1 : 0;
 
 function build(corpus, out) {

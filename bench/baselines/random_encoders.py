@@ -1,7 +1,8 @@
 """Writes checkpoints with random weights in the widths of known models, with few layers, as folders of sentence-transformers:
-random_encoders.py OUT TOKENIZER.json. Prints a JSON array of {"family", "shape", "folder"}.
+random_encoders.py OUT TOKENIZER.json [FAMILY]. Prints a JSON array of {"family", "shape", "folder"}.
 
-The tokenizer is the same for all families, so that they encode the same tokens.
+The tokenizer is the same for all families, so that they encode the same tokens. With FAMILY only this one is written, with all layers of
+its model.
 """
 
 import json
@@ -84,12 +85,15 @@ MODULES = [
 ]
 
 
-def main(out, tokenizer):
+def main(out, tokenizer, only=None):
     tf.logging.set_verbosity_error()
     tf.logging.disable_progress_bar()
     torch.manual_seed(17)
     written = []
-    for family, (width, layers, whole, pooling, make) in FAMILIES.items():
+    for family, (width, few, whole, pooling, make) in FAMILIES.items():
+        if only not in (None, family):
+            continue
+        layers = few if only is None else whole
         folder = pathlib.Path(out) / family
         model = make(layers)
         model.save_pretrained(folder)
@@ -105,9 +109,9 @@ def main(out, tokenizer):
         chosen = {name: name == POOLINGS[pooling] for name in POOLINGS.values()}
         config = {"word_embedding_dimension": 1024 if family == "Qwen3" else 768, **chosen}
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
-        shape = f"{width}, {layers} of {whole} layers"
+        shape = f"{width}, {layers} of {whole} layers" if layers < whole else f"{width}, {layers} layers"
         written.append({"family": family, "shape": shape, "folder": str(folder)})
     json.dump(written, sys.stdout)
 
 
-main(*sys.argv[1:3])
+main(*sys.argv[1:4])

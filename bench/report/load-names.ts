@@ -6,6 +6,10 @@ const LOAD_NAMES: Readonly<Record<string, string>> = {
   skyrl: '2,560 clients at once, one query each',
   rollouts: 'Five rollouts a question',
   'lone-beside-batch': 'One client beside batches',
+  overhead: 'One client, ten passages a query',
+  'free-encoder': '64 clients, one query each, no encoder',
+  'free-encoder-batch': '8 clients, 64 queries each, no encoder',
+  generator: "Fixed replies, the load generator's limit",
 };
 const STEADY = /^clients-(\d+)$/;
 

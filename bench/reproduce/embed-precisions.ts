@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BenchEmbedResult } from '../embed/bench-embed.ts';
 import { runTrawl } from '../serve/serve-index.ts';
+import { importMiniLm } from './mini-lm.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
-import { requiredInputs } from './required-inputs.ts';
 
 const PRECISIONS = 'float32,bfloat16,int8';
 const CORPUS = 'hotpot_val500_pooled';
@@ -15,9 +15,7 @@ const CORPUS = 'hotpot_val500_pooled';
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
  */
 export async function benchPrecisions({ file, scratch, signal }: ReproductionRun): Promise<void> {
-  const { data, checkpoint } = requiredInputs();
-  const model = join(scratch, 'all-MiniLM-L6-v2');
-  await runTrawl(['model', 'add', checkpoint, '--out', model, '--precision', PRECISIONS], signal);
+  const { data, model, checkpoint } = await importMiniLm({ scratch, signal }, PRECISIONS);
   const encoders = ['--model', model, '--baseline-model', checkpoint, '--precision', PRECISIONS];
   const texts = ['--texts', join(data, CORPUS, 'corpus.jsonl'), '--sample', '500', '--runs', '5'];
   await runTrawl(['bench', 'embed', ...encoders, ...texts, '--out', file], signal);

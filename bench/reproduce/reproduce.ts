@@ -6,8 +6,9 @@ import { TrawlError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { withoutFolders } from '../all/all-file.ts';
 import { markdownTable } from '../report-format.ts';
-import { type ComparedExpectation, compareExpectations, describeExpectation } from './expectations.ts';
-import { REPRODUCTIONS, type Reproduction } from './reproductions.ts';
+import { type ComparedExpectation, compareExpectations, describeExpectation } from './expectation.ts';
+import type { Reproduction } from './reproduction.ts';
+import { REPRODUCTIONS } from './reproductions.ts';
 
 /** What `npm run reproduce` prints without a name. */
 export function reproductionList(folder = packageRoot): string {

@@ -5,14 +5,19 @@ import { TrawlError } from '../../src/errors.ts';
 import { installedMiniLm } from '../all/bench-inputs.ts';
 import { SHARED } from '../serve/serve-index.ts';
 
+/** The folder of the data sets. @throws TrawlError CORPUS_NOT_FOUND without it. */
+export function requiredData(): string {
+  if (existsSync(SHARED)) return SHARED;
+  throw new TrawlError('CORPUS_NOT_FOUND', `The data sets of this table are expected in ${SHARED}.`);
+}
+
 /**
  * The folder of the data sets, and the checkpoint of all-MiniLM-L6-v2.
  *
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
  */
 export function requiredInputs(): { readonly data: string; readonly checkpoint: string } {
-  if (!existsSync(SHARED))
-    throw new TrawlError('CORPUS_NOT_FOUND', `The data sets of this table are expected in ${SHARED}.`);
+  const data = requiredData();
   const checkpoint = installedMiniLm(join(homedir(), '.cache', 'trawl'));
   if (checkpoint === undefined) {
     throw new TrawlError(
@@ -20,5 +25,5 @@ export function requiredInputs(): { readonly data: string; readonly checkpoint: 
       'all-MiniLM-L6-v2 is not installed. Install it: trawl bench baselines embed.',
     );
   }
-  return { data: SHARED, checkpoint };
+  return { data, checkpoint };
 }

@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BenchServeResult } from '../serve/bench-serve.ts';
 import { runTrawl } from '../serve/serve-index.ts';
+import { importMiniLm } from './mini-lm.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
-import { requiredInputs } from './required-inputs.ts';
 
 const CORPUS = 'hotpot_val500_pooled';
 
@@ -17,9 +17,7 @@ export async function benchPrecisionServer(
   precision: 'bfloat16' | 'int8',
   { file, scratch, signal }: ReproductionRun,
 ): Promise<void> {
-  const { data, checkpoint } = requiredInputs();
-  const model = join(scratch, 'all-MiniLM-L6-v2');
-  await runTrawl(['model', 'add', checkpoint, '--out', model, '--precision', `float32,${precision}`], signal);
+  const { data, model, checkpoint } = await importMiniLm({ scratch, signal }, `float32,${precision}`);
   const servers = ['--model', model, '--baseline-model', checkpoint, '--precision', precision];
   const load = ['--loads', 'lone,batch,verl,skyrl', '--runs', '3', '--seconds', '8'];
   const corpus = join(data, CORPUS, 'corpus.jsonl');

@@ -2,16 +2,21 @@ import * as figure from '../report/figures.ts';
 import * as all from './all-tables.ts';
 import { clusterSizing } from './cluster-sizing.ts';
 import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts';
+import { encoderCosines, encoderPass, loneQuery } from './encoder-pass-tables.ts';
+import * as engine from './engine-tables.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
 import { gpuSearch, gpuThroughput } from './gpu-tables.ts';
+import { once } from './once-table.ts';
+import { fields, milvusSize, prepare, soak, trials } from './other-tables.ts';
 import type { PrecisionResult } from './precision-result.ts';
-import { bm25, filters, fusion, modes } from './ranking-tables.ts';
+import { bm25, bm25Generated, bm25Size, bm25SizeSearches, filters, fusion, modes } from './ranking-tables.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
 import { sizeComputed } from './size-computed.ts';
 import { sizeFigures, sizeRequests } from './size-tables.ts';
 import type { SystemsResult } from './systems-result.ts';
 import { rule, type TableMaker } from './table-maker.ts';
+import { triageErrors, triageModels } from './triage-tables.ts';
 
 const quality: TableMaker<EvalResult> = ({ rows }) => {
   const metrics = ['recall@5', 'recall@10', 'mrr@10'];
@@ -147,6 +152,27 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'cluster-events': clusterEvents,
   'cluster-memory': clusterMemory,
   'cluster-sizing': clusterSizing,
+  'search-alone': engine.searchAlone,
+  rescored: engine.rescored,
+  bulk: engine.bulk,
+  'filtered-searches': engine.filteredSearches,
+  products: engine.products,
+  'server-alone': engine.serverAlone,
+  builds: engine.builds,
+  'encoder-pass': encoderPass,
+  'encoder-cosines': encoderCosines,
+  'lone-query': loneQuery,
+  'bm25-generated': bm25Generated,
+  'bm25-size': bm25Size,
+  'bm25-size-searches': bm25SizeSearches,
+  fields,
+  prepare,
+  'milvus-size': milvusSize,
+  trials,
+  soak,
+  'triage-errors': triageErrors,
+  'triage-models': triageModels,
+  once,
 };
 
 export const TABLE_NAMES = Object.keys(TABLES);

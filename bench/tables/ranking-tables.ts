@@ -4,6 +4,7 @@ import { isIndexRecord } from '../lexical/bm25-report.ts';
 import type { LexicalRecord } from '../lexical/lexical-case.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
 import * as figure from '../report/figures.ts';
+import type { Bm25SizeResult } from './bm25-size-result.ts';
 import type { SystemsResult } from './systems-result.ts';
 import { rule, type TableMaker } from './table-maker.ts';
 
@@ -62,10 +63,16 @@ export const filters: TableMaker<BenchFilterResult> = ({ records }) => [
 ];
 
 /** BM25 searches of the first corpus: many queries at once, and one at a time. Empty where an engine was not measured. */
-export const bm25: TableMaker<BenchBm25Result> = ({ records }) => {
+export const bm25: TableMaker<BenchBm25Result> = (result) => bm25Searches(result, 0);
+
+/** The same of the second corpus, which is generated. */
+export const bm25Generated: TableMaker<BenchBm25Result> = (result) => bm25Searches(result, 1);
+
+function bm25Searches({ records }: BenchBm25Result, corpus: 0 | 1): string[][] {
   const all = records.filter((record): record is LexicalRecord => !isIndexRecord(record));
-  const corpusOf = (record: LexicalRecord | undefined): string | undefined => record?.case.split('/')[1];
-  const searches = all.filter((record) => corpusOf(record) === corpusOf(all[0]));
+  const corpusOf = (record: LexicalRecord): string => record.case.split('/')[1]!;
+  const chosen = [...new Set(all.map(corpusOf))][corpus];
+  const searches = all.filter((record) => corpusOf(record) === chosen);
   const engines = [...new Set(searches.map(({ engine }) => engine))].filter((engine) => engine !== 'trawl');
   const own = searches.filter(({ engine }) => engine === 'trawl');
   return [
@@ -91,7 +98,48 @@ export const bm25: TableMaker<BenchBm25Result> = ({ records }) => {
       ];
     }),
   ];
-};
+}
 
 const NAMES: Readonly<Record<string, string>> = { lucene: 'Lucene', sqlite: 'SQLite' };
 const nameOf = (engine: string): string => NAMES[engine] ?? engine;
+
+export const bm25Size: TableMaker<Bm25SizeResult> = ({ rows, corpusBytes, build, records }) => {
+  const { scan, read, words } = build.stageMs;
+  const [index] = records.filter(isIndexRecord);
+  const seconds = (ms: number | undefined): string => `${figure.count((ms ?? 0) / 1000)} s`;
+  return [
+    ['what', 'figure'],
+    ['---', '---'],
+    ['passages, JSON lines', `${figure.count(rows)}, ${figure.bytes(corpusBytes)}`],
+    [
+      'build: all; scan; reading and storing; inverted indexes',
+      `${figure.count(build.seconds)} s; ${seconds(scan)}; ${seconds(read)}; ${seconds(words)}`,
+    ],
+    ['load average before and after the build', `${build.load.before.toFixed(1)}, ${build.load.after.toFixed(1)}`],
+    ['most memory of the build', figure.bytes(build.peakBytes)],
+    [
+      'inverted indexes',
+      `${figure.bytes(index!.indexBytes)} in ${build.shards} shards, ${index!.bitsPerPosting!.toFixed(1)} bits a posting`,
+    ],
+    ['passages in the index', figure.bytes(build.passageBytes)],
+    ['opening the inverted indexes, in the page cache', figure.ms(index!.openMs!)],
+    ['parts of their files in memory after the searches', figure.bytes(index!.residentBytes!)],
+  ];
+};
+
+/** Searches of Trawl alone: one query at a time, and many at once. */
+export const bm25SizeSearches: TableMaker<Bm25SizeResult> = ({ records }) => [
+  ['queries', 'k', 'threads', 'p50', 'p99', 'queries/s', 'postings read'],
+  rule(7),
+  ...records
+    .filter((record): record is LexicalRecord => !isIndexRecord(record))
+    .map((record) => [
+      record.case.split('/')[2]!,
+      figure.count(record.k),
+      String(record.threads),
+      figure.ms(record.p50Ms!),
+      figure.ms(record.p99Ms!),
+      figure.rate(record.queriesPerS),
+      record.postingsReadShare === null ? '' : `${(100 * record.postingsReadShare).toFixed(0)} %`,
+    ]),
+];

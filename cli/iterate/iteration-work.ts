@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
-import { makeModel } from '../../iteration/checkpoint.ts';
+import { makeModel, poolingOfImport } from '../../iteration/checkpoint.ts';
 import { inheritedOverrides, inheritedPrecision, settingsDiffer } from '../../iteration/model-settings.ts';
 import type { Journal } from '../../iteration/records.ts';
 import type { IterationWork, StepFolders } from '../../iteration/run-iteration.ts';
@@ -47,6 +47,7 @@ async function modelStep(
       files: inputs.checkpointFiles,
       out: folders.model,
       precision: wanted,
+      pooling: poolingOfImport(checkpoint, { given: options.pooling, before: base?.pooling }),
       signal,
       onProgress: progress.step,
     });

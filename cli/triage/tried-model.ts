@@ -4,9 +4,11 @@ import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { checkpointFiles } from '../../hub/checkpoint-files.ts';
+import { poolingOfImport } from '../../iteration/checkpoint.ts';
 import { importModel } from '../../model-import/import-model.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
+import type { StatedPooling } from '../../src/embedding/model/transformers-folder.ts';
 import { TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
@@ -59,7 +61,14 @@ export async function openTriedModel(
     : undefined;
   const importInto = async (out: string): Promise<void> => {
     onImport();
-    await importModel(folder, { out, name: basename(folder), precisions: [options.precision ?? 'float32'], signal });
+    const precisions = [options.precision ?? 'float32'] as const;
+    await importModel(folder, {
+      out,
+      name: basename(folder),
+      precisions,
+      pooling: importPooling(folder, options),
+      signal,
+    });
   };
   const use = imported === undefined ? undefined : await useOf(imported, importInto, { onWait, signal });
   const encoder = await asUsage(
@@ -157,18 +166,18 @@ function isCheckpoint(folder: string): boolean {
   return !existsSync(join(folder, TRAWL_MODEL_FILE)) && weights.some((name) => existsSync(join(folder, name)));
 }
 
-/** A hash of the precision and of the files that an import reads. */
-async function checkpointHash(
-  folder: string,
-  { precision = 'float32' }: TriageValues,
-  signal: AbortSignal,
-): Promise<string> {
+/** The pooling of an import, for a checkpoint that states none itself. */
+const importPooling = (folder: string, { pooling }: TriageValues): StatedPooling | undefined =>
+  poolingOfImport(folder, { given: pooling, before: undefined });
+
+/** A hash of the precision, the pooling and the files that an import reads. */
+async function checkpointHash(folder: string, options: TriageValues, signal: AbortSignal): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries
     .filter((entry) => !entry.isDirectory())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
     .sort();
-  const hash = createHash('sha256').update(precision);
+  const hash = createHash('sha256').update(`${options.precision ?? 'float32'} ${importPooling(folder, options) ?? ''}`);
   const listed = paths.map((path) => ({ path, bytes: 0, hash: { algorithm: 'sha256', value: '' } as const }));
   for (const { path } of checkpointFiles(listed))
     hash.update(`${path} ${await sha256OfFile(join(folder, path), signal)}\n`);

@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
+import type { MilvusSizeRow, MilvusTimes } from '../../bench/tables/milvus-size-result.ts';
 import { MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
 import { rowFields } from '../../src/milvus/published-rows.ts';
 import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
@@ -11,30 +13,27 @@ import { MilvusNode } from './milvus-node.ts';
 const QUERIES = 50;
 const K = 10;
 const CALL_ROWS = 400;
-const HEAD = [
-  'rows',
-  'stored s',
-  'MB before loading',
-  'MB after searches',
-  'candidates ms, median (p95)',
-  'proved k 10 ms, median (p95)',
-  'load average',
-];
 
 /**
- * Measures what Milvus needs by the number of rows (docs/cluster.md, "Size"), each with a Milvus of its own. Writes the lines of a table.
+ * Measures what Milvus needs by the number of rows (docs/cluster.md, "Size"), each with a Milvus of its own.
+ *
+ * @param onSize called with each size that has been measured.
  */
 export async function measureSizes(
   dimension: number,
   sizes: readonly number[],
-  write: (line: string) => void,
-): Promise<void> {
-  write(`| ${HEAD.join(' | ')} |`);
-  write(`| ${HEAD.map(() => '---').join(' | ')} |`);
-  for (const rows of sizes) write(await measured(dimension, rows));
+  onSize: (row: MilvusSizeRow) => void,
+): Promise<MilvusSizeRow[]> {
+  const rows: MilvusSizeRow[] = [];
+  for (const size of sizes) {
+    const row = await measured(dimension, size);
+    onSize(row);
+    rows.push(row);
+  }
+  return rows;
 }
 
-async function measured(dimension: number, rows: number): Promise<string> {
+async function measured(dimension: number, rows: number): Promise<MilvusSizeRow> {
   const node = await MilvusNode.start();
   const client = await node.client();
   const collection = 'size';
@@ -58,7 +57,7 @@ async function measured(dimension: number, rows: number): Promise<string> {
     await client.createIndex(collection, 'vector', { type: 'FLAT', metric: 'IP' });
     while ((await client.indexes(collection)).get('vector')!.pendingRows > 0) await pause(200);
     const storedS = (performance.now() - start) / 1000;
-    const before = residentMb(node);
+    const before = residentBytes(node);
     await client.load(collection, 1);
     const source = new MilvusCandidates(client, {
       collection,
@@ -74,37 +73,42 @@ async function measured(dimension: number, rows: number): Promise<string> {
       source.search(query, { count: 1, limit: K + 32, among: rows, condition: { type: 'all' } }),
     );
     const proved = await times(queries, (query) => index.search({ queries: query, count: 1, k: K }));
-    const cells = [rows, storedS.toFixed(0), before, residentMb(node), candidates, proved, loadavg()[0]!.toFixed(1)];
-    return `| ${cells.join(' | ')} |`;
+    return {
+      rows,
+      storedS,
+      beforeLoadingBytes: before,
+      afterSearchesBytes: residentBytes(node),
+      candidates,
+      proved,
+      load: loadavg()[0]!,
+    };
   } finally {
     await client.close();
     await node.stop();
   }
 }
 
-/** Median and 95th percentile, in milliseconds. */
 async function times(
   queries: readonly Float32Array[],
   search: (query: Float32Array) => Promise<unknown>,
-): Promise<string> {
+): Promise<MilvusTimes> {
   const all: number[] = [];
   for (const query of queries) {
     const start = performance.now();
     await search(query);
     all.push(performance.now() - start);
   }
-  all.sort((a, b) => a - b);
-  const at = (share: number): string => all[Math.floor(share * all.length)]!.toFixed(1);
-  return `${at(0.5)} (${at(0.95)})`;
+  const samples = sortedSamples(all);
+  return { medianMs: median(samples), p95Ms: percentile(samples, 95) };
 }
 
-/** Resident memory of Milvus, in MB. */
-function residentMb({ dataFolder }: MilvusNode): number {
+/** Resident memory of Milvus. */
+function residentBytes({ dataFolder }: MilvusNode): number {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       if (readlinkSync(`/proc/${pid}/cwd`) !== dataFolder) continue;
       const [, kb] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-      return Math.round(Number(kb) / 1_000);
+      return Number(kb) * 1024;
     } catch {
       // Another process that has ended, or that is not ours.
     }

@@ -2,12 +2,9 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import {
-  allExpectations,
-  compareExpectations,
-  describeExpectation,
-  evalExpectations,
-} from '../../../bench/reproduce/expectations.ts';
+import { compareExpectations, describeExpectation } from '../../../bench/reproduce/expectation.ts';
+import { evalExpectations } from '../../../bench/reproduce/expectations/quality.ts';
+import { allExpectations } from '../../../bench/reproduce/expectations/report.ts';
 import { compareFiles, comparisonReport, reproduce, reproductionList } from '../../../bench/reproduce/reproduce.ts';
 import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';

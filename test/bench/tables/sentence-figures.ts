@@ -13,7 +13,7 @@ const UNIT = String.raw`×|%|(?:ns|µs|ms|s|seconds?|min|minutes?|hours?|days?|[
 const RANGE = `(?:(?:,|,? to|,? and|,? or|–) ${NUMBER})*`;
 /** Numbers with a unit, decimals, and numbers with separated thousands. */
 const FIGURE = new RegExp(
-  String.raw`(?<![\w.,#/-])${NUMBER}${RANGE}(?: ?(?:${UNIT}))|(?<![\w.,#/-])(?:\d+\.\d+|\d{1,3}(?:,\d{3})+)(?![.\w]|,\d)`,
+  String.raw`(?<![\w.,#/-])${NUMBER}${RANGE}(?: ?(?:${UNIT}))|(?<![\w.,#/-])(?:\d+\.\d+|\d{1,3}(?:,\d{3})+)(?!\.\d|\w|,\d)`,
   'g',
 );
 /** What only looks like a figure: versions, days, times of programs, widths of instructions. */

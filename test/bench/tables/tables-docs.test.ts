@@ -6,15 +6,22 @@ import { type AllResult, resultOf as resultOfStage } from '../../../bench/all/al
 import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
 import { figureTable, TABLE_NAMES } from '../../../bench/tables/figure-tables.ts';
 import { markedTables, withTables } from '../../../bench/tables/marked-tables.ts';
+import type { OnceResult } from '../../../bench/tables/once-table.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { readPages } from '../../helpers/markdown.ts';
-import { MEASURED_BEFORE, NOT_MEASURED } from './measured-before.ts';
+import { NOT_MEASURED } from './not-measured.ts';
 import { hasFigures, plainTables, unevenTables } from './plain-tables.ts';
 
 const pages = readPages().filter(({ path }) => /^(?:README\.md|bench\/README\.md|docs\/|clients\/)/.test(path));
 /** A reproduction may be there before its first result. */
 const recorded = REPRODUCTIONS.filter(({ file }) => existsSync(join(packageRoot, file)));
 const resultOf = (file: string): unknown => JSON.parse(readFileSync(join(packageRoot, file), 'utf8'));
+const jsonFiles = (folder: string): string[] =>
+  readdirSync(join(packageRoot, folder))
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => `${folder}/${name}`);
+const resultFiles = (): string[] => jsonFiles('bench/results');
+const onceFiles = (): string[] => jsonFiles('bench/results/once');
 const content = (name: string, file: string): string => figureTable(name, resultOf(file));
 
 test('every marked table has the figures of its JSON file (npm run tables writes them)', () => {
@@ -28,26 +35,23 @@ test('every marked table has the figures of its JSON file (npm run tables writes
     }
   }
   for (const name of TABLE_NAMES) assert.ok(seen.has(name), `no page has the table ${name}`);
-  for (const name of readdirSync(join(packageRoot, 'bench', 'results'))) {
-    assert.ok(seen.has(`bench/results/${name}`), `no table has the figures of ${name}`);
-  }
+  for (const file of [...resultFiles(), ...onceFiles()])
+    assert.ok(seen.has(file), `no table has the figures of ${file}`);
 });
 
-test('every other table with figures is listed as measured before, or as not measured, and the lists have no others', () => {
+test('every other table with numbers is listed as one that nobody measured, and the list has no others', () => {
   const used = new Set<readonly string[]>();
   for (const { path, text } of pages) {
     for (const table of plainTables(text).filter(hasFigures)) {
-      const entry = [...MEASURED_BEFORE, ...NOT_MEASURED].find(
-        ([page, header]) => page === path && table.header.startsWith(header),
-      );
+      const entry = NOT_MEASURED.find(([page, header]) => page === path && table.header.startsWith(header));
       assert.ok(
         entry,
-        `${path}: the table «${table.header}» has figures. Commit their JSON and mark the table (CONTRIBUTING.md, "Tables of figures"); if they were not measured, list it in test/bench/tables/measured-before.ts.`,
+        `${path}: the table «${table.header}» has figures. Commit their JSON and mark the table (CONTRIBUTING.md, "Tables of figures"); if they were not measured, list it in test/bench/tables/not-measured.ts.`,
       );
       used.add(entry);
     }
   }
-  for (const entry of [...MEASURED_BEFORE, ...NOT_MEASURED]) {
+  for (const entry of NOT_MEASURED) {
     assert.ok(used.has(entry), `${entry.join(': ')}: no such table. Remove the entry.`);
   }
 });
@@ -61,15 +65,25 @@ test('all lines of a table have as many cells', () => {
 test('every result can be reproduced, and docs/reproduce.md says how', () => {
   const page = readFileSync(join(packageRoot, 'docs', 'reproduce.md'), 'utf8');
   const files = REPRODUCTIONS.map(({ file }) => file);
-  for (const name of readdirSync(join(packageRoot, 'bench', 'results'))) {
-    assert.ok(files.includes(`bench/results/${name}`), `nothing measures ${name} again`);
-  }
+  for (const file of resultFiles()) assert.ok(files.includes(file), `nothing measures ${file} again`);
   for (const { name } of REPRODUCTIONS) assert.ok(page.includes(`npm run reproduce -- ${name}`), name);
   for (const { name, file, expectations } of recorded) {
     const expected = expectations(resultOf(file));
     assert.ok(expected.length > 2, name);
     assert.equal(new Set(expected.map((one) => one.name)).size, expected.length, 'names differ');
     for (const { value } of expected) assert.ok(Number.isFinite(value));
+  }
+});
+
+test('a measurement that no command repeats says what, when, where and how it was, and why it is not repeated', () => {
+  const page = readFileSync(join(packageRoot, 'docs', 'reproduce.md'), 'utf8');
+  assert.ok(onceFiles().length > 0);
+  for (const file of onceFiles()) {
+    const { about, date, machine, command, notAgain, columns, rows } = resultOf(file) as OnceResult;
+    for (const value of [about, machine, command, notAgain]) assert.ok(value.length > 5, file);
+    assert.match(date, /^\d{4}-\d\d-\d\d/, file);
+    for (const row of rows) assert.equal(row.length, columns.length, file);
+    assert.ok(page.includes(`\`${file}\``), `docs/reproduce.md does not list ${file}`);
   }
 });
 
@@ -100,7 +114,7 @@ const isShort = ({ engine, queries }: { readonly engine: string; readonly querie
   queries <= 64 || engine === 'trawl' || engine === 'faiss';
 
 test('published results name no folder of the machine that measured them', () => {
-  for (const { file } of recorded) {
+  for (const file of [...resultFiles(), ...onceFiles()]) {
     assert.doesNotMatch(readFileSync(join(packageRoot, file), 'utf8'), /"[^"]*\/(?:root|home|work|Users|tmp)\//, file);
   }
 });

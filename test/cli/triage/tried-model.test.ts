@@ -16,10 +16,14 @@ interface Opening {
 }
 
 /** Opens one checkpoint as often as wanted; `events` has what the runs report. */
-async function checkpoint(t: TestContext): Promise<Opening> {
+async function checkpoint(
+  t: TestContext,
+  given: Partial<TriageValues> = {},
+  files: Readonly<Record<string, Buffer>> = tinyCheckpoint(),
+): Promise<Opening> {
   const folder = await tempFolder(t);
   const source = join(folder, 'checkpoint');
-  for (const [name, content] of Object.entries(tinyCheckpoint())) {
+  for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(source, name)), { recursive: true });
     writeFileSync(join(source, name), content);
   }
@@ -28,7 +32,7 @@ async function checkpoint(t: TestContext): Promise<Opening> {
   const defaults = Object.fromEntries(
     Object.entries(TRIAGE_OPTIONS).map(([name, option]) => [name, 'default' in option ? option.default : undefined]),
   );
-  const options = { ...defaults, 'encoder-threads': 1 } as unknown as TriageValues;
+  const options = { ...defaults, 'encoder-threads': 1, ...given } as unknown as TriageValues;
   return {
     work,
     events,
@@ -73,4 +77,17 @@ test('a run that waits for the import of another one can be stopped', async (t) 
   while (!events.includes('wait')) await new Promise((resolve) => setTimeout(resolve, 10));
   stop.abort();
   await waiting;
+});
+
+test('a checkpoint with the head of another task is tried as an encoder if its pooling is given', async (t) => {
+  const { 'modules.json': _, '1_Pooling/config.json': __, ...files } = tinyCheckpoint();
+  const config = JSON.parse(files['config.json']!.toString());
+  const named = {
+    ...files,
+    'config.json': Buffer.from(JSON.stringify({ ...config, architectures: ['BertForTokenClassification'] })),
+  };
+  const refused = await checkpoint(t, {}, named);
+  await assert.rejects(refused.open(), trawlError('MODEL_INVALID', /--pooling/));
+  const { open } = await checkpoint(t, { pooling: 'cls' }, named);
+  assert.equal((await open()).encoder.identity.pooling, 'cls');
 });
