@@ -1,12 +1,12 @@
-import { existsSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
+import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { cp, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { importModel } from '../model-import/import-model.ts';
 import { readModelFolder, verifyModelFolder } from '../src/embedding/model/model-folder.ts';
-import { STATED_POOLINGS, type StatedPooling } from '../src/embedding/model/transformers-folder.ts';
+import type { StatedPooling } from '../src/embedding/model/transformers-folder.ts';
 import { TRAWL_MODEL_FILE } from '../src/embedding/model/trawl-model-file.ts';
 import { TrawlError } from '../src/errors.ts';
-import type { Pooling, Precision } from '../src/manifest/model-identity.ts';
+import type { Precision } from '../src/manifest/model-identity.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import type { InputFile } from './records.ts';
@@ -25,26 +25,6 @@ export function isModelFolder(checkpoint: string): boolean {
  */
 export function hasOwnSettings(checkpoint: string): boolean {
   return isModelFolder(checkpoint) || existsSync(join(checkpoint, 'modules.json'));
-}
-
-/**
- * The pooling to give to the import of a checkpoint that states none itself: that of an option, else that of the index
- * before. The latter only for a bare encoder (class `…Model`): a head of another task must not become an encoder without an option.
- */
-export function poolingOfImport(
-  checkpoint: string,
-  { given, before }: { readonly given: Pooling | undefined; readonly before: Pooling | undefined },
-): StatedPooling | undefined {
-  if (hasOwnSettings(checkpoint) || existsSync(join(checkpoint, '1_Pooling', 'config.json'))) return undefined;
-  return STATED_POOLINGS.find((pooling) => pooling === (given ?? (isBareEncoder(checkpoint) ? before : undefined)));
-}
-
-function isBareEncoder(checkpoint: string): boolean {
-  const path = join(checkpoint, 'config.json');
-  if (!existsSync(path)) return false;
-  const { architectures } = JSON.parse(readFileSync(path, 'utf8')) as { readonly architectures?: readonly unknown[] };
-  const [name] = architectures ?? [];
-  return typeof name === 'string' && /(?<!LMHead)Model$/.test(name);
 }
 
 /**

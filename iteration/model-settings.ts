@@ -1,8 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { classesOf, statesPoolingInFiles } from '../model-import/model-kind.ts';
+import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import type { ModelOverrides } from '../src/embedding/model/model-overrides.ts';
+import { STATED_POOLINGS, type StatedPooling } from '../src/embedding/model/transformers-folder.ts';
 import { readTrawlModelFile } from '../src/embedding/model/trawl-model-file.ts';
-import type { ModelIdentity, Precision } from '../src/manifest/model-identity.ts';
+import type { ModelIdentity, Pooling, Precision } from '../src/manifest/model-identity.ts';
 import { recordedOverrides } from '../src/retrieval/opening/open-index-encoder.ts';
 import { hasOwnSettings, isModelFolder } from './checkpoint.ts';
 
@@ -20,6 +23,38 @@ export async function inheritedPrecision(
   return graphs.some(({ precision }) => precision === base.precision) ? (base.precision ?? undefined) : undefined;
 }
 
+/** Architectures that also generate text, so that a checkpoint of them is refused unless its pooling is stated. */
+const GENERATING = ['qwen3', 't5'];
+
+/**
+ * The pooling to give to the import of a checkpoint whose files state none: that of the option, else, for a bare model of an architecture
+ * that also generates text, that of the index before. Others need none for the import; `inheritedOverrides` gives it to them afterwards.
+ */
+export async function poolingOfImport(
+  checkpoint: string,
+  { given, base }: { readonly given: Pooling | undefined; readonly base: ModelIdentity | null },
+): Promise<StatedPooling | undefined> {
+  if (isModelFolder(checkpoint) || (await statesPoolingInFiles(checkpoint))) return undefined;
+  const pooling = given ?? (base !== null && isBareGenerator(checkpoint, base) ? base.pooling : undefined);
+  return STATED_POOLINGS.find((stated) => stated === pooling);
+}
+
+/** Whether the checkpoint has weights of the same architecture that also generates text, without the head that does (Qwen3Model). */
+function isBareGenerator(checkpoint: string, { architecture }: ModelIdentity): boolean {
+  const config = configOf(checkpoint);
+  const classes = classesOf(config ?? {});
+  const hasWeights = ['model.safetensors', 'model.safetensors.index.json'].some((name) =>
+    existsSync(join(checkpoint, name)),
+  );
+  return (
+    hasWeights &&
+    GENERATING.includes(architecture) &&
+    config?.model_type === architecture &&
+    classes.length > 0 &&
+    classes.every((name) => /^(Qwen3Model|T5(Encoder)?Model)$/.test(name))
+  );
+}
+
 /**
  * The settings that the new encoder has from the index before. A checkpoint without settings of its own gets all of them. One with its
  * own gets those that options of the index had replaced, and the query template, which only Trawl's model folders know.
@@ -35,9 +70,9 @@ export async function inheritedOverrides(
   const { maxPositions, dimension: full } = await readTrawlModelFile(model);
   const recorded = recordedOverrides(base);
   const replaced = new Set([...(base.overrides ?? []), ...(isModelFolder(checkpoint) ? [] : ['queryTemplate'])]);
-  const wanted = hasOwnSettings(checkpoint)
-    ? Object.entries(recorded).filter(([name]) => replaced.has(name))
-    : Object.entries(recorded);
+  const own = new Set(hasOwnSettings(checkpoint) ? Object.keys(recorded) : []);
+  if (await statesPoolingInFiles(checkpoint)) own.add('pooling');
+  const wanted = Object.entries(recorded).filter(([name]) => replaced.has(name) || !own.has(name));
   const { maxQueryTokens, maxPassageTokens, pooling, dimension, ...kept } = Object.fromEntries(
     wanted,
   ) as ModelOverrides;
@@ -69,13 +104,16 @@ function settingsOf(model: ModelIdentity): Record<string, unknown> {
 
 async function architectureOf(checkpoint: string): Promise<string | undefined> {
   if (isModelFolder(checkpoint)) return (await readTrawlModelFile(checkpoint)).architecture;
+  const type = configOf(checkpoint)?.model_type;
+  return typeof type === 'string' ? type : undefined;
+}
+
+/** The config.json of a checkpoint; undefined if there is none that can be read. The import says what is wrong with it. */
+function configOf(checkpoint: string): JsonObject | undefined {
   try {
-    const { model_type: type } = JSON.parse(readFileSync(join(checkpoint, 'config.json'), 'utf8')) as {
-      model_type?: unknown;
-    };
-    return typeof type === 'string' ? type : undefined;
+    const config: unknown = JSON.parse(readFileSync(join(checkpoint, 'config.json'), 'utf8').replace(/^\uFEFF/, ''));
+    return typeof config === 'object' && config !== null ? (config as JsonObject) : undefined;
   } catch {
-    // The import says what is wrong with it.
     return undefined;
   }
 }

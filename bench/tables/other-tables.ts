@@ -61,9 +61,8 @@ export const trials: TableMaker<TrialsResult> = ({ results }) => [
 ];
 
 function listed(counts: Readonly<Record<string, number | string>>): string[] {
-  return Object.entries(counts).map(
-    ([what, count]) => `${what} ${typeof count === 'number' ? figure.count(count) : count}`,
-  );
+  const text = (count: number): string => (Number.isInteger(count) ? figure.count(count) : count.toFixed(1));
+  return Object.entries(counts).map(([what, count]) => `${what} ${typeof count === 'number' ? text(count) : count}`);
 }
 
 /** A server under full load. */

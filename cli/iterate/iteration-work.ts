@@ -3,8 +3,13 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
-import { makeModel, poolingOfImport } from '../../iteration/checkpoint.ts';
-import { inheritedOverrides, inheritedPrecision, settingsDiffer } from '../../iteration/model-settings.ts';
+import { makeModel } from '../../iteration/checkpoint.ts';
+import {
+  inheritedOverrides,
+  inheritedPrecision,
+  poolingOfImport,
+  settingsDiffer,
+} from '../../iteration/model-settings.ts';
 import type { Journal } from '../../iteration/records.ts';
 import type { IterationWork, StepFolders } from '../../iteration/run-iteration.ts';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
@@ -47,7 +52,7 @@ async function modelStep(
       files: inputs.checkpointFiles,
       out: folders.model,
       precision: wanted,
-      pooling: poolingOfImport(checkpoint, { given: options.pooling, before: base?.pooling }),
+      pooling: await poolingOfImport(checkpoint, { given: options.pooling, base }),
       signal,
       onProgress: progress.step,
     });

@@ -4,7 +4,7 @@ import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { checkpointFiles } from '../../hub/checkpoint-files.ts';
-import { poolingOfImport } from '../../iteration/checkpoint.ts';
+import { poolingOfImport } from '../../iteration/model-settings.ts';
 import { importModel } from '../../model-import/import-model.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
@@ -66,7 +66,7 @@ export async function openTriedModel(
       out,
       name: basename(folder),
       precisions,
-      pooling: importPooling(folder, options),
+      pooling: await importPooling(folder, options),
       signal,
     });
   };
@@ -167,8 +167,8 @@ function isCheckpoint(folder: string): boolean {
 }
 
 /** The pooling of an import, for a checkpoint that states none itself. */
-const importPooling = (folder: string, { pooling }: TriageValues): StatedPooling | undefined =>
-  poolingOfImport(folder, { given: pooling, before: undefined });
+const importPooling = (folder: string, { pooling }: TriageValues): Promise<StatedPooling | undefined> =>
+  poolingOfImport(folder, { given: pooling, base: null });
 
 /** A hash of the precision, the pooling and the files that an import reads. */
 async function checkpointHash(folder: string, options: TriageValues, signal: AbortSignal): Promise<string> {
@@ -177,7 +177,9 @@ async function checkpointHash(folder: string, options: TriageValues, signal: Abo
     .filter((entry) => !entry.isDirectory())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
     .sort();
-  const hash = createHash('sha256').update(`${options.precision ?? 'float32'} ${importPooling(folder, options) ?? ''}`);
+  const hash = createHash('sha256').update(
+    `${options.precision ?? 'float32'} ${(await importPooling(folder, options)) ?? ''}`,
+  );
   const listed = paths.map((path) => ({ path, bytes: 0, hash: { algorithm: 'sha256', value: '' } as const }));
   for (const { path } of checkpointFiles(listed))
     hash.update(`${path} ${await sha256OfFile(join(folder, path), signal)}\n`);

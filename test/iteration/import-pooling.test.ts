@@ -1,33 +1,75 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
-import { poolingOfImport } from '../../iteration/checkpoint.ts';
+import { type TestContext, test } from 'node:test';
+import { poolingOfImport } from '../../iteration/model-settings.ts';
+import type { ModelIdentity, Pooling } from '../../src/manifest/model-identity.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
-test('a checkpoint that states no pooling is imported with that of the option, else of the index before', async (t) => {
+/** The encoder of the index before. */
+const base = (architecture: string, pooling: Pooling): ModelIdentity => ({ architecture, pooling }) as ModelIdentity;
+
+/** A checkpoint with weights, as a trainer writes it. */
+async function checkpoint(t: TestContext, config: string | object): Promise<string> {
   const folder = await tempFolder(t);
-  const writeConfig = (name: string): void =>
-    writeFileSync(join(folder, 'config.json'), JSON.stringify({ architectures: [name] }));
-  writeConfig('Qwen3Model');
-  assert.equal(poolingOfImport(folder, { given: undefined, before: 'last' }), 'last');
-  assert.equal(poolingOfImport(folder, { given: 'mean', before: 'last' }), 'mean');
-  assert.equal(poolingOfImport(folder, { given: undefined, before: undefined }), undefined);
-  assert.equal(poolingOfImport(folder, { given: undefined, before: 'pooler' }), undefined);
-  for (const head of ['BertForTokenClassification', 'GPT2LMHeadModel', 'Qwen3ForCausalLM']) {
-    writeConfig(head);
-    assert.equal(poolingOfImport(folder, { given: undefined, before: 'last' }), undefined, head);
-    assert.equal(poolingOfImport(folder, { given: 'cls', before: 'last' }), 'cls', head);
+  writeFileSync(join(folder, 'config.json'), typeof config === 'string' ? config : JSON.stringify(config));
+  writeFileSync(join(folder, 'model.safetensors'), '');
+  return folder;
+}
+
+const QWEN3 = { architectures: ['Qwen3Model'], model_type: 'qwen3' };
+
+test('a checkpoint of an architecture that also generates text is imported with the pooling of the index before', async (t) => {
+  const folder = await checkpoint(t, QWEN3);
+  const given = undefined;
+  assert.equal(await poolingOfImport(folder, { given, base: base('qwen3', 'last') }), 'last');
+  assert.equal(await poolingOfImport(folder, { given: 'mean', base: base('qwen3', 'last') }), 'mean');
+  assert.equal(await poolingOfImport(folder, { given, base: null }), undefined);
+  assert.equal(await poolingOfImport(folder, { given, base: base('qwen3', 'none') }), undefined);
+  assert.equal(await poolingOfImport(folder, { given, base: base('bert', 'mean') }), undefined, 'another architecture');
+  const t5 = await checkpoint(t, `\uFEFF${JSON.stringify({ architectures: ['T5EncoderModel'], model_type: 't5' })}`);
+  assert.equal(await poolingOfImport(t5, { given, base: base('t5', 'mean') }), 'mean');
+});
+
+test('heads of other tasks, late interaction, models of images and graphs inherit no pooling, but an option states it', async (t) => {
+  for (const [name, type] of [
+    ['Qwen3ForCausalLM', 'qwen3'],
+    ['ColBERTModel', 'qwen3'],
+    ['BertForTokenClassification', 'bert'],
+    ['BertModel', 'bert'],
+    ['CLIPModel', 'clip'],
+    ['GPT2LMHeadModel', 'gpt2'],
+  ] as const) {
+    const folder = await checkpoint(t, { architectures: [name], model_type: type });
+    assert.equal(await poolingOfImport(folder, { given: undefined, base: base(type, 'last') }), undefined, name);
+    assert.equal(await poolingOfImport(folder, { given: 'cls', base: base(type, 'last') }), 'cls', name);
+  }
+  const graph = await tempFolder(t);
+  writeFileSync(join(graph, 'config.json'), JSON.stringify(QWEN3));
+  assert.equal(await poolingOfImport(graph, { given: undefined, base: base('qwen3', 'last') }), undefined);
+});
+
+test('a config.json that cannot be read is left to the import', async (t) => {
+  for (const config of [
+    '{',
+    'null',
+    '{"architectures":5,"model_type":"qwen3"}',
+    'version https://git-lfs.github.com/spec/v1',
+  ]) {
+    const folder = await checkpoint(t, config);
+    assert.equal(await poolingOfImport(folder, { given: undefined, base: base('qwen3', 'last') }), undefined, config);
   }
 });
 
-test('a checkpoint that states its pooling is imported with no other', async (t) => {
-  const folder = await tempFolder(t);
-  writeFileSync(join(folder, 'config.json'), JSON.stringify({ architectures: ['BertModel'] }));
+test('a checkpoint that states its pooling is imported with no other, and one whose modules have none takes the option', async (t) => {
+  const folder = await checkpoint(t, QWEN3);
   mkdirSync(join(folder, '1_Pooling'));
   writeFileSync(join(folder, '1_Pooling', 'config.json'), '{}');
-  assert.equal(poolingOfImport(folder, { given: 'cls', before: 'mean' }), undefined);
-  const modules = await tempFolder(t);
-  writeFileSync(join(modules, 'modules.json'), '[]');
-  assert.equal(poolingOfImport(modules, { given: 'cls', before: 'mean' }), undefined);
+  assert.equal(await poolingOfImport(folder, { given: 'cls', base: base('qwen3', 'last') }), undefined);
+  const modules = await checkpoint(t, QWEN3);
+  writeFileSync(
+    join(modules, 'modules.json'),
+    JSON.stringify([{ idx: 0, name: '0', path: '', type: 'sentence_transformers.models.Transformer' }]),
+  );
+  assert.equal(await poolingOfImport(modules, { given: 'last', base: null }), 'last');
 });
