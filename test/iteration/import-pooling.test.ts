@@ -2,9 +2,14 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { checkpointFiles, makeModel } from '../../iteration/checkpoint.ts';
 import { poolingOfImport } from '../../iteration/model-settings.ts';
+import { readTrawlModelFile } from '../../src/embedding/model/trawl-model-file.ts';
 import type { ModelIdentity, Pooling } from '../../src/manifest/model-identity.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { tinyCheckpoint } from '../model-import/tiny-checkpoint.ts';
+import { TINY_QWEN3 } from '../model-import/tiny-families.ts';
 
 /** The encoder of the index before. */
 const base = (architecture: string, pooling: Pooling): ModelIdentity => ({ architecture, pooling }) as ModelIdentity;
@@ -72,4 +77,19 @@ test('a checkpoint that states its pooling is imported with no other, and one wh
     JSON.stringify([{ idx: 0, name: '0', path: '', type: 'sentence_transformers.models.Transformer' }]),
   );
   assert.equal(await poolingOfImport(modules, { given: 'last', base: null }), 'last');
+});
+
+test('a Qwen3 that a trainer wrote becomes a model with the pooling of the index before, and is refused without one', async (t) => {
+  const family = { ...TINY_QWEN3, files: {} };
+  const { folder } = await tinyCheckpoint(t, { family, config: { architectures: ['Qwen3Model'] } });
+  const out = join(await tempFolder(t), 'model');
+  const { signal } = new AbortController();
+  const files = await checkpointFiles(folder, signal);
+  const step = { checkpoint: folder, files, out, precision: 'float32', signal, onProgress: () => undefined } as const;
+  await assert.rejects(makeModel({ ...step, pooling: undefined }), trawlError('MODEL_INVALID', /--pooling last/));
+  await makeModel({
+    ...step,
+    pooling: await poolingOfImport(folder, { given: undefined, base: base('qwen3', 'last') }),
+  });
+  assert.equal((await readTrawlModelFile(out)).pooling, 'last');
 });
