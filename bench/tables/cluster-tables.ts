@@ -1,5 +1,6 @@
 import * as figure from '../report/figures.ts';
 import type { ClusterFigures } from './cluster-figures.ts';
+import type { MilvusSizeResult, MilvusTimes } from './milvus-size-result.ts';
 import { rule } from './table-maker.ts';
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
@@ -55,5 +56,26 @@ export function clusterMemory({ memory }: ClusterFigures): string[][] {
     ['loaded', ...processes],
     rule(processes.length + 1),
     ...memory.map(({ name, bytes }) => [name, ...processes.map((process) => figure.bytes(bytes[process]!))]),
+  ];
+}
+
+/** What a standalone Milvus needs by the number of rows. */
+export function milvusSize({ sizes }: MilvusSizeResult): string[][] {
+  const times = ({ medianMs, p95Ms }: MilvusTimes): string => `${figure.ms(medianMs)} (${figure.ms(p95Ms)})`;
+  return [
+    [
+      ...['rows', 'stored in', 'memory before loading', 'after the searches'],
+      ...['42 candidates, median (p95)', 'ten hits proved, median (p95)', 'load average'],
+    ],
+    rule(7, 0),
+    ...sizes.map((row) => [
+      figure.count(row.rows),
+      `${row.storedS.toFixed(0)} s`,
+      figure.bytes(row.beforeLoadingBytes),
+      figure.bytes(row.afterSearchesBytes),
+      times(row.candidates),
+      times(row.proved),
+      row.load.toFixed(1),
+    ]),
   ];
 }

@@ -2,7 +2,6 @@ import type { BenchBulkResult } from '../bulk/bench-bulk.ts';
 import { type BenchFilterResult, isFilterRecord } from '../filter/bench-filter.ts';
 import type { FilteredSearchRecord } from '../filter/filtered-searches.ts';
 import type { BenchFlatResult } from '../flat/bench-flat.ts';
-import type { IndexRecord } from '../index/index-record.ts';
 import type { BenchProductsResult } from '../products/bench-products.ts';
 import * as figure from '../report/figures.ts';
 import { loadName } from '../report/load-names.ts';
@@ -96,18 +95,5 @@ export const serverAlone: TableMaker<Pick<BenchServeResult, 'records'>> = ({ rec
     figure.ms(record.p99Ms),
     record.overheadP50Ms === null ? '' : figure.ms(record.overheadP50Ms),
     `${record.errors}, ${record.wrong}`,
-  ]),
-];
-
-/** A build beside one as FlashRAG does it. */
-export const builds: TableMaker<{ readonly records: readonly IndexRecord[] }> = ({ records }) => [
-  ['build', 'time', 'the encoder alone takes', 'most memory', 'written'],
-  rule(5),
-  ...records.map((record) => [
-    record.engine,
-    `${record.seconds.toFixed(1)} s`,
-    record.encodeSeconds === null ? '' : `${record.encodeSeconds.toFixed(1)} s`,
-    figure.bytes(record.peakMemoryBytes),
-    figure.bytes(record.indexBytes),
   ]),
 ];

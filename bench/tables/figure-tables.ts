@@ -1,22 +1,23 @@
 import * as figure from '../report/figures.ts';
 import * as all from './all-tables.ts';
+import { builds, prepare } from './build-tables.ts';
 import { clusterSizing } from './cluster-sizing.ts';
-import { clusterEvents, clusterMemory, clusterRates } from './cluster-tables.ts';
+import { clusterEvents, clusterMemory, clusterRates, milvusSize } from './cluster-tables.ts';
 import { encoderCosines, encoderPass, loneQuery } from './encoder-pass-tables.ts';
 import * as engine from './engine-tables.ts';
 import type { EvalResult } from './eval-result.ts';
 import type { FamiliesResult } from './families-result.ts';
 import { gpuSearch, gpuThroughput } from './gpu-tables.ts';
 import { once } from './once-table.ts';
-import { fields, milvusSize, prepare, soak, trials } from './other-tables.ts';
 import type { PrecisionResult } from './precision-result.ts';
-import { bm25, bm25Generated, bm25Size, bm25SizeSearches, filters, fusion, modes } from './ranking-tables.ts';
+import { bm25, bm25Generated, bm25Size, bm25SizeSearches, fields, filters, fusion, modes } from './ranking-tables.ts';
 import type { ReplicasFigures } from './replicas-figures.ts';
 import { sizeComputed } from './size-computed.ts';
 import { sizeFigures, sizeRequests } from './size-tables.ts';
 import type { SystemsResult } from './systems-result.ts';
 import { rule, type TableMaker } from './table-maker.ts';
 import { triageErrors, triageModels } from './triage-tables.ts';
+import { soak, trials } from './trials-tables.ts';
 
 const quality: TableMaker<EvalResult> = ({ rows }) => {
   const metrics = ['recall@5', 'recall@10', 'mrr@10'];
@@ -158,7 +159,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   'filtered-searches': engine.filteredSearches,
   products: engine.products,
   'server-alone': engine.serverAlone,
-  builds: engine.builds,
+  builds,
   'encoder-pass': encoderPass,
   'encoder-cosines': encoderCosines,
   'lone-query': loneQuery,

@@ -1,8 +1,8 @@
 import type { TableMaker } from './table-maker.ts';
 
 /**
- * A measurement that no command of this checkout repeats: the processor is not at hand, or the ways that were compared are not kept. Its
- * figures were copied from what the programs printed.
+ * A measurement that `npm run reproduce` does not repeat: the processor is not at hand, the ways that were compared are not kept, or the
+ * program writes no file. Its figures were copied by hand.
  */
 export interface OnceResult {
   readonly about: string;

@@ -5,6 +5,7 @@ import type { LexicalRecord } from '../lexical/lexical-case.ts';
 import type { BenchModesResult } from '../modes/bench-modes.ts';
 import * as figure from '../report/figures.ts';
 import type { Bm25SizeResult } from './bm25-size-result.ts';
+import type { EvalResult } from './eval-result.ts';
 import type { SystemsResult } from './systems-result.ts';
 import { rule, type TableMaker } from './table-maker.ts';
 
@@ -142,4 +143,15 @@ export const bm25SizeSearches: TableMaker<Bm25SizeResult> = ({ records }) => [
       figure.rate(record.queriesPerS),
       record.postingsReadShare === null ? '' : `${(100 * record.postingsReadShare).toFixed(0)} %`,
     ]),
+];
+
+/** Recall of BM25 over title and text as two fields. */
+export const fields: TableMaker<EvalResult> = ({ rows }) => [
+  ['search', 'options', 'recall@1', 'recall@5', 'recall@10'],
+  rule(5, 2),
+  ...rows.map(({ name, arguments: options, metrics }) => [
+    name,
+    options === '' ? 'none' : `\`${options}\``,
+    ...[1, 5, 10].map((k) => figure.share(metrics[`recall@${k}`]!)),
+  ]),
 ];

@@ -54,7 +54,7 @@ export const SERVERS: readonly Reproduction[] = [
     file: 'bench/results/trials.json',
     about:
       'answers of servers under rare events: swaps, full disks, clocks, 100,000 connections, clients that misbehave',
-    time: '8 minutes',
+    time: '5 minutes',
     ...script('trials.mjs'),
     expectations: (result) => trialsExpectations(result as TrialsResult),
   },
