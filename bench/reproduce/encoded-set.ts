@@ -29,7 +29,11 @@ export async function entriesOf<Line = Entry>(path: string): Promise<Line[]> {
 }
 
 /** Writes the vectors of the questions as .npy. */
-export async function embedQuestions({ queries }: SetFiles, encoder: QuestionEncoder, file: string): Promise<void> {
+export async function embedQuestions(
+  { queries }: Pick<SetFiles, 'queries'>,
+  encoder: QuestionEncoder,
+  file: string,
+): Promise<void> {
   const texts = (await entriesOf(queries)).map(({ question }) => question!);
   await writeFile(file, encodeNpy(await questionVectors(texts, encoder)));
 }

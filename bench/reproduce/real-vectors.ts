@@ -17,7 +17,7 @@ export async function countRescored({ file, scratch, signal }: ReproductionRun):
   await runTrawl(['index', join(squad, 'corpus.jsonl'), '--model', model, '--out', index], signal);
   await runTrawl(['export', index, '--faiss', passages], signal);
   const questions = join(scratch, 'questions.npy');
-  await embedQuestions({ corpus: '', queries: join(squad, 'queries.jsonl') }, { model }, questions);
+  await embedQuestions({ queries: join(squad, 'queries.jsonl') }, { model }, questions);
   const scifact = join(data, 'scifact_tevatron_emb');
   const sets = [
     {

@@ -3,13 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { checkpointFiles, makeModel } from '../../iteration/checkpoint.ts';
-import { poolingOfImport } from '../../iteration/model-settings.ts';
+import { inheritedOverrides, poolingOfImport } from '../../iteration/model-settings.ts';
 import { readTrawlModelFile } from '../../src/embedding/model/trawl-model-file.ts';
 import type { ModelIdentity, Pooling } from '../../src/manifest/model-identity.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { tinyCheckpoint } from '../model-import/tiny-checkpoint.ts';
 import { TINY_QWEN3 } from '../model-import/tiny-families.ts';
+import { bertCheckpoint } from './checkpoints.ts';
 
 /** The encoder of the index before. */
 const base = (architecture: string, pooling: Pooling): ModelIdentity => ({ architecture, pooling }) as ModelIdentity;
@@ -92,4 +93,27 @@ test('a Qwen3 that a trainer wrote becomes a model with the pooling of the index
     pooling: await poolingOfImport(folder, { given: undefined, base: base('qwen3', 'last') }),
   });
   assert.equal((await readTrawlModelFile(out)).pooling, 'last');
+});
+
+test('a checkpoint whose files state a pooling, and nothing else, keeps it and inherits the rest', async (t) => {
+  const folder = await tempFolder(t);
+  const checkpoint = bertCheckpoint(folder, 'trained', { modules: false });
+  const out = join(folder, 'model');
+  const { signal } = new AbortController();
+  const before = {
+    ...base('bert', 'mean'),
+    dimension: 32,
+    normalize: true,
+    prefixes: { query: 'query: ', passage: 'passage: ' },
+    maxTokens: { query: 64, passage: 64 },
+  };
+  const files = await checkpointFiles(checkpoint, signal);
+  const step = { checkpoint, files, out, precision: 'float32', pooling: undefined, signal } as const;
+  await makeModel({ ...step, onProgress: () => undefined });
+  assert.equal((await inheritedOverrides(checkpoint, out, before)).pooling, 'mean');
+  mkdirSync(join(checkpoint, '1_Pooling'));
+  writeFileSync(join(checkpoint, '1_Pooling', 'config.json'), JSON.stringify({ pooling_mode_cls_token: true }));
+  const overrides = await inheritedOverrides(checkpoint, out, before);
+  assert.equal(overrides.pooling, undefined);
+  assert.equal(overrides.queryPrefix, 'query: ');
 });
