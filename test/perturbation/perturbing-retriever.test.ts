@@ -3,76 +3,29 @@ import { test } from 'node:test';
 import { setImmediate as pendingCallbacks } from 'node:timers/promises';
 import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
-import { draw, drawRanks } from '../../src/perturbation/draw.ts';
 import type { GoldPassages } from '../../src/perturbation/gold-passages.ts';
-import { Perturbation } from '../../src/perturbation/perturbation.ts';
 import { PerturbingRetriever } from '../../src/perturbation/perturbing-retriever.ts';
 import { RequestPerturbation } from '../../src/perturbation/request-perturbation.ts';
-import { type PerturbationSettings, perturbationSettings } from '../../src/perturbation/settings.ts';
-import { UnansweredRequests } from '../../src/perturbation/unanswered-requests.ts';
+import { perturbationSettings } from '../../src/perturbation/settings.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
-import type { RetrieveQuery } from '../../src/retrieval/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../src/retrieval/deepening.ts';
 import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
 import { SharingRetriever } from '../../src/retrieval/layers/sharing-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
-import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-
-const PASSAGES = 200;
-const DOCUMENTS = Array.from({ length: PASSAGES }, (_, row) =>
-  JSON.stringify({ id: `p-${row}`, text: `Passage ${row}.` }),
-);
-
-/** Ranks 200 passages, each query in its own order. */
-function ranking(options: FakeRetrieverOptions = {}): FakeRetriever {
-  return new FakeRetriever({ documents: DOCUMENTS, ...options });
-}
-
-type Rates = Partial<PerturbationSettings['rates']>;
-type Amounts = Partial<Omit<PerturbationSettings, 'rates'>>;
-
-function perturbation(rates: Rates, amounts: Amounts = {}, gold: GoldPassages | null = null): Perturbation {
-  return new Perturbation(perturbationSettings(rates, amounts), gold);
-}
-
-/** The passages with these ids are gold for every question. */
-function goldIds(...ids: readonly string[]): GoldPassages {
-  return { of: () => (document) => ids.includes(documentFields(document).id!) };
-}
-
-interface Requested {
-  readonly shown?: number;
-  readonly maxHits?: number;
-  readonly caller?: string;
-}
-
-/** The retriever of one request. */
-function requested(
-  inner: Retriever,
-  of: Perturbation,
-  { caller = '', ...request }: Requested = {},
-): PerturbingRetriever {
-  const options = { perturbation: of, caller, asked: () => [], onPerturbed: () => undefined };
-  return new PerturbingRetriever(inner, new RequestPerturbation(options), request);
-}
-
-async function answers(
-  inner: Retriever,
-  of: Perturbation,
-  queries: readonly RetrieveQuery[],
-  { k = 5, ...request }: Requested & { readonly k?: number } = {},
-): Promise<readonly QueryAnswer[]> {
-  const { outcomes } = await requested(inner, of, request).retrieve({ queries, k });
-  return outcomes.map((outcome) => {
-    assert.ok(outcome.ok);
-    return outcome;
-  });
-}
-
-const QUERIES = Array.from({ length: 400 }, (_, i) => `query ${i}`);
-const rowsOf = ({ hits }: QueryAnswer): number[] => hits.map(({ row }) => row);
+import {
+  type Amounts,
+  answers,
+  DOCUMENTS,
+  goldIds,
+  perturbation,
+  QUERIES,
+  type Rates,
+  ranking,
+  requested,
+  rowsOf,
+} from './perturbed-answers.ts';
 
 test('gold passages are left out, the next of the ranking follow, and the answer is no longer exact', async () => {
   const inner = ranking();
@@ -137,92 +90,6 @@ test('the passages are read to find gold ones even for a call without documents,
   assert.ok(answer.hits.every(({ document }) => document === ''));
 });
 
-test('distractors take ranks among the hits that the client gets, scores fall, and nothing is there twice', async () => {
-  const inner = ranking();
-  const plain = await answers(inner, perturbation({}), QUERIES, { k: 10 });
-  const mixed = await answers(inner, perturbation({ distractors: 1 }, { distractors: 2 }), QUERIES, {
-    k: 10,
-    shown: 4,
-  });
-  const ranks = new Set<number>();
-  for (const [i, { hits, perturbed, certificate }] of mixed.entries()) {
-    const places = hits.flatMap(({ distractor }, at) => (distractor ? [at + 1] : []));
-    for (const rank of places) ranks.add(rank);
-    assert.deepEqual(perturbed, { distractors: 2 });
-    assert.equal(certificate.exact, false);
-    assert.equal(places.length, 2);
-    assert.equal(hits.length, 10);
-    assert.equal(new Set(hits.map(({ row }) => row)).size, 10);
-    assert.ok(hits.every(({ score }, at) => at === 0 || score <= hits[at - 1]!.score));
-    assert.ok(hits.every(({ row, document }) => document === DOCUMENTS[row]));
-    // The others keep their order.
-    assert.deepEqual(
-      hits.filter(({ distractor }) => !distractor).map(({ row }) => row),
-      rowsOf(plain[i]!).slice(0, 8),
-    );
-  }
-  assert.deepEqual([...ranks].sort(), [1, 2, 3, 4]);
-  const drawn = new Set(mixed.flatMap(({ hits }) => hits.flatMap(({ distractor, row }) => (distractor ? [row] : []))));
-  assert.ok(drawn.size > PASSAGES * 0.9, `only ${drawn.size} different passages were drawn in 800 draws of 200`);
-});
-
-test('an index with few passages gives as many distractors as it has others, and an empty list gets some too', async () => {
-  const few = new FakeRetriever();
-  const [answer] = await answers(few, perturbation({ distractors: 1 }, { distractors: 5 }), ['x'], { k: 3 });
-  assert.deepEqual([answer!.hits.length, answer!.perturbed], [3, { distractors: 2 }]);
-  const [none] = await answers(few, perturbation({ distractors: 1 }), ['x'], { k: 5 });
-  assert.deepEqual([none!.hits.length, none!.perturbed], [5, undefined]);
-  assert.equal(none!.certificate.exact, true);
-  const empty = ranking({ outcome: () => ({ ...answer!, hits: [] }) });
-  const [filled] = await answers(empty, perturbation({ distractors: 1 }), ['x'], { k: 3 });
-  assert.deepEqual(
-    filled!.hits.map(({ score, distractor }) => [score, distractor]),
-    [[0, true]],
-  );
-});
-
-test('the bitmap of a scope is made only if draws miss the scope, and only for the lists that lack passages', async () => {
-  const selects: string[] = [];
-  const inner = new (class extends FakeRetriever {
-    override select(call: Parameters<FakeRetriever['select']>[0]) {
-      selects.push(JSON.stringify(call));
-      return super.select(call);
-    }
-  })({ documents: DOCUMENTS });
-  const whole = await answers(inner, perturbation({ distractors: 1 }), QUERIES);
-  assert.equal(selects.length, 0);
-  // Passages that are found by row only in the first tenth, as with a narrow filter.
-  const find = inner.find.bind(inner);
-  inner.find = async (call) => {
-    const { found, timings } = await find(call);
-    return { timings, found: found.map((passages) => passages.filter(({ row }) => row < PASSAGES / 10)) };
-  };
-  inner.select = async () => {
-    selects.push('narrow');
-    const rows = new RowBitmap(PASSAGES);
-    for (let row = 0; row < PASSAGES / 10; row++) rows.add(row);
-    return rows;
-  };
-  const narrow = await answers(inner, perturbation({ distractors: 1 }), QUERIES);
-  assert.deepEqual(selects, ['narrow']);
-  const drawnOf = (answer: QueryAnswer): number => answer.hits.find(({ distractor }) => distractor)!.row;
-  assert.ok(narrow.every((answer) => drawnOf(answer) < PASSAGES / 10));
-  // A list does not depend on whether others needed the bitmap.
-  for (const i of [3, 100, 250]) {
-    const [alone] = await answers(inner, perturbation({ distractors: 1 }), [QUERIES[i]!]);
-    assert.deepEqual(alone, narrow[i]);
-  }
-  assert.ok(whole.some((answer) => drawnOf(answer) >= PASSAGES / 10));
-});
-
-test('a gold passage is no distractor', async () => {
-  const even = { of: () => (document: string) => Number(documentFields(document).id!.slice(2)) % 2 === 0 };
-  const mixed = await answers(ranking(), perturbation({ distractors: 1 }, { distractors: 2 }, even), QUERIES, { k: 4 });
-  const drawn = mixed.flatMap(({ hits }) => hits.filter(({ distractor }) => distractor));
-  assert.ok(drawn.length > QUERIES.length);
-  assert.ok(drawn.every(({ row }) => row % 2 === 1));
-});
-
 test('what happens to a query depends on seed and texts, not on its batch, the order or the answers before', async () => {
   const inner = ranking();
   const rates = { 'drop-gold': 0.3, distractors: 0.3 };
@@ -265,56 +132,6 @@ test('the share of affected queries is the rate, and a higher rate affects the s
   assert.ok(Math.abs(few.length - 80) < 40, `${few.length} of 400`);
   assert.ok(Math.abs(many.length - 200) < 50, `${many.length} of 400`);
   assert.ok(few.every((query) => many.includes(query)));
-});
-
-test('a failed request searches nothing; when it is sent again it gets a new draw, and after an answer the old ones', async () => {
-  const inner = ranking();
-  const failing = perturbation({ fail: 0.5 }, { seed: 3 });
-  const passes = async (query: string, caller?: string): Promise<boolean> => {
-    try {
-      await answers(inner, failing, [query], caller === undefined ? {} : { caller });
-      return true;
-    } catch (error) {
-      return !trawlError('PERTURBED', /on purpose/)(error);
-    }
-  };
-  const doomed: string[] = [];
-  for (const query of QUERIES.slice(0, 40)) if (!(await passes(query))) doomed.push(query);
-  assert.ok(doomed.length > 5 && doomed.length < 35, `${doomed.length} of 40`);
-  assert.equal(inner.calls.length, 40 - doomed.length);
-  const tries: number[] = [];
-  for (const query of doomed) {
-    let again = 1;
-    while (!(await passes(query))) again++;
-    tries.push(again);
-  }
-  assert.ok(Math.max(...tries) < 20 && tries.includes(1), tries.join());
-  // The next epoch meets the same failures.
-  for (const [i, query] of doomed.entries()) {
-    let again = 0;
-    while (!(await passes(query))) again++;
-    assert.equal(again, tries[i]);
-  }
-  // Another trajectory with the same query is counted apart.
-  const [first] = doomed;
-  assert.equal(await passes(first!, 'one'), false);
-  assert.equal(await passes(first!, 'two'), false);
-});
-
-test('the requests of a batch fail together, and a request whose later searches go deeper passes once', async () => {
-  const failing = perturbation({ fail: 1 });
-  await assert.rejects(answers(ranking(), failing, QUERIES), trawlError('PERTURBED'));
-  const delaying = perturbation({ delay: 1 }, { delayMs: 1 });
-  const retriever = requested(ranking(), delaying);
-  const call = { queries: ['a', 'b'], k: 2 };
-  const first = await retriever.retrieve(call);
-  const deeper = await retriever.retrieve({ queries: ['b'], k: 8, continues: { call, positions: [1] } });
-  for (const outcome of [...first.outcomes, ...deeper.outcomes]) {
-    assert.ok(outcome.ok);
-    assert.deepEqual(outcome.perturbed, { delayMs: 1 });
-    // A delay changes no hit.
-    assert.equal(outcome.certificate.exact, true);
-  }
 });
 
 test('each search of a request finds the question that the request names', async () => {
@@ -446,67 +263,6 @@ test('a search for passages in place of gold ones stays within the limit of hits
   assert.equal(inner.calls.at(-1)!.k, 30);
 });
 
-test('what is remembered of a request without an answer does not grow with its headers or its texts', async () => {
-  const keys: string[] = [];
-  const failing = perturbation({ fail: 1 });
-  const { unanswered } = failing;
-  const remember = unanswered.unanswered.bind(unanswered);
-  unanswered.unanswered = (key) => {
-    keys.push(key);
-    remember(key);
-  };
-  for (const caller of ['', 'a'.repeat(16_000), `${'a'.repeat(16_000)}b`]) {
-    await assert.rejects(answers(ranking(), failing, ['x'.repeat(5000)], { caller }), trawlError('PERTURBED'));
-  }
-  assert.equal(new Set(keys).size, 3);
-  assert.ok(keys.every(({ length }) => length < 50));
-});
-
-test('a client that leaves while it is held back ends the wait, nothing is searched, and its next try gets a new draw', async () => {
-  const inner = ranking();
-  const delaying = perturbation({ delay: 0.5 }, { seed: 5, delayMs: 600_000 });
-  let left = 0;
-  for (const query of QUERIES.slice(0, 10)) {
-    for (let answered = false; !answered; ) {
-      const controller = new AbortController();
-      const before = inner.calls.length;
-      const asking = requested(inner, delaying)
-        .retrieve({ queries: [query], k: 1, signal: controller.signal })
-        .then(
-          () => true,
-          (error) => !trawlError('CANCELLED')(error),
-        );
-      // A search that is not held back begins at once.
-      for (let i = 0; i < 5; i++) await pendingCallbacks();
-      if (inner.calls.length === before) {
-        left++;
-        controller.abort();
-      }
-      answered = await asking;
-      assert.equal(inner.calls.length, before + (answered ? 1 : 0));
-    }
-  }
-  assert.ok(left > 2, `${left} requests were held back`);
-});
-
-test('gold passages are dropped after reranking, and distractors are not reranked', async () => {
-  const inner = ranking();
-  const call = { queries: ['x'], k: 4, rerank: { depth: 50 } };
-  const [plain] = (await inner.retrieve(call)).outcomes as [QueryAnswer];
-  const gold = goldIds(`p-${plain.hits[0]!.row}`);
-  const both = requested(inner, perturbation({ 'drop-gold': 1, distractors: 1 }, {}, gold));
-  const [answer] = (await both.retrieve(call)).outcomes as [QueryAnswer];
-  assert.deepEqual(answer.perturbed, { droppedGold: 1, distractors: 1 });
-  assert.equal(answer.rerank?.ok, true);
-  const kept = answer.hits.filter(({ distractor }) => !distractor);
-  assert.deepEqual(
-    kept.map(({ firstStage }) => firstStage?.rank),
-    [2, 3, 4],
-  );
-  assert.ok(answer.hits.every(({ distractor, firstStage }) => distractor !== true || firstStage === undefined));
-  assert.ok(inner.calls.every(({ rerank }) => rerank?.depth === 50));
-});
-
 test('the cache keeps unperturbed answers', async () => {
   const inner = ranking();
   const cached = new SharingRetriever(inner, { answerCache: new AnswerCache(1e7), singleFlight: true });
@@ -522,30 +278,6 @@ test('the cache keeps unperturbed answers', async () => {
   assert.equal(inner.calls.length, searched, 'the answer comes from the cache');
   const [kept] = outcomes as [QueryAnswer];
   assert.deepEqual([rowsOf(kept), kept.perturbed, kept.certificate.exact], [rowsOf(plain!), undefined, true]);
-});
-
-test('draws lie in [0, 1), and ranks are different and ascending', () => {
-  const drawn = QUERIES.map((query) => draw(1, 'x', query));
-  assert.ok(drawn.every((value) => value >= 0 && value < 1));
-  assert.equal(new Set(drawn).size, QUERIES.length);
-  // Parts differ by more than their joined text.
-  assert.notEqual(draw(1, 'a', 'bc'), draw(1, 'ab', 'c'));
-  for (const query of QUERIES) {
-    const ranks = drawRanks(3, 5, 1, query);
-    assert.deepEqual([...new Set(ranks)].sort(), ranks);
-    assert.ok(ranks.length === 3 && ranks[0]! >= 1 && ranks[2]! <= 5);
-  }
-  assert.deepEqual(drawRanks(9, 3, 1), [1, 2, 3]);
-  assert.deepEqual(drawRanks(2, 0, 1), []);
-});
-
-test('requests without an answer are remembered up to a limit', () => {
-  const requests = new UnansweredRequests();
-  for (let i = 0; i <= 100_000; i++) requests.unanswered(`r${i}`);
-  requests.unanswered('r5');
-  assert.deepEqual([requests.count('r0'), requests.count('r5'), requests.count('r100000')], [0, 2, 1]);
-  requests.answered('r5');
-  assert.equal(requests.count('r5'), 0);
 });
 
 test('settings out of range are refused', () => {
