@@ -8,7 +8,7 @@ const WIDTH = 100;
 export function programHelp(commands: readonly Command[], version: string): string {
   const width = Math.max(...commands.map((command) => command.name.length));
   return [
-    `trawl ${version}: exact dense retrieval for search agents`,
+    `trawl ${version}: exact retrieval for search agents, dense and BM25`,
     '',
     'Usage: trawl <command> [options]',
     '',

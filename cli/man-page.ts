@@ -8,7 +8,7 @@ export function manPage(commands: readonly Command[], version: string): string {
   return [
     `.TH TRAWL 1 "" "trawl ${version}" "User Commands"`,
     '.SH NAME',
-    'trawl \\- exact dense retrieval for search agents',
+    'trawl \\- exact retrieval for search agents, dense and BM25',
     '.SH SYNOPSIS',
     '.B trawl',
     '.I command',

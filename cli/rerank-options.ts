@@ -57,7 +57,7 @@ export const RERANK_OPTIONS = {
     min: 1,
     max: 999_999_999,
     default: 60_000,
-    help: 'With a URL as --rerank: time limit of one request to the server in milliseconds. It is repeated up to four times after 429, 503 or no answer.',
+    help: 'With a URL as --rerank: time limit of one request to the server in milliseconds. It is repeated up to four times after 408, 429, 502, 503, 504 or no answer.',
   },
 } as const satisfies OptionTable;
 
