@@ -38,16 +38,18 @@ const GROUPS = [
   ],
   ['Clients', ['clients/retrieval/README.md', 'clients/python/README.md']],
   [
-    'Project',
+    'Measurements',
     [
-      'docs/architecture.md',
-      'docs/index-format.md',
       'bench/README.md',
-      'CONTRIBUTING.md',
-      'SECURITY.md',
-      'CHANGELOG.md',
+      'bench/search.md',
+      'bench/encoder.md',
+      'bench/server.md',
+      'bench/bm25.md',
+      'bench/quality.md',
+      'docs/reproduce.md',
     ],
   ],
+  ['Project', ['docs/architecture.md', 'docs/index-format.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']],
 ];
 
 const modules = await tools();

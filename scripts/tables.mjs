@@ -8,8 +8,12 @@ await setup();
 const { markedTables, withTables } = await import('../dist/bench/tables/marked-tables.js');
 const { markedFigures, valueAt, withFigures } = await import('../dist/bench/tables/marked-figures.js');
 const { figureTable } = await import('../dist/bench/tables/figure-tables.js');
-const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
-for (const page of ['README.md', 'bench/README.md', ...docs.map((name) => `docs/${name}`)]) {
+const pages = ['bench', 'docs'].flatMap((folder) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}/${name}`),
+);
+for (const page of ['README.md', ...pages]) {
   const path = join(root, page);
   const text = readFileSync(path, 'utf8');
   const [tables, figures] = [markedTables(text).length, markedFigures(text).length];

@@ -18,7 +18,7 @@ export interface EmbedCase {
   readonly shape: EncoderShape | null;
 }
 
-/** The result of an engine; bench/README.md defines the fields. Null: unknown. */
+/** The result of an engine; bench/encoder.md defines the fields. Null: unknown. */
 export interface EmbedRecord {
   readonly case: 'embed';
   readonly engine: string;

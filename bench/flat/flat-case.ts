@@ -24,7 +24,7 @@ export interface FlatCase {
   readonly queries: number;
 }
 
-/** The result of an engine; bench/README.md defines the fields. Null: does not apply to this engine. */
+/** The result of an engine; bench/search.md defines the fields. Null: does not apply to this engine. */
 export interface FlatRecord {
   readonly case: string;
   readonly engine: string;

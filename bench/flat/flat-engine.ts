@@ -25,7 +25,7 @@ export interface FlatEngine {
   readonly version: string;
   /** Searches for the loaded queries [first, first + count). */
   search(first: number, count: number, k: number): Promise<TimedAnswer>;
-  /** For the searches since the last call; see "Record fields" in bench/README.md. */
+  /** For the searches since the last call; see "Record fields" in bench/search.md. */
   residentBytes(): Promise<number>;
   close(): Promise<void>;
 }

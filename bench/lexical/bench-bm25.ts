@@ -23,7 +23,7 @@ export interface BenchBm25Options extends Omit<CorporaOptions, 'kernel' | 'withT
   readonly python: string | undefined;
 }
 
-/** The figures of an engine's index; bench/README.md defines the fields. Null: does not apply to this engine. */
+/** The figures of an engine's index; bench/bm25.md defines the fields. Null: does not apply to this engine. */
 export interface Bm25IndexRecord {
   readonly case: string;
   readonly engine: string;

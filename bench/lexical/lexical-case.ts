@@ -17,7 +17,7 @@ export interface LexicalCase {
   readonly limitMs: number;
 }
 
-/** The search figures of an engine; bench/README.md defines the fields. Null: does not apply to this engine. */
+/** The search figures of an engine; bench/bm25.md defines the fields. Null: does not apply to this engine. */
 export interface LexicalRecord {
   readonly case: string;
   readonly engine: string;

@@ -47,7 +47,7 @@ export function reportPage(all: AllResult, json: string): string {
         { text: 'Every figure of this page is in ' },
         textElement('code', json),
         {
-          text: '. bench/README.md of the project defines the fields. To draw the page again: ',
+          text: '. The pages in bench/ of the project define the fields. To draw the page again: ',
         },
         textElement('code', `trawl bench all --from ${json} --report report.html`),
       ),

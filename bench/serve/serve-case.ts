@@ -3,7 +3,7 @@ import { type LatencyStages, latencyStages } from './latency-stages.ts';
 import type { LoadResult } from './load-plan.ts';
 import type { LoadDefinition, ServeLoad } from './serve-loads.ts';
 
-/** The result of an engine under a load; bench/README.md defines the fields. Null: unknown. */
+/** The result of an engine under a load; bench/server.md defines the fields. Null: unknown. */
 export interface ServeRecord {
   readonly case: 'serve';
   readonly engine: string;

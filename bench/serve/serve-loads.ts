@@ -4,7 +4,7 @@ import { distinctQueries, rolloutTrace, type SearchCall } from './search-calls.t
 /** Clients that each send one query after the other. Only measured if named. */
 export const STEADY_LOADS = ['clients-1', 'clients-8', 'clients-32', 'clients-128'] as const;
 
-/** The loads of `trawl bench serve`, which bench/README.md describes. */
+/** The loads of `trawl bench serve`, which bench/server.md describes. */
 export const SERVE_LOADS = [
   'lone',
   'batch',

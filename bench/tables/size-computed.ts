@@ -17,7 +17,7 @@ const VNNI = { rows: 1_000_000, ms: { 1: 20.48, 16: 31.48, 64: 81.39, 512: 521.7
 const QUERIES = [1, 16, 64, 512] as const;
 
 /**
- * Of the same search on two cores of an Intel Emerald Rapids with AMX (bench/README.md, "AMX": through the prefilter, with 512 queries by the
+ * Of the same search on two cores of an Intel Emerald Rapids with AMX (bench/search.md, "AMX": through the prefilter, with 512 queries by the
  * codes alone, and with VNNI for one query). How fast they read is not known, so their memory counts as that of the processor with VNNI, and two cores are left out.
  */
 const AMX = {

@@ -21,7 +21,7 @@ export interface VectorBasis {
 /** More vectors would not fit into the processor's caches. */
 const MAX_VECTORS = 4096;
 
-/** The built-in spectrum, fitted to E5-base-v2 on passages of Wikipedia (bench/README.md, "Vectors"). */
+/** The built-in spectrum, fitted to E5-base-v2 on passages of Wikipedia (bench/search.md, "Vectors"). */
 const SPECTRUM = { vectors: 1000, meanSquare: 0.712, variance: 0.288, offset: 5, seed: 20_240_501 } as const;
 
 /** A basis of the first vectors of a FAISS flat file, at most 4,096. */

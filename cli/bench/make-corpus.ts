@@ -4,7 +4,7 @@ import { readSentences, writeCorpusFile } from '../../bench/lexical/make-corpus.
 import { TrawlError } from '../../src/errors.ts';
 
 /**
- * Writes generated passages (bench/README.md, "Generated passages") to a new file.
+ * Writes generated passages (bench/bm25.md, "Generated passages") to a new file.
  *
  * @throws TrawlError USAGE if the file is missing or exists, or the corpus has no sentences.
  */

@@ -36,7 +36,7 @@ import { viewFiles, viewHash } from '../view-hash.ts';
 import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
 import type { BULK_OPTIONS } from './bulk-options.ts';
 
-/** Queries of a batch: larger ones do not make the engine faster (bench/README.md). */
+/** Queries of a batch: larger ones do not make the engine faster (bench/search.md). */
 const BATCH_QUERIES = 256;
 /** Bounds the memory of the hits of a batch. */
 const BATCH_HITS = 2 ** 18;

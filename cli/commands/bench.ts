@@ -41,7 +41,7 @@ export const benchCommand = defineCommand({
     'with the recall in their whole indexes.\n\n' +
     '`trawl bench baselines` installs the Python environment for flat, `… baselines embed` that for embed (torch: up to 6 GB), ' +
     '`… baselines serve` adds that for serve, and `… baselines bm25` installs Lucene, bm25s and numba. A baseline that is not ' +
-    'installed or does not fit into memory is omitted with a remark. bench/README.md defines the figures.',
+    'installed or does not fit into memory is omitted with a remark. The pages in bench/ define the figures.',
   positionals: {
     usage: '<case> [for]',
     help: {

@@ -1,7 +1,7 @@
 /** Tables with numbers that nobody measured: limits, status codes, offsets, and sizes computed by formulas. Page, then how the table's first line begins. */
 export const NOT_MEASURED: readonly (readonly [page: string, header: string])[] = [
   ['bench/README.md', 'stage | measures'],
-  ['bench/README.md', 'load | clients | what they do'],
+  ['bench/server.md', 'load | clients | what they do'],
   ['docs/building.md', 'exit code | meaning'],
   ['docs/building.md', 'what | bytes | 21,015,324 × 768'],
   ['docs/dialects.md', 'Original server | Port'],

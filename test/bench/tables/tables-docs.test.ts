@@ -12,7 +12,7 @@ import { readPages } from '../../helpers/markdown.ts';
 import { NOT_MEASURED } from './not-measured.ts';
 import { hasFigures, plainTables, unevenTables } from './plain-tables.ts';
 
-const pages = readPages().filter(({ path }) => /^(?:README\.md|bench\/README\.md|docs\/|clients\/)/.test(path));
+const pages = readPages().filter(({ path }) => /^(?:README\.md|bench\/|docs\/|clients\/)/.test(path));
 /** A reproduction may be there before its first result. */
 const recorded = REPRODUCTIONS.filter(({ file }) => existsSync(join(packageRoot, file)));
 const resultOf = (file: string): unknown => JSON.parse(readFileSync(join(packageRoot, file), 'utf8'));
