@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { copyFile as copyWhole, link, mkdir, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { throwIfCancelled } from '../src/abort.ts';
 import { isNodeError, TrawlError } from '../src/errors.ts';
+import { inParallel } from '../src/in-parallel.ts';
 import { type IndexSnapshot, readSnapshot } from '../src/index-files/index-snapshot.ts';
 import { INDEX_MANIFEST_FILE } from '../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../src/manifest/read-manifest.ts';
@@ -225,10 +225,8 @@ async function copyFiles(
   const limits = { ...RETRY_LIMITS, ...options.retry };
   const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   let doneBytes = 0;
-  const stop = new AbortController();
-  const signal = AbortSignal.any([options.signal, stop.signal]);
   let transferred = 0;
-  const work = async ({ file, bytes, present }: CopyPlan['files'][number]): Promise<void> => {
+  const copyOne = async ({ file, bytes, present }: CopyPlan['files'][number], signal: AbortSignal): Promise<void> => {
     let before = 0;
     const onBytes = (count: number): void => {
       doneBytes += count - before;
@@ -264,21 +262,8 @@ async function copyFiles(
     }
     onBytes(bytes);
   };
-  const queue = [...files];
-  const next = async (): Promise<void> => {
-    for (let each = queue.shift(); each !== undefined; each = queue.shift()) {
-      throwIfCancelled(signal);
-      await work(each);
-    }
-  };
-  let failure: unknown;
-  const failed = (error: unknown): void => {
-    failure ??= error;
-    stop.abort();
-  };
   await mkdir(staging, { recursive: true });
-  await Promise.all(Array.from({ length: options.jobs }, () => next().catch(failed)));
-  if (failure !== undefined) throw failure;
+  await inParallel(files, options.jobs, copyOne, options.signal);
   return transferred;
 }
 

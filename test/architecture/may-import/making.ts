@@ -13,6 +13,7 @@ export const MAKING: ImportRules = {
   'hub/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/in-parallel.ts',
     'src/retry-after.ts',
     'src/watched-fetch.ts',
     'src/transfer-retries.ts',
@@ -62,6 +63,7 @@ export const MAKING: ImportRules = {
   'sync/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/in-parallel.ts',
     'src/retry-after.ts',
     'src/watched-fetch.ts',
     'src/transfer-retries.ts',
