@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { cancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
+import { partialOf } from '../src/system/partial-file.ts';
 import { TransientFailure } from '../src/transfer-retries.ts';
 import type { WatchedReply } from '../src/watched-fetch.ts';
 import { hashBeginning, startHash } from './content-hash.ts';
@@ -35,10 +36,6 @@ export async function usablePartial(target: string, file: RepositoryFile, record
   if (record.partial(file.path)?.hash !== hashText(file.hash)) return 0;
   const bytes = (await stat(partialOf(target)).catch(() => undefined))?.size ?? 0;
   return bytes <= file.bytes ? bytes : 0;
-}
-
-export function partialOf(target: string): string {
-  return `${target}.partial`;
 }
 
 /**
