@@ -343,6 +343,20 @@ test('a server that ends a file early without an error, and one that sends wrong
   }
 });
 
+test('a server that does not list a file of its manifest is refused with a way out', async (t) => {
+  const source = await startSource(t, (incoming, reply, body) => {
+    if (!isFile('/files')(incoming)) return false;
+    const list = JSON.parse(body.toString()) as FileList;
+    const files = list.files.filter(({ path }) => !path.endsWith('vectors.faiss'));
+    reply.end(JSON.stringify({ ...list, files }));
+    return true;
+  });
+  await assert.rejects(
+    sync(from(source), join(await tempFolder(t), 'copy')),
+    trawlError('SOURCE_REFUSED', /does not list the file .*vectors\.faiss.*Check that the server .* `trawl verify`/),
+  );
+});
+
 test('a server of another kind, an unknown index and a wrong URL are refused with a way out', async (t) => {
   const source = await startSource(t, (incoming, reply) => {
     if (!incoming.url!.startsWith('/admin/indexes/page/')) return false;
