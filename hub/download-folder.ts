@@ -1,9 +1,11 @@
 import { rm, stat, statfs } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
+import { hashBeginning } from '../src/system/file-checksum.ts';
 import { FileLock } from '../src/system/file-lock.ts';
-import { hashBeginning, startHash } from './content-hash.ts';
-import { partialOf, usablePartial } from './download-file.ts';
+import { partialOf } from '../src/system/partial-file.ts';
+import { startHash } from './content-hash.ts';
+import { usablePartial } from './download-file.ts';
 import { type DownloadRecord, hashText, RECORD_PREFIX } from './download-record.ts';
 import type { RepositoryFile } from './repository.ts';
 

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { cancelled } from '../src/abort.ts';
+import { throwIfCancelled } from '../src/abort.ts';
+import { inParallel } from '../src/in-parallel.ts';
 import { downloadFile } from './download-file.ts';
 import { checkFileNames, checkFreeSpace, isPresent, lockFolder, pruneFolder } from './download-folder.ts';
 import { DownloadRecord } from './download-record.ts';
@@ -97,48 +98,30 @@ async function fetchAll(fetching: Fetching): Promise<number> {
   const report = (path: string, bytes: number, totalBytes: number): void =>
     onProgress?.({ path, bytes, totalBytes, allBytes, allTotalBytes, finishedFiles, totalFiles: files.length });
 
-  // The first failure stops the other transfers; their partial files are kept.
-  const stop = new AbortController();
-  const onAbort = (): void => stop.abort();
-  if (signal?.aborted) throw cancelled();
-  signal?.addEventListener('abort', onAbort, { once: true });
-  const queue = [...missing];
-  const failures: unknown[] = [];
-  const worker = async (): Promise<void> => {
-    for (let file = queue.shift(); file !== undefined && !stop.signal.aborted; file = queue.shift()) {
-      const { path, bytes: totalBytes } = file;
-      let received = 0;
-      try {
-        const fileBytes = await downloadFile({
-          client,
-          listing,
-          file,
-          target: join(folder, path),
-          record,
-          signal: stop.signal,
-          onNotice,
-          onBytes: (bytes) => {
-            allBytes += bytes - received;
-            received = bytes;
-            report(path, bytes, totalBytes);
-          },
-        });
-        // Not `transferred += await …`, which would lose the bytes of files that finish meanwhile.
-        transferred += fileBytes;
-        finishedFiles++;
-        report(path, totalBytes, totalBytes);
-      } catch (error) {
-        failures.push(error);
-        stop.abort();
-      }
-    }
+  const fetchOne = async (file: RepositoryFile, stop: AbortSignal): Promise<void> => {
+    const { path, bytes: totalBytes } = file;
+    let received = 0;
+    const fileBytes = await downloadFile({
+      client,
+      listing,
+      file,
+      target: join(folder, path),
+      record,
+      signal: stop,
+      onNotice,
+      onBytes: (bytes) => {
+        allBytes += bytes - received;
+        received = bytes;
+        report(path, bytes, totalBytes);
+      },
+    });
+    // Not `transferred += await …`, which would lose the bytes of files that finish meanwhile.
+    transferred += fileBytes;
+    finishedFiles++;
+    report(path, totalBytes, totalBytes);
   };
-  try {
-    await Promise.all(Array.from({ length: Math.min(concurrency, missing.length) }, worker));
-  } finally {
-    signal?.removeEventListener('abort', onAbort);
-  }
-  if (failures.length > 0) throw failures[0];
-  if (signal?.aborted) throw cancelled();
+  // The partial files of transfers that a failure stops are kept.
+  await inParallel(missing, concurrency, fetchOne, signal);
+  throwIfCancelled(signal);
   return transferred;
 }

@@ -12,6 +12,7 @@ export interface ClientOptions {
 
 const MAX_REDIRECTS = 10;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+const CHECK_SERVER = 'Check HF_ENDPOINT, and whether a proxy or a login page answers in its place.';
 
 /** Requests to one hub. The token is sent only to the hub's own origin, whatever redirects and links say. */
 export class HubClient {
@@ -51,12 +52,13 @@ export class HubClient {
       ) {
         throw new TrawlError(
           'HUB_REPLY_INVALID',
-          `${url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is not allowed.`,
+          `${url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}; expected an address of https, or of http from http. ` +
+            CHECK_SERVER,
         );
       }
       url = next;
     }
-    throw new TrawlError('HUB_REPLY_INVALID', `${address} redirects more than ${MAX_REDIRECTS} times.`);
+    throw new TrawlError('HUB_REPLY_INVALID', `${address} redirects more than ${MAX_REDIRECTS} times. ${CHECK_SERVER}`);
   }
 
   #getOnce(

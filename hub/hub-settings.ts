@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isNodeError, TrawlError } from '../src/errors.ts';
+import { cacheFolder } from '../src/options/cache-folder.ts';
 import { environmentVariable } from '../src/options/resolve-options.ts';
 
 /** Access to the hub, from the same environment variables as Python's huggingface_hub. */
@@ -57,8 +58,7 @@ async function readToken(): Promise<string | undefined> {
 function tokenPath(): string {
   const given = environmentVariable('HF_TOKEN_PATH');
   if (given) return withHome(given);
-  const caches = environmentVariable('XDG_CACHE_HOME') || join(homedir(), '.cache');
-  return join(withHome(environmentVariable('HF_HOME') || join(caches, 'huggingface')), 'token');
+  return join(withHome(environmentVariable('HF_HOME') || cacheFolder('huggingface')), 'token');
 }
 
 function withHome(path: string): string {

@@ -13,9 +13,10 @@ export function writingFailed(path: string): (error: unknown) => never {
       );
     }
     if (failure !== error || error instanceof TrawlError || !isNodeError(error)) throw failure;
-    throw new TrawlError('OUTPUT_NOT_WRITABLE', `Cannot write ${path} (${error.code}).`, {
-      details: { path, reason: error.code },
-      cause: error,
-    });
+    throw new TrawlError(
+      'OUTPUT_NOT_WRITABLE',
+      `${path} cannot be written: the system reports ${error.code}. Check the disk, or choose another folder.`,
+      { details: { path, reason: error.code }, cause: error },
+    );
   };
 }

@@ -5,11 +5,12 @@ import { throwIfCancelled } from '../src/abort.ts';
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { failedAt, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { SearchSource } from '../src/retrieval/search-source.ts';
-import { CheckpointedFile, partialOf, publishPartial } from '../src/system/checkpointed-file.ts';
+import { CheckpointedFile, publishPartial } from '../src/system/checkpointed-file.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { reportPath } from '../src/system/output-report.ts';
 import { differences, type OutputSettings } from '../src/system/output-settings.ts';
+import { partialOf } from '../src/system/partial-file.ts';
 import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
 import { type LoadCounts, loadQueries, type QuerySource } from './load-queries.ts';
 import { type BatchSettings, mineBatch } from './mine-batch.ts';
@@ -231,7 +232,7 @@ async function writeReport(path: string, summary: MiningSummary, mode?: number):
   } finally {
     await file.close();
   }
-  await publishPartial(path);
+  await publishPartial(path, file.bytes);
   await syncFolder(dirname(path));
 }
 
@@ -267,8 +268,9 @@ async function* minedBatches(
 /** Gives the finished files their names, and removes the work file. Can be repeated after a kill. */
 async function publish(out: string, work: WorkFile): Promise<MiningSummary> {
   const summary = JSON.parse(await readFile(reportPath(out), 'utf8')) as MiningSummary;
-  if (summary.origins !== null) await publishPartial(RowFiles.originsOf(out));
-  await publishPartial(out);
+  const bytes = work.load<RowBytes>('finished')!;
+  if (summary.origins !== null) await publishPartial(RowFiles.originsOf(out), bytes.origins);
+  await publishPartial(out, bytes.rows);
   await syncFolder(dirname(out));
   work.remove();
   return summary;

@@ -1,20 +1,17 @@
-import { createHash, type Hash } from 'node:crypto';
-import { constants, createReadStream } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { IndexFile, IndexSnapshot } from '../src/index-files/index-snapshot.ts';
+import { ReceivedFile } from '../src/received-file.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
-import { type RetryLimits, TransientFailure } from '../src/transfer-retries.ts';
+import type { RetryLimits } from '../src/transfer-retries.ts';
 import { fileProblem } from './check-file.ts';
 import type { CopyJournal } from './copy-journal.ts';
 import type { CopySource } from './copy-source.ts';
 import type { RateLimit } from './rate-limit.ts';
 import { withSourceRetries } from './retry.ts';
-
-/** An attempt that gets this much counts as progress. */
-const PROGRESS_BYTES = 1024 * 1024;
 
 export interface FileCopy {
   readonly source: CopySource;
@@ -38,7 +35,7 @@ export interface FileCopy {
  * @throws TrawlError INDEX_CHECKSUM_MISMATCH, SOURCE_CHANGED, SOURCE_REFUSED, SOURCE_UNREACHABLE, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED.
  */
 export async function copyFile(copy: FileCopy): Promise<number> {
-  const { source, file, folder, journal, signal, note, limits } = copy;
+  const { source, file, folder, journal, signal, note, limits, onBytes } = copy;
   const target = join(folder, file.path);
   const retrying = { what: file.path, limits, signal, note };
   const { bytes, tag } = await withSourceRetries(() => source.facts(file.path, signal), retrying);
@@ -58,19 +55,39 @@ export async function copyFile(copy: FileCopy): Promise<number> {
   } catch (error) {
     throw writeFailure(error, target);
   }
-  const transfer = new Transfer(copy, handle, bytes);
+  const received = new ReceivedFile({
+    path: target,
+    handle,
+    bytes,
+    startHash: () => createHash('sha256'),
+    signal,
+    onBytes,
+    tooLong: () => mismatch(source, file, `more than ${bytes} bytes arrive`),
+    writingFailed: (error) => {
+      throw writeFailure(error, target);
+    },
+  });
+  const attempt = async (progressed: () => void): Promise<void> => {
+    // An empty file is read too, because the source may have more.
+    if (received.position < bytes || bytes === 0)
+      await received.append(pacedChunks(copy, received.position), progressed);
+    const problem = await problemOf(copy, received);
+    if (problem !== undefined) await received.reject(mismatch(source, file, problem));
+  };
+  let isWrong = false;
   try {
-    await transfer.keep(target, kept);
-    await withSourceRetries((progressed) => transfer.attempt(target, progressed), retrying);
+    await received.keep(kept);
+    await withSourceRetries(attempt, retrying);
     await handle.sync();
   } catch (error) {
+    isWrong = error instanceof TrawlError && error.code === 'INDEX_CHECKSUM_MISMATCH';
     throw writeFailure(error, target);
   } finally {
     await handle.close();
-    if (transfer.isWrong) await rm(target, { force: true });
+    if (isWrong) await rm(target, { force: true });
   }
   journal.checked(file);
-  return transfer.transferred;
+  return received.transferred;
 }
 
 /** The bytes of an earlier run. Without a checksum of the file they count only if the source has the very same file. */
@@ -85,98 +102,22 @@ async function keptBytes(
   return found?.isFile() === true && found.nlink === 1 && found.size <= bytes ? found.size : 0;
 }
 
-class Transfer {
-  readonly #copy: FileCopy;
-  readonly #handle: FileHandle;
-  readonly #bytes: number;
-  #hash: Hash = createHash('sha256');
-  #position = 0;
-  /** Whether the bytes come from more than one reply. */
-  #resumed = false;
-  transferred = 0;
-  isWrong = false;
-
-  constructor(copy: FileCopy, handle: FileHandle, bytes: number) {
-    this.#copy = copy;
-    this.#handle = handle;
-    this.#bytes = bytes;
+/** The rest of the file from the source, no faster than the limit. */
+async function* pacedChunks({ source, file, rate, signal }: FileCopy, offset: number): AsyncGenerator<Uint8Array> {
+  for await (const chunk of source.read(file.path, offset, signal)) {
+    await rate.take(chunk.byteLength, signal);
+    yield chunk;
   }
+}
 
-  async keep(target: string, bytes: number): Promise<void> {
-    const { signal, onBytes } = this.#copy;
-    if (bytes > 0) {
-      for await (const chunk of createReadStream(target, { end: bytes - 1, highWaterMark: 1024 * 1024 })) {
-        throwIfCancelled(signal);
-        this.#hash.update(chunk as Buffer);
-      }
-    }
-    this.#position = bytes;
-    this.#resumed = bytes > 0;
-    onBytes(bytes);
-  }
-
-  async attempt(target: string, progressed: () => void): Promise<void> {
-    const { source, file, signal, onBytes, rate } = this.#copy;
-    if (this.#position < this.#bytes || this.#bytes === 0) {
-      const start = this.#position;
-      for await (const chunk of source.read(file.path, start, signal)) {
-        throwIfCancelled(signal);
-        await rate.take(chunk.byteLength, signal);
-        if (this.#position + chunk.byteLength > this.#bytes) {
-          this.isWrong = true;
-          throw mismatch(source, file, `more than ${this.#bytes} bytes arrive`);
-        }
-        await this.#write(target, chunk);
-        onBytes(this.#position);
-        if (this.#position - start >= PROGRESS_BYTES) progressed();
-      }
-      if (this.#position < this.#bytes) {
-        this.#resumed = true;
-        throw new TransientFailure(`the transfer ended after ${this.#position} of ${this.#bytes} bytes`);
-      }
-    }
-    await this.#check();
-  }
-
-  async #write(target: string, chunk: Uint8Array): Promise<void> {
-    for (let done = 0; done < chunk.byteLength; ) {
-      const { bytesWritten } = await this.#handle
-        .write(chunk, done, chunk.byteLength - done, this.#position)
-        .catch((error: unknown) => {
-          throw writeFailure(error, target);
-        });
-      this.#hash.update(chunk.subarray(done, done + bytesWritten));
-      done += bytesWritten;
-      this.#position += bytesWritten;
-      this.transferred += bytesWritten;
-    }
-  }
-
-  async #check(): Promise<void> {
-    const { source, file, folder, snapshot, signal } = this.#copy;
-    const sha256 = this.#hash.digest('hex');
-    const problem =
-      file.sha256 === null
-        ? await fileProblem(folder, file, snapshot, signal)
-        : sha256 === file.sha256
-          ? undefined
-          : `its sha256 is ${sha256}, but the manifest says ${file.sha256}`;
-    if (problem === undefined) return;
-    const resumed = this.#resumed;
-    await this.#startOver();
-    // The beginning may be what was wrong.
-    if (resumed) throw new TransientFailure('the resumed file is not that of the manifest; begun anew');
-    this.isWrong = true;
-    throw mismatch(source, file, problem);
-  }
-
-  async #startOver(): Promise<void> {
-    await this.#handle.truncate(0);
-    this.#hash = createHash('sha256');
-    this.#position = 0;
-    this.#resumed = false;
-    this.#copy.onBytes(0);
-  }
+/** Why a complete file is not that of the manifest; undefined if it is. */
+async function problemOf(
+  { file, folder, snapshot, signal }: FileCopy,
+  received: ReceivedFile,
+): Promise<string | undefined> {
+  if (file.sha256 === null) return fileProblem(folder, file, snapshot, signal);
+  const sha256 = received.digest();
+  return sha256 === file.sha256 ? undefined : `its sha256 is ${sha256}, but the manifest says ${file.sha256}`;
 }
 
 function mismatch(source: CopySource, { path }: IndexFile, problem: string): TrawlError {

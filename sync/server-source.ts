@@ -47,7 +47,11 @@ export function serverSource(url: string, options: ServerSourceOptions = {}): Op
     const factsOf = (path: string): ListedFile => {
       const file = files.get(path);
       if (file !== undefined) return file;
-      throw new TrawlError('SOURCE_REFUSED', `${url} does not list the file ${path} that its manifest names.`);
+      throw new TrawlError(
+        'SOURCE_REFUSED',
+        `${url} does not list the file ${path} that its manifest names. Check that the server runs this version of trawl, and the index ` +
+          'there with `trawl verify`.',
+      );
     };
     async function* read(path: string, offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
       const { bytes, tag } = factsOf(path);

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
-import { copyFile as copyWhole, link, mkdir, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { throwIfCancelled } from '../src/abort.ts';
-import { isNodeError, TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/errors.ts';
 import { type IndexSnapshot, readSnapshot } from '../src/index-files/index-snapshot.ts';
 import { INDEX_MANIFEST_FILE } from '../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../src/manifest/read-manifest.ts';
@@ -10,38 +9,23 @@ import { openIndexDirectory } from '../src/retrieval/opening/index-directory.ts'
 import { syncFolder, writeFileDurably } from '../src/system/durable-file.ts';
 import { requireFreeBytes } from '../src/system/free-bytes.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
-import type { RetryLimits } from '../src/transfer-retries.ts';
-import { fileProblem } from './check-file.ts';
 import { CopiesFolder } from './copies-folder.ts';
-import { copyFile } from './copy-file.ts';
+import { type CopyFilesOptions, copyFiles } from './copy-files.ts';
 import type { CopySource, OpenSource } from './copy-source.ts';
+import { existingCopies } from './existing-copies.ts';
 import { type CopyPlan, planCopy } from './plan-copy.ts';
-import { RateLimit } from './rate-limit.ts';
 import { RETRY_LIMITS, withSourceRetries } from './retry.ts';
 
 /** How often a copy is planned anew because the source has changed. */
 const MAX_CHANGES = 3;
 
-export interface SyncOptions {
+export interface SyncOptions extends CopyFilesOptions {
   readonly open: OpenSource;
   readonly destination: string;
   /** Only compares. */
   readonly dryRun: boolean;
-  /** Reads all files at the destination again, also those that an earlier run checked. */
-  readonly check: boolean;
-  /** Files that are copied at the same time. */
-  readonly jobs: number;
-  readonly bytesPerSecond: number | undefined;
   /** Copies to keep, the current one included. */
   readonly keep: number;
-  readonly retry?: Partial<RetryLimits>;
-  readonly signal: AbortSignal;
-  readonly note: (text: string) => void;
-  readonly onProgress: (progress: {
-    readonly doneBytes: number;
-    readonly totalBytes: number;
-    readonly file: string;
-  }) => void;
 }
 
 export interface SyncReport {
@@ -172,132 +156,6 @@ function checkAdopted(folder: CopiesFolder, { id, adopted }: IndexSnapshot): voi
     `The index uses the vectors in ${missing} where they are, outside of the index, so that they are not copied; and here is no such ` +
       'file. Copy the file to the same path, or import the vectors with `trawl import --copy`.',
   );
-}
-
-/** A complete copy of the snapshot, the current one first, and those that are no longer what they were. */
-async function existingCopies(
-  folder: CopiesFolder,
-  snapshot: IndexSnapshot,
-  { check, signal, note }: SyncOptions,
-): Promise<{ readonly intact: string | undefined; readonly damaged: readonly string[] }> {
-  const current = folder.current();
-  const names = [...(current === undefined ? [] : [current]), ...folder.copies().filter((name) => name !== current)];
-  const damaged: string[] = [];
-  for (const name of names.filter((each) => folder.has(each, snapshot))) {
-    const problem = await copyProblem(folder, name, snapshot, { check, signal });
-    if (problem === undefined) return { intact: name, damaged };
-    note(`${folder.folderOf(name)} has changed since it was copied (${problem}); a new copy is made.`);
-    damaged.push(name);
-  }
-  return { intact: undefined, damaged };
-}
-
-async function copyProblem(
-  folder: CopiesFolder,
-  name: string,
-  snapshot: IndexSnapshot,
-  { check, signal }: Pick<SyncOptions, 'check' | 'signal'>,
-): Promise<string | undefined> {
-  const journal = folder.journal(name);
-  for (const file of snapshot.files) {
-    const isChecked = journal.isChecked(file);
-    if (isChecked && !check) continue;
-    if (!existsSync(join(folder.folderOf(name), file.path))) return `${file.path} is missing`;
-    const problem = await fileProblem(folder.folderOf(name), file, snapshot, signal);
-    if (problem !== undefined) return `${file.path}: ${problem}`;
-    // An index that was moved among the copies has no journal yet.
-    if (!isChecked) journal.checked(file);
-  }
-  return undefined;
-}
-
-async function copyFiles(
-  folder: CopiesFolder,
-  source: CopySource,
-  snapshot: IndexSnapshot,
-  { files }: CopyPlan,
-  options: SyncOptions,
-): Promise<number> {
-  const name = folder.staging(snapshot.id);
-  const staging = folder.folderOf(name);
-  const journal = folder.journal(name);
-  const rate = new RateLimit(options.bytesPerSecond);
-  const limits = { ...RETRY_LIMITS, ...options.retry };
-  const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
-  let doneBytes = 0;
-  const stop = new AbortController();
-  const signal = AbortSignal.any([options.signal, stop.signal]);
-  let transferred = 0;
-  const work = async ({ file, bytes, present }: CopyPlan['files'][number]): Promise<void> => {
-    let before = 0;
-    const onBytes = (count: number): void => {
-      doneBytes += count - before;
-      before = count;
-      options.onProgress({ file: file.path, doneBytes, totalBytes });
-    };
-    onBytes(0);
-    const isLinked = typeof present === 'object' && (await linkFile(present.path, join(staging, file.path)));
-    if (
-      isLinked &&
-      !(present.checked && !options.check) &&
-      (await fileProblem(staging, file, snapshot, signal)) !== undefined
-    ) {
-      await rm(join(staging, file.path), { force: true });
-    } else if (isLinked) {
-      journal.checked(file);
-    }
-    if (!journal.isChecked(file)) {
-      // Not `transferred += await`, which would add to the sum of before the transfer and lose that of other jobs.
-      const count = await copyFile({
-        source,
-        snapshot,
-        file,
-        folder: staging,
-        journal,
-        rate,
-        limits,
-        signal,
-        note: options.note,
-        onBytes,
-      });
-      transferred += count;
-    }
-    onBytes(bytes);
-  };
-  const queue = [...files];
-  const next = async (): Promise<void> => {
-    for (let each = queue.shift(); each !== undefined; each = queue.shift()) {
-      throwIfCancelled(signal);
-      await work(each);
-    }
-  };
-  let failure: unknown;
-  const failed = (error: unknown): void => {
-    failure ??= error;
-    stop.abort();
-  };
-  await mkdir(staging, { recursive: true });
-  await Promise.all(Array.from({ length: options.jobs }, () => next().catch(failed)));
-  if (failure !== undefined) throw failure;
-  return transferred;
-}
-
-/** Makes a second name for a file, or a copy where the file system has no hard links. False if it is gone. */
-async function linkFile(from: string, to: string): Promise<boolean> {
-  try {
-    await mkdir(dirname(to), { recursive: true });
-    await rm(to, { force: true });
-    await link(from, to);
-  } catch (error) {
-    if (!isNodeError(error)) throw error;
-    if (error.code === 'ENOENT') return false;
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS', 'EXDEV'].includes(error.code!))
-      throw writeFailure(error, to);
-    await copyWhole(from, to).catch((failure: unknown) => {
-      throw writeFailure(failure, to);
-    });
-  }
-  return true;
 }
 
 /** That of the index last, when all else is on the disk. */

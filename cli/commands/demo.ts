@@ -1,9 +1,8 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { onnxruntimeProblem } from '../../src/embedding/inference/onnxruntime.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { environmentVariable } from '../../src/options/resolve-options.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { packageRoot, packageVersion } from '../../src/package-root.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -36,7 +35,7 @@ export const demoCommand = defineCommand({
   },
   examples: ['trawl demo', 'trawl demo --port 8123'],
   async run({ options, note, signal, program }) {
-    const index = options.out ?? join(cacheFolder(), 'demo', packageVersion);
+    const index = options.out ?? join(cacheFolder('trawl'), 'demo', packageVersion);
     checkWritable(index);
     const quiet = options.quiet ? ['--quiet'] : [];
     const withoutVectors = onnxruntimeProblem();
@@ -77,8 +76,4 @@ function checkWritable(index: string): void {
     const { code, message, details } = failure;
     throw new TrawlError(code, `${message} Name another folder for the index with --out.`, { details, cause: error });
   }
-}
-
-function cacheFolder(): string {
-  return join(environmentVariable('XDG_CACHE_HOME') || join(homedir(), '.cache'), 'trawl');
 }

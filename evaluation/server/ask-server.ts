@@ -1,4 +1,6 @@
+import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { inParallel } from '../../src/in-parallel.ts';
 import { parseNumbers } from '../../src/passages/exact-numbers.ts';
 import {
   NoReply,
@@ -52,26 +54,19 @@ export async function askServer(
   const failed = new Map<string, string>();
   const latenciesMs: number[] = [];
   let repeated = 0;
-  // Ends the other requests when the check throws.
-  const stop = new AbortController();
-  const signal = options.signal === undefined ? stop.signal : AbortSignal.any([options.signal, stop.signal]);
-  const send = (texts: readonly string[]): Promise<Reply> =>
+  const send = (texts: readonly string[], signal: AbortSignal | undefined): Promise<Reply> =>
     repeatedRequest(...requestOf(client, url, texts, k), { ...options, signal });
-  const read = (reply: Reply, queries: number): readonly ServerList[] => {
-    const found = readReply(client, reply, queries).map((list) => ('failed' in list ? list : list.slice(0, k)));
-    try {
-      for (const list of found) if (check !== undefined && !('failed' in list)) list.forEach(check);
-    } catch (error) {
-      stop.abort(error);
-      throw error;
-    }
-    return found;
+  const read = (reply: Reply, queries: number): readonly ServerList[] =>
+    readReply(client, reply, queries).map((list) => ('failed' in list ? list : list.slice(0, k)));
+  const checkAll = (found: readonly ServerList[]): void => {
+    for (const list of found) if (check !== undefined && !('failed' in list)) list.forEach(check);
   };
   if (queries[0] !== undefined) {
+    let trial: readonly ServerList[];
     try {
-      read(await send([queries[0].text]), 1);
+      trial = read(await send([queries[0].text], options.signal), 1);
     } catch (error) {
-      signal.throwIfAborted();
+      throwIfCancelled(options.signal);
       throw new TrawlError(
         'CONFIG_INVALID',
         `${url}${client.path} cannot be asked in the dialect ${client.name}: ${(error as Error).message}. ` +
@@ -79,28 +74,32 @@ export async function askServer(
         { cause: error },
       );
     }
+    checkAll(trial);
   }
   const started = performance.now();
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    for (let batch = batches[next++]; batch !== undefined; batch = batches[next++]) {
-      try {
-        const reply = await send(batch.map(({ text }) => text));
-        repeated += reply.tries - 1;
-        const found = read(reply, batch.length);
-        latenciesMs.push(reply.ms);
-        for (const [i, list] of found.entries()) {
-          if ('failed' in list) failed.set(batch[i]!.id, list.failed);
-          else lists.set(batch[i]!.id, list);
-        }
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof NoReply) repeated += error.tries - 1;
-        for (const { id } of batch) failed.set(id, (error as Error).message);
-      }
+  const ask = async (batch: (typeof batches)[number], signal: AbortSignal): Promise<void> => {
+    let found: readonly ServerList[];
+    try {
+      const reply = await send(
+        batch.map(({ text }) => text),
+        signal,
+      );
+      repeated += reply.tries - 1;
+      found = read(reply, batch.length);
+      latenciesMs.push(reply.ms);
+    } catch (error) {
+      throwIfCancelled(signal);
+      if (error instanceof NoReply) repeated += error.tries - 1;
+      for (const { id } of batch) failed.set(id, (error as Error).message);
+      return;
+    }
+    checkAll(found);
+    for (const [i, list] of found.entries()) {
+      if ('failed' in list) failed.set(batch[i]!.id, list.failed);
+      else lists.set(batch[i]!.id, list);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, batches.length) }, worker));
+  await inParallel(batches, concurrency, ask, options.signal);
   const seconds = (performance.now() - started) / 1000;
   return { lists, failed, latenciesMs, requests: batches.length, repeated, seconds };
 }

@@ -1,4 +1,5 @@
 import { TrawlError } from '../errors.ts';
+import { inParallel } from '../in-parallel.ts';
 import { rowId } from '../passages/id-column.ts';
 import { integerKey } from '../passages/passage-file.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
@@ -61,14 +62,15 @@ export class StoredPassages implements PassageStore {
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
     const { pieces } = this.#passages;
     const atOnce = Math.max(1, Math.min(ROWS_A_READ, Math.floor(BYTES_A_READ / (pieces * PIECE_BYTES))));
-    return this.#read(rows, atOnce, (part) => this.#reader.documents(part, signal));
+    return this.#read(rows, atOnce, (part, stop) => this.#reader.documents(part, stop), signal);
   }
 
   idsOf(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
-    return this.#read(rows, ROWS_A_READ, async (part) => {
-      const ids = await this.#reader.ids(part, signal);
+    const idsOf = async (part: readonly number[], stop: AbortSignal): Promise<string[]> => {
+      const ids = await this.#reader.ids(part, stop);
       return ids.map((id, i) => id ?? rowId(part[i]!));
-    });
+    };
+    return this.#read(rows, ROWS_A_READ, idsOf, signal);
   }
 
   find(by: Lookup, keys: readonly string[], limit: number, signal?: AbortSignal): Promise<number[][]> {
@@ -102,7 +104,8 @@ export class StoredPassages implements PassageStore {
   #read(
     rows: ArrayLike<number>,
     atOnce: number,
-    contentsOf: (part: readonly number[]) => Promise<readonly string[]>,
+    contentsOf: (part: readonly number[], stop: AbortSignal) => Promise<readonly string[]>,
+    signal: AbortSignal | undefined,
   ): Promise<string[]> {
     return this.#calls.run(async () => {
       const distinct = [...new Set(Array.from(rows))];
@@ -110,13 +113,11 @@ export class StoredPassages implements PassageStore {
       const contents = new Map<number, string>();
       const parts: number[][] = [];
       for (let at = 0; at < distinct.length; at += atOnce) parts.push(distinct.slice(at, at + atOnce));
-      const work = async (): Promise<void> => {
-        for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-          const found = await contentsOf(part);
-          for (const [i, row] of part.entries()) contents.set(row, found[i]!);
-        }
+      const read = async (part: readonly number[], stop: AbortSignal): Promise<void> => {
+        const found = await contentsOf(part, stop);
+        for (const [i, row] of part.entries()) contents.set(row, found[i]!);
       };
-      await Promise.all(Array.from({ length: READS_AT_ONCE }, work));
+      await inParallel(parts, READS_AT_ONCE, read, signal);
       return Array.from(rows, (row) => contents.get(row)!);
     });
   }

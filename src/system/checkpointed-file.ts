@@ -2,12 +2,8 @@ import { statSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { TrawlError } from '../errors.ts';
+import { partialOf } from './partial-file.ts';
 import { writeFailure } from './write-failure.ts';
-
-/** The path of a file until it is complete. */
-export function partialOf(path: string): string {
-  return `${path}.partial`;
-}
 
 /**
  * A file that is written to `<path>.partial` and resumes after a kill: what was written after the last checkpoint is cut off and
@@ -78,10 +74,17 @@ export class CheckpointedFile {
     this.#bytes += bytes.length;
   }
 
-  /** Syncs the file to disk. Returns its bytes: the checkpoint. */
+  /**
+   * Syncs the file to disk. Returns its bytes: the checkpoint.
+   *
+   * @throws TrawlError OUTPUT_DIFFERS if the partial file was removed or replaced meanwhile; DISK_FULL, OUTPUT_NOT_WRITABLE.
+   */
   async checkpoint(): Promise<number> {
     try {
       await this.#file.datasync();
+      const found = statSync(partialOf(this.path), { bigint: true, throwIfNoEntry: false });
+      // Writing to a file without a name succeeds, so nothing else would say so.
+      if (found?.ino !== (await this.#file.stat({ bigint: true })).ino) throw removed(this.path);
     } catch (error) {
       throw writeFailure(error, this.path);
     }
@@ -93,14 +96,28 @@ export class CheckpointedFile {
   }
 }
 
-/** Renames a closed partial file to its path. Does nothing if that was done before. The caller syncs the folder. */
-export async function publishPartial(path: string): Promise<void> {
+/**
+ * Renames a closed partial file to its path. Does nothing if that was done before: then the path has a file of these bytes. The caller
+ * syncs the folder.
+ *
+ * @throws TrawlError OUTPUT_DIFFERS if neither file is there; DISK_FULL, OUTPUT_NOT_WRITABLE.
+ */
+export async function publishPartial(path: string, bytes: number): Promise<void> {
   const final = resolve(path);
   try {
     await rename(partialOf(final), final);
   } catch (error) {
     if ((error as { code?: string }).code !== 'ENOENT') throw writeFailure(error, final);
+    if (sizeOf(final) !== bytes) throw removed(final);
   }
+}
+
+function removed(path: string): TrawlError {
+  return new TrawlError(
+    'OUTPUT_DIFFERS',
+    `${partialOf(path)} was removed or replaced while this run wrote it. Begin again with --restart.`,
+    { details: { path } },
+  );
 }
 
 function sizeOf(path: string): number | undefined {

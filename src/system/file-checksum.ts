@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { throwIfCancelled } from '../abort.ts';
 
@@ -18,4 +18,13 @@ export async function sha256OfFile(
     onBytes?.((chunk as Buffer).length);
   }
   return hash.digest('hex');
+}
+
+/** Adds the first `bytes` bytes of a file to the hash. */
+export async function hashBeginning(hash: Hash, path: string, bytes: number, signal?: AbortSignal): Promise<void> {
+  if (bytes === 0) return;
+  for await (const chunk of createReadStream(path, { end: bytes - 1, highWaterMark: 1024 * 1024 })) {
+    throwIfCancelled(signal);
+    hash.update(chunk as Buffer);
+  }
 }

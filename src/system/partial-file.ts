@@ -6,6 +6,11 @@ import { isNodeError, TrawlError } from '../errors.ts';
 import { syncFolder } from './durable-file.ts';
 import { writeFailure } from './write-failure.ts';
 
+/** The path of a file until it is complete. */
+export function partialOf(path: string): string {
+  return `${path}.partial`;
+}
+
 /**
  * Writes `<path>.partial` and renames it to `path` once it is complete and synced to disk. The next run replaces the partial
  * file of a killed process.
@@ -20,7 +25,7 @@ export class PartialFile {
 
   private constructor(path: string, file: FileHandle, inode: bigint) {
     this.path = path;
-    this.partial = `${path}.partial`;
+    this.partial = partialOf(path);
     this.#file = file;
     this.#inode = inode;
   }
@@ -35,11 +40,11 @@ export class PartialFile {
       );
     }
     try {
-      await rm(`${final}.partial`, { force: true });
-      const file = await open(`${final}.partial`, 'wx', mode);
+      await rm(partialOf(final), { force: true });
+      const file = await open(partialOf(final), 'wx', mode);
       return new PartialFile(final, file, (await file.stat({ bigint: true })).ino);
     } catch (error) {
-      if (isNodeError(error) && error.code === 'EEXIST') throw takenOver(`${final}.partial`);
+      if (isNodeError(error) && error.code === 'EEXIST') throw takenOver(final);
       throw writeFailure(error, final);
     }
   }
@@ -67,7 +72,7 @@ export class PartialFile {
       await this.#file.sync();
       await this.#file.close();
       const found = await stat(this.partial, { bigint: true }).catch(() => undefined);
-      if (found?.ino !== this.#inode) throw takenOver(this.partial);
+      if (found?.ino !== this.#inode) throw takenOver(this.path);
       await rename(this.partial, this.path);
       await syncFolder(dirname(this.path));
     } catch (error) {
@@ -84,9 +89,9 @@ export class PartialFile {
   }
 }
 
-function takenOver(partial: string): TrawlError {
+function takenOver(path: string): TrawlError {
   return new TrawlError(
     'OUTPUT_EXISTS',
-    `Another run replaced ${partial}. This run stops; let only one run write ${partial.slice(0, -'.partial'.length)}.`,
+    `Another run replaced ${partialOf(path)}. This run stops; let only one run write ${path}.`,
   );
 }

@@ -2,11 +2,12 @@ import { constants, existsSync, readFileSync, realpathSync, statSync } from 'nod
 import { access, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../errors.ts';
-import { CheckpointedFile, partialOf, publishPartial } from './checkpointed-file.ts';
+import { CheckpointedFile, publishPartial } from './checkpointed-file.ts';
 import { syncFolder, writeFileDurably } from './durable-file.ts';
 import { FileLock } from './file-lock.ts';
 import { reportPath, writeReport } from './output-report.ts';
 import { differences, type OutputSettings } from './output-settings.ts';
+import { partialOf } from './partial-file.ts';
 import { writeFailure } from './write-failure.ts';
 
 export interface ResumableOptions {
@@ -141,8 +142,8 @@ export class ResumableOutput<State> {
     const [first] = this.#paths as [string];
     try {
       await writeReport(this.#paths, { settings: this.#settings, bytes, facts: { ...this.#server, ...facts } });
-      for (const path of this.#paths) {
-        await publishPartial(path);
+      for (const [i, path] of this.#paths.entries()) {
+        await publishPartial(path, bytes[i]!);
         await syncFolder(dirname(path));
       }
       await rm(progressOf(first), { force: true });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { commitOf } from '../helpers/hub-server.ts';
@@ -110,6 +110,16 @@ test('parts of two contents under one ETag fail the hash, and the file starts ov
   hub.behaviour['big.bin'] = { content: seededBytes(9, BIG.length), etag: '"same"', breakAfter: 50_000, breaks: 1000 };
   await assert.rejects(fetch({ retry: { attempts: 1 } }), trawlError('HUB_UNREACHABLE'));
   hub.behaviour['big.bin'] = { etag: '"same"' };
+  await fetch();
+  assertWhole(folder);
+});
+
+test('a partial file that has all bytes but another content starts over', async (t) => {
+  const { hub, folder, fetch } = await start(t);
+  hub.behaviour['big.bin'] = { breakAfter: 50_000, breaks: 1000 };
+  await assert.rejects(fetch({ retry: { attempts: 1 } }), trawlError('HUB_UNREACHABLE'));
+  writeFileSync(join(folder, 'big.bin.partial'), seededBytes(9, BIG.length));
+  delete hub.behaviour['big.bin'];
   await fetch();
   assertWhole(folder);
 });

@@ -77,6 +77,7 @@ test('the token is HF_TOKEN, or else is read from the file of `hf auth login` in
   assert.equal(await token({ HF_TOKEN: '', HF_HOME: join(folder, 'home') }), 'hf_home');
   assert.equal(await token({ XDG_CACHE_HOME: join(folder, 'cache') }), 'hf_cache');
   assert.equal(await token({ HOME: join(folder, 'user') }), 'hf_user');
+  assert.equal(await token({ HOME: join(folder, 'user'), XDG_CACHE_HOME: '' }), 'hf_user');
   assert.equal(await token({ HOME: join(folder, 'user'), HF_TOKEN_PATH: '~/mine' }), 'hf_mine');
   assert.equal(await token({ HF_TOKEN_PATH: join(folder, 'empty') }), undefined);
   assert.equal(await token({ HF_TOKEN_PATH: join(folder, 'none'), HF_HOME: join(folder, 'home') }), undefined);

@@ -12,7 +12,7 @@ test('a download has different errors for a full disk, a full quota and a folder
     ['EDQUOT', 'DISK_FULL', /^\/x\/model\.bin: the disk quota is used up\. .*received data is kept/],
     ['EROFS', 'OUTPUT_NOT_WRITABLE', /^\/x\/model\.bin cannot be written: the file system is read-only/],
     ['EACCES', 'OUTPUT_NOT_WRITABLE', /permission denied/],
-    ['EBADF', 'OUTPUT_NOT_WRITABLE', /^Cannot write \/x\/model\.bin \(EBADF\)/],
+    ['EBADF', 'OUTPUT_NOT_WRITABLE', /^\/x\/model\.bin cannot be written: the system reports EBADF\. Check the disk/],
   ] as const) {
     const cause = systemError(code);
     assert.throws(

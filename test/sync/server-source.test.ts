@@ -300,6 +300,22 @@ test('a transfer that the server cuts off is resumed by a range', async (t) => {
   assert.ok(ranges[0] === undefined && ranges[1]!.startsWith('bytes=') && ranges[2]!.startsWith('bytes='));
 });
 
+test('a file whose wrong beginning came before a cut is transferred anew', async (t) => {
+  let isBad = true;
+  const source = await startSource(t, (incoming, reply, _body, headers) => {
+    if (!isBad || !isFile('vectors.faiss')(incoming)) return false;
+    isBad = false;
+    reply.writeHead(200, headers);
+    reply.write(Buffer.alloc(20_000, 1), () => reply.destroy());
+    return true;
+  });
+  const to = join(await tempFolder(t), 'copy');
+  const notes: string[] = [];
+  await sync(from(source), to, { note: (text) => notes.push(text) });
+  assert.match(notes.join('\n'), /vectors\.faiss: the resumed file is not the expected one; starting over/);
+  assert.deepEqual(contentsOf(to), contentsOf(index));
+});
+
 test('a server that always cuts off is given up, and what it sent is kept', async (t) => {
   let isBad = true;
   const source = await startSource(t, (incoming, reply, body, headers) => {
@@ -341,6 +357,20 @@ test('a server that ends a file early without an error, and one that sends wrong
     });
     assert.ok(!existsSync(to));
   }
+});
+
+test('a server that does not list a file of its manifest is refused with a way out', async (t) => {
+  const source = await startSource(t, (incoming, reply, body) => {
+    if (!isFile('/files')(incoming)) return false;
+    const list = JSON.parse(body.toString()) as FileList;
+    const files = list.files.filter(({ path }) => !path.endsWith('vectors.faiss'));
+    reply.end(JSON.stringify({ ...list, files }));
+    return true;
+  });
+  await assert.rejects(
+    sync(from(source), join(await tempFolder(t), 'copy')),
+    trawlError('SOURCE_REFUSED', /does not list the file .*vectors\.faiss.*Check that the server .* `trawl verify`/),
+  );
 });
 
 test('a server of another kind, an unknown index and a wrong URL are refused with a way out', async (t) => {

@@ -12,6 +12,7 @@ import {
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { writeFileDurably } from '../../src/system/durable-file.ts';
 import { reportIfComplete } from '../../src/system/output-report.ts';
 import { type ResumableOptions, ResumableOutput } from '../../src/system/resumable-output.ts';
 import { runModule } from '../helpers/run-module.ts';
@@ -119,6 +120,45 @@ test('a run that was killed between its last record and its renames is only comp
   assert.deepEqual(textsOf(paths), ['rows', 'scores']);
   assert.deepEqual(readdirSync(folder).sort(), ['rows.npy', 'rows.npy.report.json', 'scores.npy']);
   assert.equal(reportIfComplete<{ queries: number }>(paths, SETTINGS)?.queries, 7);
+});
+
+test('a run whose partial file is removed or replaced while it writes fails, and an old output is not taken for its own', async (t) => {
+  for (const damage of [rmSync, (path: string) => writeFileDurably(path, 'of another program')]) {
+    const folder = await tempFolder(t);
+    const path = join(folder, 'rows.npy');
+    writeFileSync(path, 'old rows');
+    const output = await openAt([path]);
+    await output.append(['new ']);
+    await output.save({ done: 1 });
+    await damage(`${path}.partial`);
+    await output.append(['rows']);
+    const removed = /rows\.npy\.partial was removed or replaced .*--restart/;
+    await assert.rejects(output.finish({ done: 2 }, {}), trawlError('OUTPUT_DIFFERS', removed));
+    await output.close();
+    assert.equal(readFileSync(path, 'utf8'), 'old rows');
+    assert.equal(existsSync(`${path}.report.json`), false);
+    const again = await openAt([path], { restart: true });
+    await again.append(['new rows']);
+    await again.finish({ done: 2 }, {});
+    await again.close();
+    assert.equal(readFileSync(path, 'utf8'), 'new rows');
+  }
+});
+
+test('a run that only renames complete files fails if one of them is removed meanwhile', async (t) => {
+  const path = join(await tempFolder(t), 'hits.jsonl');
+  await leaveUnfinished(path);
+  const record = JSON.parse(readFileSync(`${path}.progress`, 'utf8')) as object;
+  writeFileSync(`${path}.progress`, JSON.stringify({ ...record, finished: true }));
+  const output = await openAt([path]);
+  assert.equal(output.isComplete, true);
+  rmSync(`${path}.partial`);
+  await assert.rejects(
+    output.finish({ done: 1 }, {}),
+    trawlError('OUTPUT_DIFFERS', /hits\.jsonl\.partial was removed/),
+  );
+  await output.close();
+  assert.ok(existsSync(`${path}.progress`));
 });
 
 test('other settings are refused with what differs, hashes without their values', async (t) => {

@@ -18,6 +18,8 @@ export const ENGINE: ImportRules = {
   'src/watched-fetch.ts': ['src/abort.ts', 'src/abortable-fetch.ts', 'src/transfer-retries.ts'],
   'src/retry-after.ts': [],
   'src/running-calls.ts': ['src/errors.ts'],
+  'src/in-parallel.ts': ['src/abort.ts'],
+  'src/received-file.ts': ['src/abort.ts', 'src/transfer-retries.ts', 'src/system/file-checksum.ts'],
   'src/system/': ['src/errors.ts', 'src/abort.ts'],
   'src/options/': ['src/errors.ts'],
   'src/lexical-index/lexical-settings.ts': [],

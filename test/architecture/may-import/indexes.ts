@@ -33,6 +33,7 @@ export const INDEXES: ImportRules = {
     'src/row-bitmap.ts',
     'src/top-k.ts',
     'src/running-calls.ts',
+    'src/in-parallel.ts',
     'src/filter/column.ts',
     'src/columns/row-filters.ts',
     'src/manifest/',

@@ -13,7 +13,9 @@ export const MAKING: ImportRules = {
   'hub/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/in-parallel.ts',
     'src/retry-after.ts',
+    'src/received-file.ts',
     'src/watched-fetch.ts',
     'src/transfer-retries.ts',
     'src/system/',
@@ -62,7 +64,9 @@ export const MAKING: ImportRules = {
   'sync/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/in-parallel.ts',
     'src/retry-after.ts',
+    'src/received-file.ts',
     'src/watched-fetch.ts',
     'src/transfer-retries.ts',
     'src/system/',

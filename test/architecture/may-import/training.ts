@@ -5,7 +5,13 @@ export const TRAINING: ImportRules = {
   // Ids of questions keep integers of any size.
   'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
   // Asks any server's questions; a dialect a file.
-  'evaluation/server/': ['src/errors.ts', 'src/passages/exact-numbers.ts', 'src/trawl-server/repeated-request.ts'],
+  'evaluation/server/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/in-parallel.ts',
+    'src/passages/exact-numbers.ts',
+    'src/trawl-server/repeated-request.ts',
+  ],
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',
