@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { throwIfCancelled, untilAborted } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
+import { type FailedAttempt, storeAttempts } from '../published/store-attempts.ts';
 import { importOptional } from '../system/optional-package.ts';
 import type { MilvusAddress } from './milvus-address.ts';
 import { credentialsAdvice, credentialsFor } from './milvus-credentials.ts';
@@ -12,8 +11,6 @@ const PACKAGE = '@zilliz/milvus2-sdk-node';
 const READ_MS = 15_000;
 /** Time limit of a write or a change of a collection, in milliseconds. */
 const WRITE_MS = 120_000;
-/** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
-const PAUSES_MS = [100, 400, 1_000];
 
 /**
  * In milliseconds. The package's own limits are two minutes, for which a restarted Milvus would stay unused, and half a minute, for which
@@ -416,21 +413,18 @@ export class MilvusClient {
     call: () => Promise<SdkReply>,
     { signal, readsRows = false }: { readonly signal?: AbortSignal | undefined; readonly readsRows?: boolean } = {},
   ): Promise<SdkReply> {
-    for (let attempt = 0; ; attempt++) {
-      throwIfCancelled(signal);
-      try {
-        const reply = await untilAborted(call(), signal);
-        checkStatus(reply, readsRows);
-        return reply;
-      } catch (error) {
-        if (error instanceof TrawlError) throw error;
-        const failure = MilvusFailure.ofThrown(error);
-        // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
-        if (failure.isMissing && !readsRows) throw missing(this.server, failure);
-        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this, doing, failure);
-        await pause(PAUSES_MS[attempt]);
-      }
-    }
+    const attempt = async (): Promise<SdkReply> => {
+      const reply = await call();
+      checkStatus(reply, readsRows);
+      return reply;
+    };
+    const failed = (thrown: unknown): FailedAttempt => {
+      const failure = MilvusFailure.ofThrown(thrown);
+      // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
+      if (failure.isMissing && !readsRows) return { error: missing(this.server, failure), isWorthRetrying: false };
+      return { error: storeError(this, doing, failure), isWorthRetrying: failure.isWorthRetrying };
+    };
+    return storeAttempts(attempt, failed, signal);
   }
 }
 

@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { throwIfCancelled, untilAborted } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
+import { type FailedAttempt, storeAttempts } from '../published/store-attempts.ts';
 import { importOptional } from '../system/optional-package.ts';
 import type { OpenSearchAddress } from './opensearch-address.ts';
 import { credentialsFor } from './opensearch-credentials.ts';
@@ -12,8 +11,6 @@ const PACKAGE = '@opensearch-project/opensearch';
 const READ_MS = 60_000;
 /** Time limit of a write or a change of an index, in milliseconds. */
 const WRITE_MS = 120_000;
-/** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
-const PAUSES_MS = [100, 400, 1_000];
 
 export interface OpenSearchHit {
   readonly _source?: Readonly<Record<string, unknown>>;
@@ -308,8 +305,7 @@ export class OpenSearchClient {
       ...(body === undefined ? {} : { body }),
       ...(lines === undefined ? {} : { bulkBody: lines.map((line) => JSON.stringify(line)) }),
     };
-    for (let attempt = 0; ; attempt++) {
-      throwIfCancelled(signal);
+    const attempt = async (): Promise<Body> => {
       const request = this.#client.transport.request(params, { requestTimeout: limitMs });
       // OpenSearch ends a search whose connection is closed.
       const abort = (): void => {
@@ -318,20 +314,20 @@ export class OpenSearchClient {
       };
       signal?.addEventListener('abort', abort, { once: true });
       try {
-        const { body: reply } = await untilAborted(Promise.resolve(request), signal);
+        const { body: reply } = await request;
         check?.(reply);
         return reply;
-      } catch (error) {
-        if (error instanceof TrawlError) throw error;
-        const failure = OpenSearchFailure.ofThrown(error);
-        // An index that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
-        if (failure.isMissing && !readsRows) throw missing(this.server, failure);
-        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this.server, doing, failure);
-        await pause(PAUSES_MS[attempt]);
       } finally {
         signal?.removeEventListener('abort', abort);
       }
-    }
+    };
+    const failed = (thrown: unknown): FailedAttempt => {
+      const failure = OpenSearchFailure.ofThrown(thrown);
+      // An index that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
+      if (failure.isMissing && !readsRows) return { error: missing(this.server, failure), isWorthRetrying: false };
+      return { error: storeError(this.server, doing, failure), isWorthRetrying: failure.isWorthRetrying };
+    };
+    return storeAttempts(attempt, failed, signal);
   }
 }
 
