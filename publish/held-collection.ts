@@ -1,7 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
 import { collectionFiles, filesCollection, loadFiles } from '../src/milvus/collection-files.ts';
 import { type MilvusAddress, shownAddress } from '../src/milvus/milvus-address.ts';
-import type { FieldSpec, FoundField, MilvusClient } from '../src/milvus/milvus-client.ts';
+import type { MilvusClient } from '../src/milvus/milvus-client.ts';
+import type { FieldSpec, FoundField } from '../src/milvus/milvus-facts.ts';
 import { type Progress, type Publication, readProgress, readPublication } from '../src/published/publication.ts';
 
 /** What a name in Milvus holds before a publication. */

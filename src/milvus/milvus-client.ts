@@ -1,11 +1,18 @@
 import { TrawlError } from '../errors.ts';
 import { type FailedAttempt, storeAttempts } from '../published/store-attempts.ts';
-import { importOptional } from '../system/optional-package.ts';
 import type { MilvusAddress } from './milvus-address.ts';
 import { credentialsAdvice, credentialsFor } from './milvus-credentials.ts';
-import { type AskedServer, MilvusFailure, storeError } from './milvus-failure.ts';
-
-const PACKAGE = '@zilliz/milvus2-sdk-node';
+import {
+  type CollectionFacts,
+  type FieldSpec,
+  foundField,
+  type IndexFacts,
+  MAX_TEXT_BYTES,
+  type QueryNodeFacts,
+  type SegmentFacts,
+} from './milvus-facts.ts';
+import { type AskedServer, checkStatus, MilvusFailure, missing, storeError } from './milvus-failure.ts';
+import { loadSdk, type Sdk, type SdkClient, type SdkField, type SdkNode, type SdkReply } from './milvus-sdk.ts';
 
 /** Time limit of a read, in milliseconds. */
 const READ_MS = 15_000;
@@ -22,56 +29,8 @@ const RECONNECT = {
   'grpc.dns_min_time_between_resolutions_ms': 2_000,
 };
 
-/** `strong`: all that was written before. `bounded`: what was written until a few seconds ago. `eventually`: what is loaded. */
+/** `Strong`: all that was written before. `Bounded`: what was written until a few seconds ago. `Eventually`: what is loaded. */
 export type Consistency = 'Strong' | 'Bounded' | 'Eventually';
-
-export interface FieldSpec {
-  readonly name: string;
-  readonly type: 'int64' | 'text' | 'vector';
-  readonly isKey?: boolean;
-  /** Of vectors. */
-  readonly dimension?: number;
-}
-
-/** A field of a collection that is there. */
-export interface FoundField {
-  readonly name: string;
-  /** Milvus's name of the type: Int64, VarChar, FloatVector or another. */
-  readonly type: string;
-  readonly isKey: boolean;
-  /** Of vectors. */
-  readonly dimension?: number;
-}
-
-export interface CollectionFacts {
-  /** The collection's own name, if it was asked for by an alias. */
-  readonly name: string;
-  readonly fields: readonly FoundField[];
-  readonly aliases: readonly string[];
-}
-
-export interface IndexFacts {
-  readonly type: string;
-  readonly metric: string | undefined;
-  readonly rows: number;
-  readonly pendingRows: number;
-  readonly failure: string;
-}
-
-export interface SegmentFacts {
-  readonly rows: number;
-  readonly isSealed: boolean;
-  /** The query nodes that hold it. */
-  readonly nodes: readonly number[];
-}
-
-/** A process that holds rows in memory and searches them. */
-export interface QueryNodeFacts {
-  readonly id: number;
-  /** Of the machine that it runs on, in bytes. */
-  readonly memoryBytes: number;
-  readonly usedBytes: number;
-}
 
 export type Entity = Readonly<Record<string, unknown>>;
 
@@ -94,47 +53,9 @@ interface FoundEntity {
   readonly score: number;
 }
 
-/** The functions of the package that are used. */
-interface Sdk {
-  readonly MilvusClient: new (config: object) => SdkClient;
-  readonly DataType: Readonly<Record<string, number>>;
-}
-
-type SdkCall = (request: object) => Promise<SdkReply>;
-
-interface SdkStatus {
-  readonly error_code?: string;
-  readonly code?: number;
-  readonly reason?: string;
-  readonly retriable?: boolean;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
-type SdkReply = any;
-
-interface SdkField {
-  readonly name: string;
-  readonly data_type: string;
-  readonly is_primary_key?: boolean;
-  readonly type_params?: readonly { readonly key: string; readonly value: unknown }[];
-}
-
-/** A node as Milvus describes it. */
-interface SdkNode {
-  readonly type?: string;
-  readonly id?: number;
-  readonly hardware_infos?: { readonly memory?: number; readonly memory_usage?: number };
-}
-
-interface SdkClient extends Readonly<Record<string, SdkCall>> {
-  closeConnection: () => Promise<unknown>;
-  getVersion: () => Promise<SdkReply>;
-}
-
 export interface AskedRows {
   /** An expression of Milvus; empty: all rows. */
   readonly filter: string;
-  /** `Strong`: with everything that was written before. */
   readonly consistency: Consistency;
   readonly signal?: AbortSignal | undefined;
 }
@@ -161,7 +82,10 @@ export class MilvusClient {
     this.#client = client;
   }
 
-  /** @throws TrawlError CONFIG_INVALID (credentials), PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND (no such database). */
+  /**
+   * @throws TrawlError CONFIG_INVALID for credentials that cannot be read, PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED, or
+   *   INDEX_NOT_FOUND if there is no such database.
+   */
   static async connect(address: MilvusAddress): Promise<MilvusClient> {
     const credentials = credentialsFor(address);
     const sdk = await loadSdk();
@@ -426,40 +350,4 @@ export class MilvusClient {
     };
     return storeAttempts(attempt, failed, signal);
   }
-}
-
-/** Milvus's limit of a text, in bytes of UTF-8. */
-export const MAX_TEXT_BYTES = 65_535;
-
-/**
- * @param needsStatus whether a reply without a status is a failure: the package returns an empty reply if the server does not have the call.
- * @throws MilvusFailure.
- */
-function checkStatus(reply: SdkReply, needsStatus: boolean): void {
-  if (needsStatus && reply?.status === undefined) throw MilvusFailure.ofThrown(new Error('its reply has no status'));
-  // Some replies are the status, others have one.
-  const status: SdkStatus = reply?.status ?? reply ?? {};
-  const { error_code: errorCode = 'Success', code = 0, reason = '', retriable = false } = status;
-  if ((errorCode === 'Success' || errorCode === '0') && code === 0) return;
-  throw MilvusFailure.ofStatus({ errorCode, code, reason, retriable });
-}
-
-function missing(server: string, failure: MilvusFailure): TrawlError {
-  const { message, isDatabaseMissing } = failure;
-  const what = isDatabaseMissing
-    ? `no such database (${message}). Create it in Milvus, or correct the address; without a database in the address, it is \`default\`.`
-    : `no such collection (${message}). Publish an index with \`trawl publish\`, or correct the address.`;
-  return new TrawlError('INDEX_NOT_FOUND', `Milvus at ${server} has ${what}`, { cause: failure });
-}
-
-function foundField({ name, data_type: type, is_primary_key: isKey, type_params: params }: SdkField): FoundField {
-  const dimension = params?.find(({ key }) => key === 'dim')?.value;
-  return { name, type, isKey: isKey === true, ...(dimension === undefined ? {} : { dimension: Number(dimension) }) };
-}
-
-async function loadSdk(): Promise<Sdk> {
-  const [loaded] = (await importOptional([PACKAGE], `An index in Milvus needs the package ${PACKAGE}`)) as [
-    { readonly default?: Sdk } & Sdk,
-  ];
-  return loaded.MilvusClient === undefined ? loaded.default! : loaded;
 }
