@@ -66,7 +66,8 @@ export function checkSameIndex(
 const TYPES: Readonly<Record<FieldSpec['type'], string>> = { int64: 'Int64', text: 'VarChar', vector: 'FloatVector' };
 
 /**
- * Rows of an index fit no other fields. An unfinished publication of another index, killed before its first record, leaves such a collection.
+ * Rows of an index fit no other fields. An unfinished publication of another index, killed before its first record, leaves such a
+ * collection.
  *
  * @throws TrawlError INDEX_EXISTS if the collection has other fields than the index needs.
  */
