@@ -1,7 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
 import { collectionFiles, filesCollection, loadFiles } from '../src/milvus/collection-files.ts';
 import { type MilvusAddress, shownAddress } from '../src/milvus/milvus-address.ts';
-import type { FieldSpec, FoundField, MilvusClient } from '../src/milvus/milvus-client.ts';
+import type { MilvusClient } from '../src/milvus/milvus-client.ts';
+import type { FieldSpec, FoundField } from '../src/milvus/milvus-facts.ts';
 import { type Progress, type Publication, readProgress, readPublication } from '../src/published/publication.ts';
 
 /** What a name in Milvus holds before a publication. */
@@ -65,7 +66,8 @@ export function checkSameIndex(
 const TYPES: Readonly<Record<FieldSpec['type'], string>> = { int64: 'Int64', text: 'VarChar', vector: 'FloatVector' };
 
 /**
- * Rows of an index fit no other fields. An unfinished publication of another index, killed before its first record, leaves such a collection.
+ * Rows of an index fit no other fields. An unfinished publication of another index, killed before its first record, leaves such a
+ * collection.
  *
  * @throws TrawlError INDEX_EXISTS if the collection has other fields than the index needs.
  */

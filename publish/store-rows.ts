@@ -42,6 +42,9 @@ export async function storeRows(
   let largestNorm = progress?.largestNorm ?? 0;
   const sum = new ContentSum(progress?.contentSum);
   let nextRow = progress?.nextRow ?? 0;
+  const record = () => writeProgress(store.files, { ...plan, nextRow, largestNorm, contentSum: sum.hex });
+  // Before the first row, so that a store with rows always says of which index they are.
+  if (progress === undefined) await record();
   onProgress(nextRow);
   while (nextRow < local.rows) {
     throwIfCancelled(signal);
@@ -54,7 +57,7 @@ export async function storeRows(
       await store.write(call);
     }
     nextRow = end;
-    await writeProgress(store.files, { ...plan, nextRow, largestNorm, contentSum: sum.hex });
+    await record();
     onProgress(nextRow);
   }
   return { largestNorm, contentSum: sum.hex };

@@ -4,7 +4,7 @@ import { parseTemplate } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
-import { PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
+import { MILVUS_DEFAULTS } from '../../publish/publish-milvus.ts';
 import { OPENSEARCH_DEFAULTS } from '../../publish/publish-opensearch.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
@@ -223,7 +223,7 @@ export const indexCommand = defineCommand({
     const { quiet, json } = options;
     const settings = isOpenSearchAddress(place)
       ? ({ store: 'OpenSearch', ...OPENSEARCH_DEFAULTS, alias: undefined } as const)
-      : ({ store: 'Milvus', ...PUBLISH_DEFAULTS, alias: undefined } as const);
+      : ({ store: 'Milvus', ...MILVUS_DEFAULTS, alias: undefined } as const);
     return publishFolder(folder, place, settings, { quiet, json, signal, out, note });
   },
 });

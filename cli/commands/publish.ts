@@ -1,4 +1,4 @@
-import { INDEX_TYPES, PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
+import { INDEX_TYPES, MILVUS_DEFAULTS } from '../../publish/publish-milvus.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
@@ -38,21 +38,21 @@ export const publishCommand = defineCommand({
     'index-type': {
       type: 'choice',
       choices: INDEX_TYPES,
-      default: PUBLISH_DEFAULTS.indexType,
+      default: MILVUS_DEFAULTS.indexType,
       help: "Milvus's index over the vectors: FLAT is exact and has the bits of the folder; HNSW is approximate, and replies say exact: false.",
     },
     replicas: {
       type: 'integer',
       min: 1,
       max: 64,
-      default: PUBLISH_DEFAULTS.replicas,
+      default: MILVUS_DEFAULTS.replicas,
       help: 'Copies of the rows, each on nodes of its own; in Milvus, in their memory.',
     },
     channels: {
       type: 'integer',
       min: 1,
       max: 16,
-      default: PUBLISH_DEFAULTS.channels,
+      default: MILVUS_DEFAULTS.channels,
       help: 'Channels over which Milvus receives the rows (its "shards"); more only speed up loading.',
     },
     shards: {
@@ -66,7 +66,7 @@ export const publishCommand = defineCommand({
       type: 'integer',
       min: 0,
       max: 10_000,
-      default: PUBLISH_DEFAULTS.sample,
+      default: MILVUS_DEFAULTS.sample,
       help: 'Number of rows, and of questions made of them, that are compared at the end.',
     },
   },

@@ -2,7 +2,8 @@ import { asTrawlError } from '../../src/errors.ts';
 import { collectionProblems, findCollection } from '../../src/milvus/check-collection.ts';
 import { filesCollection } from '../../src/milvus/collection-files.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/milvus/milvus-address.ts';
-import { MilvusClient, type QueryNodeFacts, type SegmentFacts } from '../../src/milvus/milvus-client.ts';
+import { MilvusClient } from '../../src/milvus/milvus-client.ts';
+import type { QueryNodeFacts, SegmentFacts } from '../../src/milvus/milvus-facts.ts';
 import { formatBytes, formatCount } from '../format.ts';
 import { timedSearch } from '../published/timed-search.ts';
 

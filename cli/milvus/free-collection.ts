@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkSameIndex, heldCollection, occupied } from '../../publish/held-collection.ts';
-import { PUBLISH_DEFAULTS } from '../../publish/publish-index.ts';
+import { MILVUS_DEFAULTS } from '../../publish/publish-milvus.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
@@ -18,13 +18,13 @@ export async function checkFreeCollection(place: string, work: string | undefine
   const address = parseMilvusAddress(place);
   const client = await MilvusClient.connect(address);
   try {
-    const held = await heldCollection(client, address, PUBLISH_DEFAULTS.replicas);
+    const held = await heldCollection(client, address, MILVUS_DEFAULTS.replicas);
     if (held.complete === undefined && held.progress === undefined) return;
     if (work === undefined || !existsSync(join(work, INDEX_MANIFEST_FILE))) {
       throw occupied(address, 'has rows of an index already, and --work has no complete one to compare with them');
     }
     const fingerprint = fingerprintOf(openIndexDirectory(work).manifest);
-    checkSameIndex(held, address, { fingerprint, indexType: PUBLISH_DEFAULTS.indexType });
+    checkSameIndex(held, address, { fingerprint, indexType: MILVUS_DEFAULTS.indexType });
   } finally {
     await client.close();
   }

@@ -1,4 +1,5 @@
-import { type PublishOptions, type PublishProgress, publishIndex } from '../../publish/publish-index.ts';
+import type { PublishProgress } from '../../publish/publish-index.ts';
+import { type PublishMilvusOptions, publishToMilvus } from '../../publish/publish-milvus.ts';
 import { type PublishOpenSearchOptions, publishToOpenSearch } from '../../publish/publish-opensearch.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { type CommandContext, EXIT } from '../command.ts';
@@ -18,7 +19,7 @@ const STEP_SHARES: Readonly<Record<PublishProgress['step'], readonly [number, nu
 /** Options of a publication without what this file adds. */
 type Settings<Options> = Omit<Options, 'signal' | 'onProgress'>;
 export type PublishSettings =
-  | ({ readonly store: 'Milvus' } & Settings<PublishOptions>)
+  | ({ readonly store: 'Milvus' } & Settings<PublishMilvusOptions>)
   | ({ readonly store: 'OpenSearch' } & Settings<PublishOpenSearchOptions>);
 
 /** Publishes an index directory, shows the progress, and prints the report. Returns the exit code. */
@@ -50,7 +51,7 @@ export async function publishFolder(
     };
     const report =
       settings.store === 'Milvus'
-        ? await publishIndex(folder, address, { ...settings, ...running })
+        ? await publishToMilvus(folder, address, { ...settings, ...running })
         : await publishToOpenSearch(folder, address, { ...settings, ...running });
     progress.stop();
     if (json) {

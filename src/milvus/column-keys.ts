@@ -12,7 +12,9 @@ export const NO_KEY = '-9223372036854775807';
 export const MAX_KEY_COLUMNS = 24;
 /** The longest expression that is sent, in characters. */
 const MAX_EXPRESSION = 100_000;
-/** Milvus parses a chain into a tree as deep as the chain; its releases of 2023 refuse 49 conditions (milvus-io/milvus issues 25848, 29759). */
+/**
+ * Milvus parses a chain into a tree as deep as the chain; its releases of 2023 refuse 49 conditions (milvus-io/milvus issues 25848, 29759).
+ */
 const MAX_JOINS = 40;
 /** `row` is the field of the row numbers, which are not negative. */
 const NO_ROW = 'row < 0';

@@ -1,19 +1,23 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { throwIfCancelled, untilAborted } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
-import { importOptional } from '../system/optional-package.ts';
+import { type FailedAttempt, storeAttempts } from '../published/store-attempts.ts';
 import type { MilvusAddress } from './milvus-address.ts';
 import { credentialsAdvice, credentialsFor } from './milvus-credentials.ts';
-import { type AskedServer, MilvusFailure, storeError } from './milvus-failure.ts';
-
-const PACKAGE = '@zilliz/milvus2-sdk-node';
+import {
+  type CollectionFacts,
+  type FieldSpec,
+  foundField,
+  type IndexFacts,
+  MAX_TEXT_BYTES,
+  type QueryNodeFacts,
+  type SegmentFacts,
+} from './milvus-facts.ts';
+import { type AskedServer, checkStatus, MilvusFailure, missing, storeError } from './milvus-failure.ts';
+import { loadSdk, type Sdk, type SdkClient, type SdkField, type SdkNode, type SdkReply } from './milvus-sdk.ts';
 
 /** Time limit of a read, in milliseconds. */
 const READ_MS = 15_000;
 /** Time limit of a write or a change of a collection, in milliseconds. */
 const WRITE_MS = 120_000;
-/** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
-const PAUSES_MS = [100, 400, 1_000];
 
 /**
  * In milliseconds. The package's own limits are two minutes, for which a restarted Milvus would stay unused, and half a minute, for which
@@ -25,56 +29,8 @@ const RECONNECT = {
   'grpc.dns_min_time_between_resolutions_ms': 2_000,
 };
 
-/** `strong`: all that was written before. `bounded`: what was written until a few seconds ago. `eventually`: what is loaded. */
+/** `Strong`: all that was written before. `Bounded`: what was written until a few seconds ago. `Eventually`: what is loaded. */
 export type Consistency = 'Strong' | 'Bounded' | 'Eventually';
-
-export interface FieldSpec {
-  readonly name: string;
-  readonly type: 'int64' | 'text' | 'vector';
-  readonly isKey?: boolean;
-  /** Of vectors. */
-  readonly dimension?: number;
-}
-
-/** A field of a collection that is there. */
-export interface FoundField {
-  readonly name: string;
-  /** Milvus's name of the type: Int64, VarChar, FloatVector or another. */
-  readonly type: string;
-  readonly isKey: boolean;
-  /** Of vectors. */
-  readonly dimension?: number;
-}
-
-export interface CollectionFacts {
-  /** The collection's own name, if it was asked for by an alias. */
-  readonly name: string;
-  readonly fields: readonly FoundField[];
-  readonly aliases: readonly string[];
-}
-
-export interface IndexFacts {
-  readonly type: string;
-  readonly metric: string | undefined;
-  readonly rows: number;
-  readonly pendingRows: number;
-  readonly failure: string;
-}
-
-export interface SegmentFacts {
-  readonly rows: number;
-  readonly isSealed: boolean;
-  /** The query nodes that hold it. */
-  readonly nodes: readonly number[];
-}
-
-/** A process that holds rows in memory and searches them. */
-export interface QueryNodeFacts {
-  readonly id: number;
-  /** Of the machine that it runs on, in bytes. */
-  readonly memoryBytes: number;
-  readonly usedBytes: number;
-}
 
 export type Entity = Readonly<Record<string, unknown>>;
 
@@ -97,47 +53,9 @@ interface FoundEntity {
   readonly score: number;
 }
 
-/** The functions of the package that are used. */
-interface Sdk {
-  readonly MilvusClient: new (config: object) => SdkClient;
-  readonly DataType: Readonly<Record<string, number>>;
-}
-
-type SdkCall = (request: object) => Promise<SdkReply>;
-
-interface SdkStatus {
-  readonly error_code?: string;
-  readonly code?: number;
-  readonly reason?: string;
-  readonly retriable?: boolean;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
-type SdkReply = any;
-
-interface SdkField {
-  readonly name: string;
-  readonly data_type: string;
-  readonly is_primary_key?: boolean;
-  readonly type_params?: readonly { readonly key: string; readonly value: unknown }[];
-}
-
-/** A node as Milvus describes it. */
-interface SdkNode {
-  readonly type?: string;
-  readonly id?: number;
-  readonly hardware_infos?: { readonly memory?: number; readonly memory_usage?: number };
-}
-
-interface SdkClient extends Readonly<Record<string, SdkCall>> {
-  closeConnection: () => Promise<unknown>;
-  getVersion: () => Promise<SdkReply>;
-}
-
 export interface AskedRows {
   /** An expression of Milvus; empty: all rows. */
   readonly filter: string;
-  /** `Strong`: with everything that was written before. */
   readonly consistency: Consistency;
   readonly signal?: AbortSignal | undefined;
 }
@@ -164,7 +82,10 @@ export class MilvusClient {
     this.#client = client;
   }
 
-  /** @throws TrawlError CONFIG_INVALID (credentials), PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND (no such database). */
+  /**
+   * @throws TrawlError CONFIG_INVALID for credentials that cannot be read, PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED, or
+   *   INDEX_NOT_FOUND if there is no such database.
+   */
   static async connect(address: MilvusAddress): Promise<MilvusClient> {
     const credentials = credentialsFor(address);
     const sdk = await loadSdk();
@@ -416,56 +337,17 @@ export class MilvusClient {
     call: () => Promise<SdkReply>,
     { signal, readsRows = false }: { readonly signal?: AbortSignal | undefined; readonly readsRows?: boolean } = {},
   ): Promise<SdkReply> {
-    for (let attempt = 0; ; attempt++) {
-      throwIfCancelled(signal);
-      try {
-        const reply = await untilAborted(call(), signal);
-        checkStatus(reply, readsRows);
-        return reply;
-      } catch (error) {
-        if (error instanceof TrawlError) throw error;
-        const failure = MilvusFailure.ofThrown(error);
-        // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
-        if (failure.isMissing && !readsRows) throw missing(this.server, failure);
-        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this, doing, failure);
-        await pause(PAUSES_MS[attempt]);
-      }
-    }
+    const attempt = async (): Promise<SdkReply> => {
+      const reply = await call();
+      checkStatus(reply, readsRows);
+      return reply;
+    };
+    const failed = (thrown: unknown): FailedAttempt => {
+      const failure = MilvusFailure.ofThrown(thrown);
+      // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
+      if (failure.isMissing && !readsRows) return { error: missing(this.server, failure), isWorthRetrying: false };
+      return { error: storeError(this, doing, failure), isWorthRetrying: failure.isWorthRetrying };
+    };
+    return storeAttempts(attempt, failed, signal);
   }
-}
-
-/** Milvus's limit of a text, in bytes of UTF-8. */
-export const MAX_TEXT_BYTES = 65_535;
-
-/**
- * @param needsStatus whether a reply without a status is a failure: the package returns an empty reply if the server does not have the call.
- * @throws MilvusFailure.
- */
-function checkStatus(reply: SdkReply, needsStatus: boolean): void {
-  if (needsStatus && reply?.status === undefined) throw MilvusFailure.ofThrown(new Error('its reply has no status'));
-  // Some replies are the status, others have one.
-  const status: SdkStatus = reply?.status ?? reply ?? {};
-  const { error_code: errorCode = 'Success', code = 0, reason = '', retriable = false } = status;
-  if ((errorCode === 'Success' || errorCode === '0') && code === 0) return;
-  throw MilvusFailure.ofStatus({ errorCode, code, reason, retriable });
-}
-
-function missing(server: string, failure: MilvusFailure): TrawlError {
-  const { message, isDatabaseMissing } = failure;
-  const what = isDatabaseMissing
-    ? `no such database (${message}). Create it in Milvus, or correct the address; without a database in the address, it is \`default\`.`
-    : `no such collection (${message}). Publish an index with \`trawl publish\`, or correct the address.`;
-  return new TrawlError('INDEX_NOT_FOUND', `Milvus at ${server} has ${what}`, { cause: failure });
-}
-
-function foundField({ name, data_type: type, is_primary_key: isKey, type_params: params }: SdkField): FoundField {
-  const dimension = params?.find(({ key }) => key === 'dim')?.value;
-  return { name, type, isKey: isKey === true, ...(dimension === undefined ? {} : { dimension: Number(dimension) }) };
-}
-
-async function loadSdk(): Promise<Sdk> {
-  const [loaded] = (await importOptional([PACKAGE], `An index in Milvus needs the package ${PACKAGE}`)) as [
-    { readonly default?: Sdk } & Sdk,
-  ];
-  return loaded.MilvusClient === undefined ? loaded.default! : loaded;
 }

@@ -18,7 +18,8 @@ const VARIABLE = 'TRAWL_MILVUS_CREDENTIALS';
 /**
  * The credentials for an address, from the lines `milvus://USER:PASSWORD@HOST[:PORT]` of the file that TRAWL_MILVUS_CREDENTIALS_FILE
  * names, or of TRAWL_MILVUS_CREDENTIALS. A line belongs to one server, so that another server never gets its password; and a line with
- * `milvus+tls` only to its addresses with TLS. Without a user in the address, the first line of its server holds. Undefined if there is none.
+ * `milvus+tls` only to its addresses with TLS. Without a user in the address, the first line of its server holds. Undefined if there is
+ * none.
  *
  * @throws TrawlError CONFIG_INVALID for a file that cannot be read, a line of another form, or if the address has a user without a line.
  * No message has a user or password.

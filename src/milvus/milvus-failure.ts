@@ -1,4 +1,5 @@
 import { TrawlError } from '../errors.ts';
+import type { SdkReply, SdkStatus } from './milvus-sdk.ts';
 
 /** What the client reports: Milvus's own codes, or those of gRPC. */
 export interface MilvusStatus {
@@ -71,6 +72,20 @@ const RETRIABLE: readonly number[] = [1, 2, 4, 8, 12, 101, 103, 106, 501, 502, 5
 const MISSING_COLLECTION = /can't find collection|collection not found|collection not exist/i;
 const MISSING_DATABASE = /database not found|database:\w+ not exist/i;
 
+/**
+ * @param readsRows whether the call reads rows. The package returns an empty reply if the server does not have a call. As rows, that would
+ *   be an empty answer, so a reply without a status is a failure.
+ * @throws MilvusFailure.
+ */
+export function checkStatus(reply: SdkReply, readsRows: boolean): void {
+  if (readsRows && reply?.status === undefined) throw MilvusFailure.ofThrown(new Error('its reply has no status'));
+  // Some replies are the status, others have one.
+  const status: SdkStatus = reply?.status ?? reply ?? {};
+  const { error_code: errorCode = 'Success', code = 0, reason = '', retriable = false } = status;
+  if ((errorCode === 'Success' || errorCode === '0') && code === 0) return;
+  throw MilvusFailure.ofStatus({ errorCode, code, reason, retriable });
+}
+
 /** Seconds after which a request that Milvus did not answer may be sent again. */
 const RETRY_AFTER_S = 5;
 
@@ -92,4 +107,13 @@ export function storeError({ server, advice }: AskedServer, doing: string, failu
     `Milvus at ${server} could not ${doing}: ${late}. Check that it runs and is reachable; the request can be sent again.`,
     { details: { retryAfterS: RETRY_AFTER_S } },
   );
+}
+
+/** The error for a call whose collection or database does not exist. */
+export function missing(server: string, failure: MilvusFailure): TrawlError {
+  const { message, isDatabaseMissing } = failure;
+  const what = isDatabaseMissing
+    ? `no such database (${message}). Create it in Milvus, or correct the address; without a database in the address, it is \`default\`.`
+    : `no such collection (${message}). Publish an index with \`trawl publish\`, or correct the address.`;
+  return new TrawlError('INDEX_NOT_FOUND', `Milvus at ${server} has ${what}`, { cause: failure });
 }

@@ -1,7 +1,7 @@
 import { LOOKUPS, type Lookup } from '../passages/schema.ts';
 import { lookupHash, type PublishedRow } from '../published/published-row.ts';
 import { columnField } from './column-keys.ts';
-import { type FieldSpec, MAX_TEXT_BYTES } from './milvus-client.ts';
+import { type FieldSpec, MAX_TEXT_BYTES } from './milvus-facts.ts';
 
 /** Fields of the collection with an entity a live row. */
 export const ROW_FIELD = 'row';

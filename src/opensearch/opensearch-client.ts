@@ -1,10 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { throwIfCancelled, untilAborted } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
+import { type FailedAttempt, storeAttempts } from '../published/store-attempts.ts';
 import { importOptional } from '../system/optional-package.ts';
 import type { OpenSearchAddress } from './opensearch-address.ts';
 import { credentialsFor } from './opensearch-credentials.ts';
-import { OpenSearchFailure, storeError } from './opensearch-failure.ts';
+import { missing, OpenSearchFailure, storeError } from './opensearch-failure.ts';
+import { type Body, checkComplete, type OpenSearchReply, replyOf } from './opensearch-replies.ts';
 
 const PACKAGE = '@opensearch-project/opensearch';
 
@@ -12,21 +12,6 @@ const PACKAGE = '@opensearch-project/opensearch';
 const READ_MS = 60_000;
 /** Time limit of a write or a change of an index, in milliseconds. */
 const WRITE_MS = 120_000;
-/** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
-const PAUSES_MS = [100, 400, 1_000];
-
-export interface OpenSearchHit {
-  readonly _source?: Readonly<Record<string, unknown>>;
-  /** Doc values. */
-  readonly fields?: Readonly<Record<string, readonly unknown[]>>;
-  readonly sort?: readonly unknown[];
-}
-
-export interface OpenSearchReply {
-  readonly hits: readonly OpenSearchHit[];
-  /** Documents that the query finds, or the limit of the count; 0 if they were not counted. */
-  readonly total: number;
-}
 
 export interface IndexFacts {
   /** The index's own name, if it was asked for by an alias. */
@@ -43,9 +28,6 @@ export interface IndexHealth {
   readonly missingShards: number;
   readonly dataNodes: number;
 }
-
-// biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
-type Body = any;
 
 interface SdkRequest extends Promise<{ readonly body: Body }> {
   abort(): void;
@@ -91,7 +73,10 @@ export class OpenSearchClient {
     this.#client = client;
   }
 
-  /** @throws TrawlError PACKAGE_MISSING, CONFIG_INVALID, STORE_FAILED, STORE_REFUSED, or NOT_SUPPORTED for another program than OpenSearch 2 or newer. */
+  /**
+   * @throws TrawlError PACKAGE_MISSING, CONFIG_INVALID, STORE_FAILED, STORE_REFUSED, or NOT_SUPPORTED for another program than
+   *   OpenSearch 2 or newer.
+   */
   static async connect(address: OpenSearchAddress): Promise<OpenSearchClient> {
     const sdk = await loadSdk();
     const { servers, tls } = address;
@@ -209,8 +194,8 @@ export class OpenSearchClient {
   }
 
   /**
-   * Stores documents whose keys are new. One that is there already stays, so that sending it again changes nothing: a document that is replaced
-   * counts twice in the scores of words until OpenSearch merges its segment.
+   * Stores documents whose keys are new. One that is there already stays, so that sending it again changes nothing: a document that is
+   * replaced counts twice in the scores of words until OpenSearch merges its segment.
    */
   async storeNew(index: string, documents: readonly (readonly [key: number, document: object])[]): Promise<void> {
     await this.#store(index, 'create', documents);
@@ -239,8 +224,8 @@ export class OpenSearchClient {
   }
 
   /**
-   * Several searches in one call. With `ofAllShards`, BM25 counts words over all shards, not each shard alone. Matching rows are counted exactly unless
-   * `track_total_hits` of a search says otherwise.
+   * Several searches in one call. With `ofAllShards`, BM25 counts words over all shards, not each shard alone. Matching rows are counted
+   * exactly unless `track_total_hits` of a search says otherwise.
    */
   async searchMany(
     index: string,
@@ -308,8 +293,7 @@ export class OpenSearchClient {
       ...(body === undefined ? {} : { body }),
       ...(lines === undefined ? {} : { bulkBody: lines.map((line) => JSON.stringify(line)) }),
     };
-    for (let attempt = 0; ; attempt++) {
-      throwIfCancelled(signal);
+    const attempt = async (): Promise<Body> => {
       const request = this.#client.transport.request(params, { requestTimeout: limitMs });
       // OpenSearch ends a search whose connection is closed.
       const abort = (): void => {
@@ -318,52 +302,21 @@ export class OpenSearchClient {
       };
       signal?.addEventListener('abort', abort, { once: true });
       try {
-        const { body: reply } = await untilAborted(Promise.resolve(request), signal);
+        const { body: reply } = await request;
         check?.(reply);
         return reply;
-      } catch (error) {
-        if (error instanceof TrawlError) throw error;
-        const failure = OpenSearchFailure.ofThrown(error);
-        // An index that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
-        if (failure.isMissing && !readsRows) throw missing(this.server, failure);
-        if (!failure.isWorthRetrying || attempt >= PAUSES_MS.length) throw storeError(this.server, doing, failure);
-        await pause(PAUSES_MS[attempt]);
       } finally {
         signal?.removeEventListener('abort', abort);
       }
-    }
+    };
+    const failed = (thrown: unknown): FailedAttempt => {
+      const failure = OpenSearchFailure.ofThrown(thrown);
+      // An index that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
+      if (failure.isMissing && !readsRows) return { error: missing(this.server, failure), isWorthRetrying: false };
+      return { error: storeError(this.server, doing, failure), isWorthRetrying: failure.isWorthRetrying };
+    };
+    return storeAttempts(attempt, failed, signal);
   }
-}
-
-/** @throws OpenSearchFailure for a search that failed, or whose hits may be incomplete. `counted` is the limit of the count, or whether there is one. */
-function checkComplete(response: Body, counted: boolean | number): void {
-  if (response.error !== undefined) throw OpenSearchFailure.ofStatus(response.status ?? 0, response.error);
-  const { timed_out, terminated_early, _shards, hits } = response;
-  if (timed_out !== false) throw OpenSearchFailure.incomplete('the search ran out of time');
-  if (terminated_early === true) throw OpenSearchFailure.incomplete('the search ended before its end');
-  const { total, successful, skipped = 0, failed } = _shards ?? {};
-  if (total === undefined || total < 1 || successful !== total || failed !== 0 || skipped !== 0) {
-    throw OpenSearchFailure.incomplete(
-      `of ${total} shards, ${successful} were searched, ${failed} failed and ${skipped} were skipped`,
-    );
-  }
-  const { value, relation } = hits?.total ?? {};
-  const isCounted =
-    counted === false || relation === 'eq' || (relation === 'gte' && typeof counted === 'number' && value >= counted);
-  if (!isCounted || !Array.isArray(hits?.hits)) {
-    throw OpenSearchFailure.incomplete('its answer has no exact number of hits');
-  }
-}
-
-function replyOf({ hits }: Body): OpenSearchReply {
-  return { hits: hits.hits, total: hits.total?.value ?? 0 };
-}
-
-function missing(server: string, failure: OpenSearchFailure): TrawlError {
-  return new TrawlError(
-    'INDEX_NOT_FOUND',
-    `OpenSearch at ${server} has no such index (${failure.message}). Publish an index with \`trawl publish\`, or correct the address.`,
-  );
 }
 
 async function loadSdk(): Promise<Sdk> {

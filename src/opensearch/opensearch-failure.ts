@@ -2,6 +2,7 @@ import { TrawlError } from '../errors.ts';
 
 /** Errors of OpenSearch that do not depend on the request: overload, a node that joins or leaves, a shard that moves. */
 const RETRIABLE_STATUS: readonly number[] = [429, 502, 503, 504];
+
 /** A failed call, as the retries see it. Its message has OpenSearch's type and reason, never the request. */
 export class OpenSearchFailure extends Error {
   readonly isMissing: boolean;
@@ -128,5 +129,13 @@ export function storeError(server: string, doing: string, failure: OpenSearchFai
     'STORE_FAILED',
     `OpenSearch at ${server} could not ${doing}: ${reason}. ${failure.advice ?? 'Check that it runs and is reachable; the request can be sent again.'}`,
     { details: { retryAfterS: RETRY_AFTER_S } },
+  );
+}
+
+/** The error for a call whose index does not exist. */
+export function missing(server: string, failure: OpenSearchFailure): TrawlError {
+  return new TrawlError(
+    'INDEX_NOT_FOUND',
+    `OpenSearch at ${server} has no such index (${failure.message}). Publish an index with \`trawl publish\`, or correct the address.`,
   );
 }

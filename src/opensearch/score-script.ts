@@ -57,8 +57,8 @@ export function scoreScript(metric: Metric, query: Float32Array): object {
 const U = 2 ** -53;
 
 /**
- * How far a score of the script can be from the score here. Both are the same operations of IEEE 754 in the same order, so that they are equal;
- * this bounds them in any order, each off by at most γ from the exact value (docs/cluster.md).
+ * How far a score of the script can be from the score here. Both are the same operations of IEEE 754 in the same order, so that they are
+ * equal; this bounds them in any order, each off by at most γ from the exact value (docs/cluster.md).
  */
 function scoreError(metric: Metric, { dimension, queryNorm, rowNorm }: Parameters<StoreScores['error']>[1]): number {
   const n = 2 * dimension + 16;

@@ -1,5 +1,4 @@
 import { throwIfCancelled } from '../abort.ts';
-import { TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
@@ -17,12 +16,11 @@ import {
   MAX_NAMED_ROWS,
   type RowCondition,
   type StoreFilters,
-  type StoreScores,
 } from './candidate-source.ts';
-import { QueryProof } from './query-proof.ts';
+import { answerZero, type QuerySearch, querySearch, type ScoredVectors } from './query-search.ts';
 import { allowedCondition, rowsOf } from './row-condition.ts';
-import { foreignRow, incomplete } from './store-errors.ts';
-import { upperNorm } from './upper-norm.ts';
+import { filterOf, halves, type RowPart, rangeOf } from './row-parts.ts';
+import { foreignFilter, foreignRow, incomplete, tooManySearches } from './store-errors.ts';
 
 /** Candidates beyond k of the first search. More are seldom needed: few neighbouring scores differ by less than the error bound. */
 const MARGIN = 32;
@@ -38,32 +36,19 @@ const HITS_A_SEARCH = 2 ** 18;
  */
 const MAX_SEARCHES = 1_000;
 
-export interface CandidateIndexFacts {
-  readonly dimension: number;
+export interface CandidateIndexFacts extends ScoredVectors {
   readonly rows: number;
-  readonly metric: Metric;
   /** The rows that are in the collection; undefined for all. */
   readonly liveRows: RowBitmap | undefined;
-  /** The largest norm of a row, rounded up. */
-  readonly largestNorm: number;
-  readonly scores: StoreScores;
   /** Whether the first pass scores every row (in Milvus, a FLAT index). If not, nothing is proved, and replies say so. */
   readonly scoresEveryRow: boolean;
   /** Filters that the store can evaluate, and counts the rows of; absent: none. */
   readonly pushed?: StoreFilters | undefined;
 }
 
-/** Rows among which a query is searched: [first, end), with their numbers of live and of allowed rows. */
-interface Part {
-  readonly first: number;
-  readonly end: number;
-  readonly live: number;
-  readonly allowed: number;
-}
-
 /** A part and the value of its last candidate. */
 interface SearchedPart {
-  readonly part: Part;
+  readonly part: RowPart;
   readonly last: number;
 }
 
@@ -118,9 +103,9 @@ export class CandidateIndex implements VectorIndex {
     const { count, k, signal } = request;
     throwIfCancelled(signal);
     const allowed = this.#allowed(request.filter);
-    const whole: Part = { first: 0, end: this.rows, live: this.#liveCount, allowed: this.#countOf(allowed) };
+    const whole: RowPart = { first: 0, end: this.rows, live: this.#liveCount, allowed: this.#countOf(allowed) };
     const pushed = request.filter === undefined ? undefined : this.#facts.pushed?.expressionOf(request.filter);
-    const searches = Array.from({ length: count }, (_, q) => this.#query(request, q, { allowed, pushed }));
+    const searches = Array.from({ length: count }, (_, q) => querySearch(request, q, this.#facts, { allowed, pushed }));
     const isScoredHere = whole.allowed <= k;
     // Counted once for each filter: a row that the store wrongly lets pass is noticed in the hits, one that it wrongly leaves out is not.
     if (!isScoredHere && pushed !== undefined && !this.#agreed.has(request.filter!)) {
@@ -129,7 +114,7 @@ export class CandidateIndex implements VectorIndex {
       this.#agreed.add(request.filter!);
     }
     if (whole.allowed > 0) {
-      const others = searches.filter((search) => !this.#answerZero(search, whole.allowed));
+      const others = searches.filter((search) => !answerZero(search, this.metric, whole.allowed));
       if (isScoredHere) await this.#scoreAll(others, allowed, signal);
       else await this.#searchWhole(others, whole, signal);
     }
@@ -197,45 +182,8 @@ export class CandidateIndex implements VectorIndex {
     return count;
   }
 
-  #query(
-    { queries, k }: SearchRequest,
-    q: number,
-    { allowed, pushed }: { allowed: RowBitmap; pushed: string | undefined },
-  ): QuerySearch {
-    const { dimension, metric } = this;
-    const query = queries.slice(q * dimension, (q + 1) * dimension);
-    const { store, largestNorm, scalesQueries } = this.#facts.scores;
-    const scale = metric === 'l2' || !scalesQueries ? 1 : powerOfTwoAbove(query);
-    const sent = scale === 1 ? query : query.map((value) => value / scale);
-    // A cosine does not change with the length of the query.
-    const valueScale = metric === 'inner-product' ? scale : 1;
-    const queryNorm = upperNorm(sent, 0, dimension);
-    if (queryNorm > largestNorm) {
-      throw new TrawlError(
-        'NOT_SUPPORTED',
-        `Query ${q} has a norm of ${queryNorm}; in ${store}, l2 works up to ${largestNorm}. Scale the vectors down.`,
-      );
-    }
-    const norms = { dimension, queryNorm, rowNorm: this.#facts.largestNorm };
-    const proof = new QueryProof(k, this.#facts.scores.error(metric, norms) * valueScale);
-    return { query, sent, valueScale, isZero: queryNorm === 0, allowed, pushed, proof, searches: 0 };
-  }
-
-  /** A zero query has the score 0 with every row except by L2: the lowest rows are the answer. */
-  #answerZero({ isZero, proof, allowed }: QuerySearch, count: number): boolean {
-    if (!isZero || this.metric === 'l2') return false;
-    const rows: number[] = [];
-    for (let row = allowed.next(0); row !== undefined && rows.length < Math.min(proof.k, count); ) {
-      rows.push(row);
-      row = allowed.next(row + 1);
-    }
-    proof.add({ rows: Float64Array.from(rows), values: new Float64Array(rows.length) }, () => true);
-    proof.accept(rows.map(() => 0));
-    return true;
-  }
-
   /** Searches all rows for all queries at once, then widens each query that this does not prove. */
-  async #searchWhole(searches: readonly QuerySearch[], whole: Part, signal: AbortSignal | undefined): Promise<void> {
+  async #searchWhole(searches: readonly QuerySearch[], whole: RowPart, signal: AbortSignal | undefined): Promise<void> {
     if (searches.length === 0) return;
     const { proof } = searches[0]!;
     const named = this.#named(whole, searches[0]!);
@@ -254,7 +202,7 @@ export class CandidateIndex implements VectorIndex {
   /** Searches all rows with more and more candidates, then parts of them. */
   async #widen(
     search: QuerySearch,
-    { whole, limit: asked, signal }: { whole: Part; limit: number; signal: AbortSignal | undefined },
+    { whole, limit: asked, signal }: { whole: RowPart; limit: number; signal: AbortSignal | undefined },
   ): Promise<void> {
     const named = this.#named(whole, search);
     const most = Math.min(MAX_CANDIDATES, named?.among ?? whole.live);
@@ -279,7 +227,7 @@ export class CandidateIndex implements VectorIndex {
       const next = open.pop();
       // What was found in other parts since may exclude the rest of this one, and so of all others.
       if (next === undefined || this.#isDone(search, next.part, next.last)) return;
-      for (const part of this.#halves(next.part, search.allowed)) {
+      for (const part of halves(next.part, { live: this.#live, allowed: search.allowed })) {
         if (part.allowed === 0) continue;
         const named = this.#named(part, search);
         const limit = Math.min(MAX_CANDIDATES, named?.among ?? part.live);
@@ -290,16 +238,8 @@ export class CandidateIndex implements VectorIndex {
     }
   }
 
-  #halves({ first, end }: Part, allowed: RowBitmap): Part[] {
-    const middle = Math.floor((first + end) / 2);
-    return [
-      { first, end: middle, live: this.#live.countIn(first, middle), allowed: allowed.countIn(first, middle) },
-      { first: middle, end, live: this.#live.countIn(middle, end), allowed: allowed.countIn(middle, end) },
-    ];
-  }
-
   /** Whether the k best of a part are among its candidates, whose last has the value `last`; −∞ if there are no others. */
-  #isDone({ proof }: QuerySearch, part: Part, last: number): boolean {
+  #isDone({ proof }: QuerySearch, part: RowPart, last: number): boolean {
     if (last === Number.NEGATIVE_INFINITY || proof.excludes(last)) return true;
     return !this.#facts.scoresEveryRow && proof.found >= Math.min(proof.k, part.allowed);
   }
@@ -311,14 +251,14 @@ export class CandidateIndex implements VectorIndex {
    */
   async #ask(
     searches: readonly QuerySearch[],
-    part: Part,
+    part: RowPart,
     { limit, named, signal }: { limit: number; named: Named | undefined; signal: AbortSignal | undefined },
   ): Promise<number[]> {
     const { dimension } = this;
     const queries = new Float32Array(searches.length * dimension);
     for (const [i, search] of searches.entries()) {
       queries.set(search.sent, i * dimension);
-      if (++search.searches > MAX_SEARCHES) throw tooManySearches(this.#facts.scores.store);
+      if (++search.searches > MAX_SEARCHES) throw tooManySearches(this.#facts.scores.store, MAX_SEARCHES);
     }
     const among = named?.among ?? part.live;
     const found = await this.#source.search(queries, {
@@ -347,7 +287,7 @@ export class CandidateIndex implements VectorIndex {
     });
   }
 
-  #belongs(row: number, { first, end }: Part): boolean {
+  #belongs(row: number, { first, end }: RowPart): boolean {
     return Number.isInteger(row) && row >= first && row < end && this.#live.has(row);
   }
 
@@ -373,7 +313,7 @@ export class CandidateIndex implements VectorIndex {
    * The allowed rows of a part: by the expression of the filter, by name where few of them are allowed or few are not, or as a set;
    * undefined where the store searches them all.
    */
-  #named(part: Part, { allowed, pushed }: QuerySearch): Named | undefined {
+  #named(part: RowPart, { allowed, pushed }: QuerySearch): Named | undefined {
     if (part.allowed === part.live) return undefined;
     if (pushed !== undefined) return { condition: filterOf(part, pushed), among: part.allowed };
     const isWhole = part.first === 0 && part.end === this.rows;
@@ -385,26 +325,12 @@ export class CandidateIndex implements VectorIndex {
     return condition && { condition, among: part.allowed };
   }
 
-  #firstLimit(part: Part, k: number, named: Named | undefined): number {
+  #firstLimit(part: RowPart, k: number, named: Named | undefined): number {
     const among = named?.among ?? part.live;
     // Of all candidates only a share is allowed; half as many more, because it varies.
     const factor = named !== undefined || part.allowed === part.live ? 1 : (1.5 * part.live) / part.allowed;
     return Math.min(among, MAX_CANDIDATES, Math.ceil((k + MARGIN) * factor));
   }
-}
-
-interface QuerySearch {
-  readonly query: Float32Array;
-  /** The query as the store gets it. */
-  readonly sent: Float32Array;
-  /** Factor from the store's scores for `sent` to those for `query`. */
-  readonly valueScale: number;
-  readonly isZero: boolean;
-  readonly allowed: RowBitmap;
-  /** The store's expression of the allowed rows. */
-  readonly pushed: string | undefined;
-  readonly proof: QueryProof;
-  searches: number;
 }
 
 interface Named {
@@ -413,48 +339,8 @@ interface Named {
   readonly among: number;
 }
 
-function rangeOf({ first, end }: Part, rows: number): RowCondition {
-  return first === 0 && end === rows ? { type: 'all' } : { type: 'range', first, end };
-}
-
-function filterOf({ first, end }: Part, expression: string): RowCondition {
-  return { type: 'filter', expression, first, end };
-}
-
-/** The power of two above the largest value of a vector, so that all its values are below 1 if divided by it; 1 for a zero vector. */
-function powerOfTwoAbove(vector: Float32Array): number {
-  let largest = 0;
-  for (const value of vector) largest = Math.max(largest, Math.abs(value));
-  return largest === 0 ? 1 : 2 ** (Math.floor(Math.log2(largest)) + 1);
-}
-
 function least(values: Float64Array): number {
   let found = Number.POSITIVE_INFINITY;
   for (const value of values) found = Math.min(found, value);
   return found;
-}
-
-/** Too few rows may be data that is not loaded yet, as after a restart; too many cannot be. */
-function foreignFilter(store: string, found: number, expected: number): TrawlError {
-  const what = `${store} lets ${found} rows pass a filter that ${expected} of the published rows pass`;
-  const details = { found, expected };
-  if (found < expected) {
-    const advice =
-      'Some of its data may not be available at the moment; if it stays so, publish the index again, under another name.';
-    return new TrawlError('STORE_FAILED', `${what}: the answer would be incomplete. ${advice}`, { details });
-  }
-  return new TrawlError(
-    'STORE_DIFFERS',
-    `${what}: what was published was written to since (publish the index again, under another name), or two texts of the filter have ` +
-      'one hash (leave the filter out).',
-    { details },
-  );
-}
-
-function tooManySearches(store: string): TrawlError {
-  return new TrawlError(
-    'NOT_SUPPORTED',
-    `A query needs more than ${MAX_SEARCHES} searches in ${store}: millions of rows have nearly equal scores, or the filter passes millions ` +
-      'of rows far from the query. Narrow the filter, or serve the index from a folder.',
-  );
 }

@@ -27,7 +27,9 @@ export interface Candidates {
 export interface CandidateSource {
   /** Whether conditions may be bitmaps. */
   readonly takesBitmaps: boolean;
-  /** The `limit` nearest rows of each query among those of the condition, or all if there are fewer. `limit` is at most `MAX_CANDIDATES`. */
+  /**
+   * The `limit` nearest rows of each query among those of the condition, or all if there are fewer. `limit` is at most `MAX_CANDIDATES`.
+   */
   search(
     queries: Float32Array,
     options: {

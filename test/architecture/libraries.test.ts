@@ -26,7 +26,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   ],
   '@huggingface/hub': ['hub/repository.ts'],
   '@opensearch-project/opensearch': ['src/opensearch/opensearch-client.ts'],
-  '@zilliz/milvus2-sdk-node': ['src/milvus/milvus-client.ts'],
+  '@zilliz/milvus2-sdk-node': ['src/milvus/milvus-sdk.ts'],
   fastify: ['src/http/'],
   typebox: ['src/', 'replay/bundle-manifest.ts', 'iteration/records.ts'],
   '@orama/stemmers': ['src/lexical-index/analysis/snowball.ts'],

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { TestContext } from 'node:test';
-import type { FieldSpec } from '../../src/milvus/milvus-client.ts';
+import type { FieldSpec } from '../../src/milvus/milvus-facts.ts';
 
 /** A call of the client as the server gets it. */
 export interface Asked {

@@ -3,6 +3,7 @@ import dns from 'node:dns';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as nextIteration, setTimeout as pause } from 'node:timers/promises';
 import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
 import { MilvusCandidates, readRows } from '../../src/milvus/milvus-candidates.ts';
 import { MilvusClient } from '../../src/milvus/milvus-client.ts';
@@ -139,6 +140,30 @@ test('a passing error is repeated, and the third attempt is the answer', async (
   const { search } = await opened(t, { Search: () => (++calls < 3 ? busy : found(4, 2, 9)) });
   assert.deepEqual([...(await search())[0]!.rows], [4, 2, 9]);
   assert.equal(calls, 3);
+});
+
+test('a search that is cancelled in the pause before its next attempt ends at once', async (t) => {
+  const busy = { status: { error_code: 'RateLimit', code: 8, reason: 'rate limit' }, results: {} };
+  const { fake, client } = await opened(t, { Search: () => busy });
+  const stop = new AbortController();
+  const search = client.search({
+    collection: 'c',
+    field: 'vector',
+    queries: Float32Array.of(1, 0),
+    dimension: 2,
+    limit: 3,
+    metric: 'IP',
+    filter: '',
+    params: {},
+    consistency: 'Bounded',
+    signal: stop.signal,
+  });
+  // The pause after the third attempt is the longest; it begins once the client has read the reply.
+  while (fake.count('Search') < 3) await pause(10);
+  await pause(100);
+  stop.abort();
+  await assert.rejects(Promise.race([search, nextIteration()]), trawlError('CANCELLED'));
+  assert.equal(fake.count('Search'), 3);
 });
 
 test('searches are Bounded; rows are read with Eventually, and with Strong if one is missing', async (t) => {

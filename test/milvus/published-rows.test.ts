@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAX_TEXT_BYTES } from '../../src/milvus/milvus-client.ts';
+import { MAX_TEXT_BYTES } from '../../src/milvus/milvus-facts.ts';
 import { documentOf, entityOf, idOf, MAX_DOCUMENT_BYTES, piecesFor } from '../../src/milvus/published-rows.ts';
 import { ContentSum } from '../../src/published/content-sum.ts';
 import { lookupHash } from '../../src/published/published-row.ts';

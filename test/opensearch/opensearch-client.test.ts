@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextIteration, setTimeout as pause } from 'node:timers/promises';
 import { indexProblems, SCRIPT_INDEX } from '../../src/opensearch/check-index.ts';
 import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
 import { OpenSearchCandidates, readRows } from '../../src/opensearch/opensearch-candidates.ts';
@@ -166,6 +167,21 @@ test('a cancelled search closes its connection, which ends it in OpenSearch', as
   const stop = new AbortController();
   await assert.rejects(client.search('i', {}, stop.signal), trawlError('CANCELLED'));
   await closed;
+});
+
+test('a search that is cancelled in the pause before its next attempt ends at once', async (t) => {
+  const fake = await FakeOpenSearch.start(t, ({ path }) =>
+    path === '/' ? { body: VERSION_REPLY } : { status: 503, body: {} },
+  );
+  const client = await fake.client(t);
+  const stop = new AbortController();
+  const search = client.search('i', {}, stop.signal);
+  // The pause after the third attempt is the longest; it begins once the client has read the reply.
+  while (fake.count('/i/_msearch') < 3) await pause(10);
+  await pause(100);
+  stop.abort();
+  await assert.rejects(Promise.race([search, nextIteration()]), trawlError('CANCELLED'));
+  assert.equal(fake.count('/i/_msearch'), 3);
 });
 
 test('rows that OpenSearch does not store fail the call', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { MAX_TEXT_BYTES } from '../../src/milvus/milvus-client.ts';
+import { MAX_TEXT_BYTES } from '../../src/milvus/milvus-facts.ts';
 import {
   FIRST_FILE_PART,
   type PartStore,

@@ -19,7 +19,8 @@ export interface BoostScale {
 
 /**
  * The boost of a term that OpenSearch is sent, so that the weight of the term becomes that of `termWeight`. Below boosts of `outer`
- * together, OpenSearch computes float32(float32(outer · boost) · (k1 + 1)), or without the last factor. Not every float32 is such a product.
+ * together, OpenSearch computes float32(float32(outer · boost) · (k1 + 1)), or without the last factor. Not every float32 is such a
+ * product.
  */
 export function sentBoost(boost: number, outer: number, { parameters, hasFactor }: BoostScale): SentBoost {
   const factor = fround(1 + fround(parameters.k1));

@@ -6,7 +6,8 @@ import { wordField } from './stored-words.ts';
 
 /**
  * Whether OpenSearch's BM25 has the factor k1 + 1: it had it before version 3. Found out by searching a term whose best row and score
- * were recorded when the index was published. This also shows that the counts of all rows, on which every score depends, are those of the publication.
+ * were recorded when the index was published. This also shows that the counts of all rows, on which every score depends, are those of the
+ * publication.
  *
  * @throws TrawlError STORE_DIFFERS if the score is neither.
  */
