@@ -58,8 +58,8 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
 }
 
 /**
- * Opens an index, in a directory, in Milvus (`milvus://…`) or in OpenSearch (`opensearch://…`), and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder
- * must have the weights that the index was built with.
+ * Opens an index, in a directory, in Milvus (`milvus://…`) or in OpenSearch (`opensearch://…`), and its query encoder. Prefixes,
+ * pooling and token limits come from the manifest, and the encoder must have the weights that the index was built with.
  *
  * @throws TrawlError INDEX_…, STORE_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
  */
