@@ -8,7 +8,10 @@ export interface CutterOptions extends Pick<IndexEncoderOptions, 'model'> {
   readonly cutTokenizer?: string | undefined;
 }
 
-/** The tokenizer that is named, which must exist, or that of the index's model, which is looked for when it is first needed. Undefined if none is known. */
+/**
+ * The tokenizer that is named, which must exist, or that of the index's model, which is looked for when it is first needed. Undefined if
+ * none is known.
+ */
 export async function openCutter(
   folders: readonly string[],
   manifest: IndexManifest,
