@@ -21,7 +21,7 @@ import type { SearchSourceInfo } from '../../src/retrieval/search-source.ts';
 import { reportIfComplete } from '../../src/system/output-report.ts';
 import type { OutputSettings } from '../../src/system/output-settings.ts';
 import { ResumableOutput } from '../../src/system/resumable-output.ts';
-import type { ServerFacts } from '../../src/trawl-server/server-retriever.ts';
+import type { ServerFacts } from '../../src/trawl-server/server-info.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';

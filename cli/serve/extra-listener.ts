@@ -68,8 +68,8 @@ function hybridSetting(given: { 'hybrid-weights'?: string; 'hybrid-depth'?: numb
 }
 
 /**
- * Parses `[HOST:]PORT[=DIALECT]` and the settings after it, each as `:NAME=VALUE`, a filter last; `host` is the default host. The name of the
- * dialect is checked when the server is created.
+ * Parses `[HOST:]PORT[=DIALECT]` and the settings after it, each as `:NAME=VALUE`, a filter last; `host` is the default host.
+ * The name of the dialect is checked when the server is created.
  *
  * @throws TrawlError USAGE.
  */

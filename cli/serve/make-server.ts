@@ -5,6 +5,7 @@ import { bothFilters } from '../../src/filter/filter.ts';
 import { buildApp } from '../../src/http/app.ts';
 import type { ListenAddress } from '../../src/http/connections/listen.ts';
 import { preferredFor } from '../../src/http/dialects/dispatch.ts';
+import type { OnCloseFailed } from '../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
@@ -71,10 +72,15 @@ export async function makeServer(
   const open = options.replay === undefined ? openerFor(settings, reranker, { signal, note }) : bundleOpener(options);
   const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
   const writable = prepareWritable(options, log, note);
+  const onCloseFailed: OnCloseFailed = (index, error) => {
+    const { code, message } = asTrawlError(error);
+    log?.logger.error({ index, code, reason: message }, 'closing the replaced index failed');
+    note(`${index}: the replaced index could not be closed, its memory stays in use: ${message} [${code}]`);
+  };
   let holder: RetrieverHolder;
   try {
-    holder = RetrieverHolder.over([...indexes, ...(writable?.targets() ?? [])], open, groups);
-    await writable?.attach(holder, open);
+    holder = RetrieverHolder.over([...indexes, ...(writable?.targets() ?? [])], open, groups, onCloseFailed);
+    await writable?.attach(holder, open, onCloseFailed);
   } catch (error) {
     await writable?.close();
     throw error;

@@ -2,7 +2,8 @@ import type { Static } from 'typebox';
 import type { nativePassages } from '../http/dialects/native-passages.ts';
 import type { nativeScore } from '../http/dialects/native-score.ts';
 import type { nativeSearch } from '../http/dialects/native-search.ts';
-import type { IndexesReply, PassageReply } from '../http/routes/native.ts';
+import type { IndexesReply } from '../http/routes/indexes.ts';
+import type { PassageReply } from '../http/routes/passage.ts';
 
 /** The types of requests and replies, derived from the schemas that the server validates with. */
 

@@ -25,16 +25,17 @@ import { installClock } from './metrics/server-timing.ts';
 import { installPerturbation } from './perturb-request.ts';
 import { installRecording } from './record-search.ts';
 import { registerAdmin } from './routes/admin.ts';
-import { registerDialects } from './routes/dialects.ts';
+import { registerDialects, type SearchRoutes } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
 import { registerIndexFiles } from './routes/index-files.ts';
+import { registerIndexes } from './routes/indexes.ts';
 import { registerManifest } from './routes/manifest.ts';
 import { registerMcp } from './routes/mcp.ts';
 import { registerMetrics } from './routes/metrics.ts';
 import { registerModels } from './routes/models.ts';
-import { registerNative } from './routes/native.ts';
 import { registerPage } from './routes/page.ts';
+import { registerPassage } from './routes/passage.ts';
 import { registerSample } from './routes/sample.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
 import { installTracing } from './trace-requests.ts';
@@ -58,25 +59,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   const everywhere = hasElasticsearch ? PRODUCT_HEADER : {};
   const holder = source instanceof RetrieverHolder ? source : RetrieverHolder.of(source);
   const app = Fastify({
-    ...(config.logger === null ? { logger: false } : { loggerInstance: config.logger }),
-    // The routes log one line per response, with timings.
-    logController: new LogController({ disableRequestLogging: true }),
-    genReqId: requestId,
-    rewriteUrl: takePathPrefix,
-    trustProxy: false,
-    bodyLimit: config.maxBodyBytes,
-    routerOptions: { maxParamLength: MAX_ID_CHARACTERS },
-    // Plugins may take long to load from a slow disk.
-    pluginTimeout: 0,
-    // A connection without traffic may be waiting for its response, for any time.
-    connectionTimeout: 0,
-    requestTimeout: config.receiveTimeoutMs,
-    keepAliveTimeout: config.keepAliveMs,
-    ...(config.tls === null
-      ? { http: connectionOptions(config) }
-      : { https: { ...connectionOptions(config), ...config.tls, ...TLS_OPTIONS } }),
-    // While closing, the holder throws NOT_READY, which our error handler formats.
-    return503OnClosing: false,
+    ...fastifyOptions(config),
     clientErrorHandler: (error, socket) => connectionErrors.handle(error, socket),
     frameworkErrors(_error, request, reply) {
       // Fastify does not run hooks for framework errors.
@@ -93,10 +76,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
 
   const connectionErrors = new ConnectionErrors(app.log, () => metrics.refused('INVALID_REQUEST'));
   connectionErrors.watch(app.server);
-  app.server.maxConnections = config.maxConnections;
-  app.server.on('drop', () => metrics.disconnected('too-many'));
-  const idle = new IdleConnections(app.server);
-  app.addHook('preClose', async () => idle.close());
+  limitConnections(app, config, metrics);
   installClock(app);
   installTracing(app, config.tracer);
   app.addHook('onRequest', async (request, reply) => {
@@ -120,9 +100,47 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   const bodies = new BodyBudget(config.maxBodyBytesInFlight);
   metrics.watch(holder, { replyBytes: () => replies.bytes, bodyBytes: () => bodies.bytes, server: app.server });
   const routes = { holder, config, metrics, replies, bodies, guesser: new TrajectoryGuesser() };
+  registerRoutes(app, routes, hasElasticsearch);
+  return app;
+}
+
+function fastifyOptions(config: ServerConfig): FastifyServerOptions {
+  return {
+    ...(config.logger === null ? { logger: false } : { loggerInstance: config.logger }),
+    // The routes log one line per response, with timings.
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: requestId,
+    rewriteUrl: takePathPrefix,
+    trustProxy: false,
+    bodyLimit: config.maxBodyBytes,
+    routerOptions: { maxParamLength: MAX_ID_CHARACTERS },
+    // Plugins may take long to load from a slow disk.
+    pluginTimeout: 0,
+    // A connection without traffic may be waiting for its response, for any time.
+    connectionTimeout: 0,
+    requestTimeout: config.receiveTimeoutMs,
+    keepAliveTimeout: config.keepAliveMs,
+    ...(config.tls === null
+      ? { http: connectionOptions(config) }
+      : { https: { ...connectionOptions(config), ...config.tls, ...TLS_OPTIONS } }),
+    // While closing, the holder throws NOT_READY, which our error handler formats.
+    return503OnClosing: false,
+  } as FastifyServerOptions;
+}
+
+function limitConnections(app: FastifyInstance, { maxConnections }: ServerConfig, metrics: ServerMetrics): void {
+  app.server.maxConnections = maxConnections;
+  app.server.on('drop', () => metrics.disconnected('too-many'));
+  const idle = new IdleConnections(app.server);
+  app.addHook('preClose', async () => idle.close());
+}
+
+function registerRoutes(app: FastifyInstance, routes: SearchRoutes, hasElasticsearch: boolean): void {
+  const { holder, config, metrics } = routes;
   registerDialects(app, routes);
   registerHealth(app, holder, config);
-  registerNative(app, holder, config);
+  registerIndexes(app, holder, config);
+  registerPassage(app, holder, config);
   registerSample(app, holder, config);
   registerManifest(app, holder, config);
   registerModels(app, holder);
@@ -133,7 +151,6 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   if (hasElasticsearch) registerElasticsearch(app, routes);
   registerDocs(app);
   registerPage(app, { root: !hasElasticsearch });
-  return app;
 }
 
 function headersOfEveryResponse({ id }: FastifyRequest): Record<string, string> {

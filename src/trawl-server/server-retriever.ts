@@ -1,5 +1,4 @@
-import { bug, ERROR_CODES, type ErrorCode, TrawlError } from '../errors.ts';
-import type { Column } from '../filter/column.ts';
+import { bug, TrawlError } from '../errors.ts';
 import { rerankScores } from '../rerank/rerank-api.ts';
 import type { RerankOutcome } from '../rerank/reranker.ts';
 import type { FindCall, FindResult, FoundPassage } from '../retrieval/calls/find-call.ts';
@@ -14,16 +13,13 @@ import type { SearchMode } from '../retrieval/search-mode.ts';
 import type { SearchSource, SearchSourceInfo } from '../retrieval/search-source.ts';
 import { NO_TIMINGS } from '../retrieval/timings.ts';
 import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api.ts';
+import { changed, checkOrigin, checkState, notOfIndex } from './origin-check.ts';
+import { accepted, errorOf } from './refusal.ts';
+import { type Answered, inParts } from './request-parts.ts';
 import { RequestSlots } from './request-slots.ts';
 import { bm25Fields } from './search-fields.ts';
-import {
-  asSearchReply,
-  idText,
-  type ReplyError,
-  type ReplyHit,
-  type ReplyIndex,
-  type SearchResult,
-} from './search-reply.ts';
+import { asSearchReply, idText, type ReplyHit, type ReplyIndex, type SearchResult } from './search-reply.ts';
+import { type IndexFacts, infoOf, type ServerFacts, viewHash } from './server-info.ts';
 import { trawlServerUrl } from './trawl-server-url.ts';
 
 export interface ServerRetrieverOptions extends NativeApiOptions {
@@ -36,32 +32,11 @@ export interface ServerRetrieverOptions extends NativeApiOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The server behind a `ServerRetriever`. */
-export interface ServerFacts {
-  readonly url: string;
-  /** Version of Trawl. */
-  readonly version: string;
-  /** The views that limit every request; null without one. */
-  readonly view: string | null;
-  /** Hashes of the rows of these views, with commas in between; null without views or from an earlier version. */
-  readonly viewSha256: string | null;
-  /** The header x-trawl-state of the replies: a hash of version, index, models, views and filter; null from an earlier version. */
-  readonly state: string | null;
-}
-
 /** Sizes of a request: below a server's default limits, and large enough to fill its batches. */
 const QUERIES_PER_REQUEST = 64;
 const PASSAGES_PER_REQUEST = 256;
 const TEXTS_PER_RERANK = 1_000;
 const DEFAULT_CONCURRENCY = 4;
-
-/** Refusals that fewer queries per request avoid. */
-const TOO_MUCH: ReadonlySet<string> = new Set([
-  'K_TOO_LARGE',
-  'TOO_MANY_QUERIES',
-  'BODY_TOO_LARGE',
-  'RERANK_TOO_LARGE',
-]);
 
 /** A passage in a reply of /v1/passages. */
 interface ReplyPassage {
@@ -70,7 +45,7 @@ interface ReplyPassage {
   readonly sameId?: readonly number[];
 }
 
-/** A passage in a reply of /v1/score. */
+/** The scores of a passage in a reply of /v1/score, by mode. */
 type ReplyScores = Partial<Record<'dense' | 'bm25', { readonly score: number; readonly rank: number | null }>>;
 
 /**
@@ -144,7 +119,7 @@ export class ServerRetriever implements SearchSource {
       if (!reply.ok) return reply;
       const known = asSearchReply(reply.json);
       if (known?.results.length !== part.length) throw this.#api.failed('its reply is not that of /v1/search');
-      this.#checkOrigin(known, reply.state);
+      checkOrigin(this, known, reply.state);
       return { ok: true, each: known.results.map((result) => this.#outcomeOf(result)) };
     });
     return { outcomes, timings: NO_TIMINGS };
@@ -167,7 +142,7 @@ export class ServerRetriever implements SearchSource {
           | Extract<SearchResult, { ok: false }>
         )[];
       };
-      this.#checkOrigin(origin, reply.state);
+      checkOrigin(this, origin, reply.state);
       return {
         ok: true,
         each: results.map((result) =>
@@ -204,12 +179,12 @@ export class ServerRetriever implements SearchSource {
           const body = { query, documents, top_n: documents.length, return_documents: false };
           const reply = await this.#send('/v1/rerank', body, signal);
           if (!reply.ok) return reply;
-          this.#checkState(reply.state);
+          checkState(this.server, reply.state);
           return { ok: true, each: [...rerankScores('cohere', reply.json, documents.length)] };
         };
         let scores: Float32Array;
         try {
-          scores = Float32Array.from(await this.#inParts(passages, TEXTS_PER_RERANK, ask));
+          scores = Float32Array.from(await inParts(passages, { length: TEXTS_PER_RERANK, api: this.#api, ask }));
         } catch (error) {
           // A list fails as a whole.
           if (error instanceof TrawlError && isOfQuery(error)) return { ok: false, error };
@@ -221,37 +196,13 @@ export class ServerRetriever implements SearchSource {
     return { outcomes, timings: NO_TIMINGS };
   }
 
-  /** The answers to all queries, as `#inParts` gets them. If a request is refused because of one query, only that query fails. */
+  /** The answers to all queries, as `inParts` gets them. If a request is refused because of one query, only that query fails. */
   #ofQueries<Query, Result extends QueryOutcome | ScoreOutcome>(
     queries: readonly Query[],
     ask: (part: readonly Query[]) => Promise<Answered<Result>>,
   ): Promise<readonly Result[]> {
-    return this.#inParts(queries, QUERIES_PER_REQUEST, ask, (error) => ({ ok: false, error }) as Result);
-  }
-
-  /**
-   * The answers to all items in their order, from requests of a few of them. A request that is refused for its size is sent again in
-   * halves; with `failed`, also one that is refused for one of its queries.
-   */
-  async #inParts<Item, Result>(
-    items: readonly Item[],
-    length: number,
-    ask: (part: readonly Item[]) => Promise<Answered<Result>>,
-    failed?: (error: TrawlError) => Result,
-  ): Promise<readonly Result[]> {
-    const answer = async (part: readonly Item[]): Promise<readonly Result[]> => {
-      const reply = await ask(part);
-      if (reply.ok) return reply.each;
-      const error = refusal(this.#api, reply);
-      const isOfOne = failed !== undefined && isOfQuery(error);
-      if (part.length > 1 && (isOfOne || TOO_MUCH.has(error.code))) {
-        const half = part.length >> 1;
-        return [...(await answer(part.slice(0, half))), ...(await answer(part.slice(half)))];
-      }
-      if (isOfOne) return [failed(error)];
-      throw error;
-    };
-    return (await Promise.all(parts(items, length).map(answer))).flat();
+    const failed = (error: TrawlError): Result => ({ ok: false, error }) as Result;
+    return inParts(queries, { length: QUERIES_PER_REQUEST, api: this.#api, ask, failed });
   }
 
   async #passages(
@@ -265,46 +216,19 @@ export class ServerRetriever implements SearchSource {
         readonly index: ReplyIndex;
         readonly passages: readonly (ReplyPassage | null)[];
       };
-      this.#checkOrigin(origin, reply.state);
+      checkOrigin(this, origin, reply.state);
       return { ok: true, each: passages };
     };
+    const parts = { length: PASSAGES_PER_REQUEST, api: this.#api };
     const ofLists = await Promise.all([
-      this.#inParts(named.ids ?? [], PASSAGES_PER_REQUEST, (ids) => ask({ ids })),
-      this.#inParts(named.rows ?? [], PASSAGES_PER_REQUEST, (rows) => ask({ rows })),
+      inParts(named.ids ?? [], { ...parts, ask: (ids) => ask({ ids }) }),
+      inParts(named.rows ?? [], { ...parts, ask: (rows) => ask({ rows }) }),
     ]);
     return ofLists.flat();
   }
 
   #send(path: string, body: object, signal: AbortSignal | undefined): Promise<NativeReply> {
     return this.#slots.run(() => this.#api.send(path, body, signal), signal);
-  }
-
-  /** @throws TrawlError INDEX_CHANGED unless a reply comes from the index, generation and views of the beginning. */
-  #checkOrigin(
-    { index, view = null }: { readonly index?: ReplyIndex; readonly view?: string | null },
-    state: string | null,
-  ): void {
-    const { url, view: within } = this.server;
-    if (index?.generation !== this.info.generation || index.name !== this.info.index)
-      throw changed(url, this.info.generation, index);
-    if (view === within) {
-      this.#checkState(state);
-      return;
-    }
-    throw new TrawlError(
-      'INDEX_CHANGED',
-      `${url} answers within the view ${view ?? '(none)'}; at the beginning it was ${within ?? '(none)'}. Use the same API key and view, or begin again with --restart.`,
-    );
-  }
-
-  /** @throws TrawlError INDEX_CHANGED if the server has another version, encoder, reranker, filter, or other passages in its views. */
-  #checkState(state: string | null): void {
-    if (state === this.server.state) return;
-    throw new TrawlError(
-      'INDEX_CHANGED',
-      `${this.server.url} now has another version of Trawl, encoder, reranker or filter, or other passages in a view (x-trawl-state: ${state ?? 'none'}; at the beginning ${this.server.state ?? 'none'}). ` +
-        'Start the server as before and repeat the command, or begin again with --restart.',
-    );
   }
 
   /** All settings, so that the server's defaults do not count. */
@@ -364,76 +288,6 @@ export class ServerRetriever implements SearchSource {
   }
 }
 
-/** The answers of a request, or its refusal. */
-type Answered<Result> = { readonly ok: true; readonly each: readonly Result[] } | Extract<NativeReply, { ok: false }>;
-
-/** An index as /v1/indexes describes it. */
-interface IndexFacts {
-  readonly name: string;
-  readonly generation: string;
-  readonly rows: number;
-  readonly modes: readonly string[];
-  readonly bm25: SearchSourceInfo['bm25'];
-  readonly columns: readonly Column[];
-  readonly model: SearchSourceInfo['model'];
-  readonly reranker: SearchSourceInfo['reranker'];
-  readonly views?: readonly { readonly name: string; readonly sha256?: string }[];
-}
-
-function viewHash({ views = [] }: IndexFacts, within: string | undefined): string | null {
-  if (within === undefined) return null;
-  const hashes = within.split(',').map((view) => views.find(({ name }) => name === view)?.sha256);
-  return hashes.includes(undefined) ? null : hashes.join();
-}
-
-function infoOf({ name, modes, rows, generation, bm25, columns, model, reranker }: IndexFacts): SearchSourceInfo {
-  return { index: name, modes: modes as readonly SearchMode[], rows, generation, bm25, columns, model, reranker };
-}
-
-/** @throws TrawlError of a request that the server refuses. */
-function accepted(api: NativeApi, reply: NativeReply): object {
-  if (!reply.ok) throw refusal(api, reply);
-  return reply.json;
-}
-
-/** The error of a refused request, with the server's code if it is one of Trawl's. */
-function refusal(api: NativeApi, { status, code, message }: Extract<NativeReply, { ok: false }>): TrawlError {
-  if (code === undefined) return api.failed(`it answered ${status}`);
-  return errorOf({ code, message: `${api.url} refuses the request: ${message}` });
-}
-
-/** An error that the server names. */
-function errorOf({ code, message, maxTied }: ReplyError): TrawlError {
-  const known = Object.hasOwn(ERROR_CODES, code) ? (code as ErrorCode) : 'INTERNAL';
-  const details = maxTied === undefined ? {} : { maxTied };
-  return new TrawlError(known, known === code ? message : `${code}: ${message}`, { details });
-}
-
-function changed(url: string, before: string, now: ReplyIndex | undefined): TrawlError {
-  const found = now === undefined ? 'another server' : `the generation ${now.generation} of the index ${now.name}`;
-  return new TrawlError(
-    'INDEX_CHANGED',
-    `${url} now answers from ${found}, and this run began with the generation ${before}: hits of both are not mixed. ` +
-      'Load the former index on the server again and repeat the command, or begin again with --restart.',
-    { details: { before, now: now?.generation ?? null } },
-  );
-}
-
-/** The error for hits that may not be those of the index. A search counts rescored rows; a replay does not, so its count is null. */
-function notOfIndex(url: string, { perturbed, certificate }: Extract<SearchResult, { ok: true }>): TrawlError {
-  if (!hasOtherHits(perturbed) && certificate.rescored !== null) {
-    return new TrawlError(
-      'NOT_SUPPORTED',
-      `${url} does not prove its hits (\`exact\` is false): it searches an approximate index in Milvus, which may miss some. Ask a server ` +
-        'of the index in a folder, or published with `--index-type FLAT`.',
-    );
-  }
-  return new TrawlError(
-    'NOT_SUPPORTED',
-    `${url} answers with other hits than those of its index: it was started with --perturb or --replay. Ask a server, or an address of it, without them.`,
-  );
-}
-
 function queryField(query: RetrieveQuery): string | object {
   if (isEmbedded(query)) throw bug('a server is asked for texts, not for vectors');
   if (typeof query === 'string') return query;
@@ -461,8 +315,4 @@ function hitOf({ index, row, id, score, firstStage, document }: ReplyHit): Hit {
 
 function foundPassage({ row, document }: ReplyPassage): FoundPassage {
   return { row, document: JSON.stringify(document) };
-}
-
-function parts<T>(list: readonly T[], length: number): readonly (readonly T[])[] {
-  return Array.from({ length: Math.ceil(list.length / length) }, (_, i) => list.slice(i * length, (i + 1) * length));
 }

@@ -297,6 +297,15 @@ test('a group with the name of an index or with an unknown index is refused when
   );
 });
 
+test('a taken name, and the removal of an index of a group, are refused with a way out', () => {
+  const served = new RetrieverHolder([new IndexSlot('a'), new IndexSlot('b')], new Map([['all', ['a']]]));
+  for (const name of ['a', 'all']) {
+    assert.throws(() => served.add(new IndexSlot(name)), trawlError('INDEX_EXISTS', /Choose another name/));
+  }
+  assert.throws(() => served.remove('a'), trawlError('NOT_SUPPORTED', /Leave it out of --group all/));
+  assert.equal(served.remove('b').name, 'b');
+});
+
 test('a failing index of a group gives a dialect the error with the name of the index', async (t) => {
   const failing = new FakeRetriever({ index: 'b' });
   const groups = await groupOf(new FakeRetriever({ index: 'a' }), failing);

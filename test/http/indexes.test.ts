@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
 import { IndexSlot, type IndexTarget, type OpenIndex } from '../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { build, errorOf, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
 
@@ -176,6 +177,30 @@ test('a reload replaces index and encoder for new requests, and the old ones clo
   assert.equal(firstId((await running).json), 'wiki-g1');
   await eventually(() => old.closed);
   assert.equal(slot.draining, 0);
+});
+
+test('a replaced index that cannot be closed is reported, and its counters stay', async () => {
+  class Stuck extends FakeRetriever {
+    override async close(): Promise<void> {
+      throw new TrawlError('ENCODING_FAILED', 'cannot be closed');
+    }
+  }
+  const statistics = () => ({ ...NO_STATISTICS, sharing: { ...NO_STATISTICS.sharing, computed: 3 } });
+  const retrievers = [new Stuck({ index: 'wiki', statistics }), fake('wiki', 'g2')];
+  const failures: unknown[] = [];
+  const holder = RetrieverHolder.over(
+    [{ name: 'wiki', folder: '/x' }],
+    async () => retrievers.shift()!,
+    new Map(),
+    (index, error) => failures.push([index, (error as TrawlError).message]),
+  );
+  await holder.open();
+  const slot = holder.slot('wiki');
+  await slot.load();
+  await eventually(() => slot.draining === 0);
+  assert.deepEqual(failures, [['wiki', 'cannot be closed']]);
+  assert.equal(slot.statistics?.sharing.computed, 3);
+  await holder.close();
 });
 
 test('a request that searches several times is answered by one generation, even during a reload', async (t) => {

@@ -9,7 +9,7 @@ import type { RequestedOperation } from '../../../src/document-store/parse-bulk.
 import { StoreThread } from '../../../src/document-store/store-thread.ts';
 import type { WritableIndexes } from '../../../src/document-store/writable-indexes.ts';
 import { asTrawlError, TrawlError } from '../../../src/errors.ts';
-import { IndexSlot, type OpenIndex } from '../../../src/http/indexes/index-slot.ts';
+import { IndexSlot, type OnCloseFailed, type OpenIndex } from '../../../src/http/indexes/index-slot.ts';
 import type { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import { OneAtATime } from '../../../src/retrieval/one-at-a-time.ts';
 import { syncFolder } from '../../../src/system/durable-file.ts';
@@ -39,7 +39,9 @@ export class WritableFolder implements WritableIndexes {
   readonly #closing = new AbortController();
   /** Removed indexes that searches still use. */
   readonly #removing = new Set<Promise<void>>();
-  #server: { readonly holder: RetrieverHolder; readonly open: OpenIndex } | undefined;
+  #server:
+    | { readonly holder: RetrieverHolder; readonly open: OpenIndex; readonly onCloseFailed: OnCloseFailed | undefined }
+    | undefined;
 
   private constructor(folder: string, lock: FileLock, events: RefreshEvents, doJob: DoRefreshJob) {
     this.#folder = folder;
@@ -88,8 +90,8 @@ export class WritableFolder implements WritableIndexes {
   }
 
   /** Opens the documents of the indexes, whose slots the server has made of `targets`. */
-  async attach(holder: RetrieverHolder, open: OpenIndex): Promise<void> {
-    this.#server = { holder, open };
+  async attach(holder: RetrieverHolder, open: OpenIndex, onCloseFailed?: OnCloseFailed): Promise<void> {
+    this.#server = { holder, open, onCloseFailed };
     for (const files of this.#found) {
       const current = files.current();
       await files.removeOthers(current);
@@ -179,11 +181,9 @@ export class WritableFolder implements WritableIndexes {
   }
 
   async #create(definition: IndexDefinition): Promise<void> {
-    const { holder, open } = this.#server!;
+    const { holder, open, onCloseFailed } = this.#server!;
     const { name } = definition;
-    if (holder.groups.has(name) || holder.slots.some((slot) => slot.name === name)) {
-      throw new TrawlError('INDEX_EXISTS', `The server already has an index or a group with the name ${name}.`);
-    }
+    holder.requireFree(name);
     const work = new IndexFiles(join(this.#folder, `${CREATING}${name}`));
     const files = new IndexFiles(join(this.#folder, name));
     try {
@@ -202,7 +202,7 @@ export class WritableFolder implements WritableIndexes {
       await rm(work.folder, { recursive: true, force: true });
       throw writeFailure(error, files.folder);
     }
-    const slot = new IndexSlot(name, { folder: join(files.folder, files.current().folder) }, open);
+    const slot = new IndexSlot(name, { folder: join(files.folder, files.current().folder) }, open, onCloseFailed);
     try {
       await slot.load();
       holder.add(slot);

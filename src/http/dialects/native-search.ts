@@ -111,16 +111,15 @@ export const nativeSearch = defineDialect({
           failures: outcomes.flatMap((outcome) =>
             outcome.ok ? (outcome.failedIndexes ?? []).map(({ error }) => error) : [outcome.error],
           ),
-          pieces: replyPieces(
-            retriever,
+          pieces: replyPieces(retriever, {
             mode,
             outcomes,
-            fused === undefined ? lists : undefined,
-            fused,
+            hits: fused === undefined ? { lists } : { fused },
             timings,
             toJson,
-            request.explain && hybrid !== undefined ? (outcome) => explainedFusion(hybrid, outcome) : undefined,
-          ),
+            explain:
+              request.explain && hybrid !== undefined ? (outcome) => explainedFusion(hybrid, outcome) : undefined,
+          }),
         };
       },
     };

@@ -64,7 +64,10 @@ async function getSource(asked: ElasticsearchRequest): Promise<ElasticsearchRepl
   });
 }
 
-/** `{"docs": [{"_index", "_id", "_source"}]}` or `{"ids": [...]}`. An index that is missing, or that lacks a view of the request, is the error of its document alone. */
+/**
+ * `{"docs": [{"_index", "_id", "_source"}]}` or `{"ids": [...]}`. An index that is missing, or that lacks a view of the request, is the
+ * error of its document alone.
+ */
 async function getMany(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
   const { request, body: text, parameters, routes } = asked;
   refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);

@@ -4,7 +4,7 @@ import { DIALECT_PATHS } from '../dialects/dispatch.ts';
 import { pathPrefix } from '../indexes/path-prefix.ts';
 import { RELOAD_ROUTE } from '../routes/admin.ts';
 import { MODEL_ROUTE } from '../routes/models.ts';
-import { PASSAGE_ROUTE } from '../routes/native.ts';
+import { PASSAGE_ROUTE } from '../routes/passage.ts';
 
 const METHODS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 

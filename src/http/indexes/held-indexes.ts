@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
 import { HeldIndex } from '../../index-files/held-index.ts';
+import { serverStopping } from './index-slot.ts';
 
 /** How long the files of an index stay open after the last request for one. */
 const KEEP_MS = 10 * 60_000;
@@ -8,7 +9,6 @@ const MAX_HELD = 8;
 
 interface Held {
   readonly index: HeldIndex;
-  readonly name: string;
   uses: number;
   /** By `performance.now()`. */
   usedAt: number;
@@ -28,24 +28,35 @@ export class HeldIndexes {
     this.#keepMs = keepMs;
   }
 
-  /** Opens the files of a folder as they are now, or finds them open. @throws TrawlError of `HeldIndex.open`; OVERLOADED. */
+  /**
+   * Opens the files of a folder as they are now, or finds them open.
+   *
+   * @throws TrawlError of `HeldIndex.open`; NOT_READY after `close`; OVERLOADED if clients copy from all indexes that may be open.
+   */
   async hold(name: string, folder: string): Promise<HeldIndex> {
     const index = await HeldIndex.open(folder);
-    const key = keyOf(name, index.snapshot.id);
-    const open = this.#held.get(key);
-    if (open !== undefined || this.#closed || !(await this.#makeRoom())) {
-      await index.close();
-      if (open === undefined) {
-        throw new TrawlError(
-          'OVERLOADED',
-          `Clients are copying ${MAX_HELD} indexes of this server, which is the limit.`,
-        );
-      }
-      open.usedAt = performance.now();
-      return open.index;
+    try {
+      return await this.#keep(keyOf(name, index.snapshot.id), index);
+    } catch (error) {
+      await closed(index);
+      throw error;
     }
-    this.#held.set(key, { index, name, uses: 0, usedAt: performance.now() });
+  }
+
+  /** Keeps an open index, or returns the equal one that is held and closes this one. */
+  async #keep(key: string, index: HeldIndex): Promise<HeldIndex> {
+    if (this.#closed) throw serverStopping();
+    // Nothing is awaited from here until the index is in the map: another call would not find it, and its own would replace it.
+    const same = this.#held.get(key);
+    if (same !== undefined) {
+      same.usedAt = performance.now();
+      await closed(index);
+      return same.index;
+    }
+    const removed = this.#makeRoom();
+    this.#held.set(key, { index, uses: 0, usedAt: performance.now() });
     this.#timer ??= setInterval(() => void this.#closeUnused(), Math.max(10, this.#keepMs / 10)).unref();
+    if (removed !== undefined) await closed(removed);
     return index;
   }
 
@@ -87,14 +98,18 @@ export class HeldIndexes {
     this.#timer = undefined;
   }
 
-  /** Closes the index that was not used for longest, if there are too many. False if all are in use. */
-  async #makeRoom(): Promise<boolean> {
-    if (this.#held.size < MAX_HELD) return true;
+  /** Removes the index that was not used for longest, if there are too many. The caller closes it. @throws TrawlError OVERLOADED. */
+  #makeRoom(): HeldIndex | undefined {
+    if (this.#held.size < MAX_HELD) return undefined;
     const [oldest] = [...this.#held].filter(([, { uses }]) => uses === 0).sort(([, a], [, b]) => a.usedAt - b.usedAt);
-    if (oldest === undefined) return false;
+    if (oldest === undefined) {
+      throw new TrawlError(
+        'OVERLOADED',
+        `Clients are copying ${MAX_HELD} indexes of this server, which is the limit. Try again when a copy has ended.`,
+      );
+    }
     this.#held.delete(oldest[0]);
-    await closed(oldest[1].index);
-    return true;
+    return oldest[1].index;
   }
 }
 

@@ -43,6 +43,9 @@ export type OpenIndex = (
   report: (progress: OpenProgress) => void,
 ) => Promise<Retriever>;
 
+/** Called with the error if a replaced retriever cannot be closed. The one that answers is another, so the server goes on. */
+export type OnCloseFailed = (index: string, error: unknown) => void;
+
 /** Keeps a retriever open for a request until it is released, even if a reload replaces the retriever. */
 export interface Lease {
   readonly retriever: Retriever;
@@ -63,6 +66,7 @@ const FIRST_QUERY = 'the first query';
 export class IndexSlot {
   readonly name: string;
   readonly #open: OpenIndex | undefined;
+  readonly #onCloseFailed: OnCloseFailed;
   #target: IndexTarget | undefined;
   readonly #modelAtStart: string | undefined;
   readonly #folderAtStart: string | undefined;
@@ -79,8 +83,9 @@ export class IndexSlot {
   #stopping = false;
   #closed = false;
 
-  constructor(name: string, target?: IndexTarget, open?: OpenIndex) {
+  constructor(name: string, target?: IndexTarget, open?: OpenIndex, onCloseFailed: OnCloseFailed = () => undefined) {
     this.name = name;
+    this.#onCloseFailed = onCloseFailed;
     this.#target = target;
     this.#modelAtStart = target?.model;
     this.#folderAtStart = target?.folder;
@@ -164,7 +169,7 @@ export class IndexSlot {
 
   async #load(change: Partial<IndexTarget>): Promise<Retriever> {
     const { open, target: current } = this.requireFolder();
-    if (this.#stopping) throw stopping();
+    if (this.#stopping) throw serverStopping();
     const target = { ...current, ...this.#modelFor(change), ...change };
     let opened: Retriever | undefined;
     // Not awaited, so that opening is not delayed.
@@ -175,7 +180,7 @@ export class IndexSlot {
       this.report({ stage: 'warming', doing: 'answering the first query' });
       await answerOne(opened);
       state = sameState(await before, await stateOf(target.folder));
-      if (this.#closed) throw stopping();
+      if (this.#closed) throw serverStopping();
     } catch (error) {
       await opened?.close();
       if (this.#current !== undefined) this.#progress = { stage: 'ready', doing: 'ready' };
@@ -199,10 +204,13 @@ export class IndexSlot {
 
   #retire(old: LeasedRetriever): void {
     this.#draining.add(old);
-    void old.retire().then(() => {
-      this.#draining.delete(old);
-      this.#past = sumOf(this.#past, countsOf(old.retriever.statistics()));
-    });
+    void old
+      .retire()
+      .catch((error: unknown) => this.#onCloseFailed(this.name, error))
+      .finally(() => {
+        this.#draining.delete(old);
+        this.#past = sumOf(this.#past, countsOf(old.retriever.statistics()));
+      });
   }
 
   /** Waits for a running load and all requests, then closes all retrievers. */
@@ -233,8 +241,12 @@ async function stateOf(folder: string): Promise<Pick<OpenedIndex, 'folder' | 'sn
   };
 }
 
-function stopping(): TrawlError {
-  return new TrawlError('NOT_READY', 'The server is stopping.');
+/** What a server that stops answers. */
+export function serverStopping(): TrawlError {
+  return new TrawlError(
+    'NOT_READY',
+    'The server is stopping. Send the request to another server, or again after its restart.',
+  );
 }
 
 /** @throws the query's error: an index that cannot answer a query is not ready. A replayed index need not have recorded this one. */

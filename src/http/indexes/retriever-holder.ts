@@ -1,7 +1,14 @@
 import { TrawlError } from '../../errors.ts';
 import { GroupRetriever } from '../../retrieval/group/group-retriever.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
-import { IndexSlot, type IndexTarget, type Lease, type OpenIndex } from './index-slot.ts';
+import {
+  IndexSlot,
+  type IndexTarget,
+  type Lease,
+  type OnCloseFailed,
+  type OpenIndex,
+  serverStopping,
+} from './index-slot.ts';
 
 const SERVER_STATES = ['starting', 'ready', 'stopping'] as const;
 export type ServerState = (typeof SERVER_STATES)[number];
@@ -47,6 +54,7 @@ export class RetrieverHolder {
     targets: readonly (IndexTarget & { readonly name: string })[],
     open: OpenIndex,
     groups: ReadonlyMap<string, readonly string[]> = new Map(),
+    onCloseFailed?: OnCloseFailed,
   ): RetrieverHolder {
     for (const [i, { name }] of targets.entries()) {
       if (targets.findIndex((other) => other.name === name) === i) continue;
@@ -56,7 +64,7 @@ export class RetrieverHolder {
       );
     }
     return new RetrieverHolder(
-      targets.map(({ name, ...target }) => new IndexSlot(name, target, open)),
+      targets.map(({ name, ...target }) => new IndexSlot(name, target, open, onCloseFailed)),
       groups,
     );
   }
@@ -94,11 +102,18 @@ export class RetrieverHolder {
     return this.slots[0]?.retriever;
   }
 
+  /** @throws TrawlError INDEX_EXISTS if an index or a group has the name. */
+  requireFree(name: string): void {
+    if (!this.#slots.has(name) && !this.#groups.has(name)) return;
+    throw new TrawlError(
+      'INDEX_EXISTS',
+      `The server already has an index or a group with the name ${name}. Choose another name, or remove that index first.`,
+    );
+  }
+
   /** Adds an index while the server runs, as the last one. @throws TrawlError INDEX_EXISTS if its name is taken. */
   add(slot: IndexSlot): void {
-    if (this.#slots.has(slot.name) || this.#groups.has(slot.name)) {
-      throw new TrawlError('INDEX_EXISTS', `The server already has an index or a group with the name ${slot.name}.`);
-    }
+    this.requireFree(slot.name);
     if (this.#state === 'stopping') throw this.#notReady();
     this.#slots.set(slot.name, slot);
   }
@@ -113,7 +128,10 @@ export class RetrieverHolder {
     const slot = this.slot(name);
     const group = [...this.#groups].find(([, members]) => members.includes(name))?.[0];
     if (group !== undefined) {
-      throw new TrawlError('NOT_SUPPORTED', `${name} belongs to the group ${group}, so it cannot be removed.`);
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `${name} belongs to the group ${group}, so it cannot be removed. Leave it out of --group ${group} and restart the server first.`,
+      );
     }
     this.#slots.delete(name);
     return slot;
@@ -234,11 +252,10 @@ export class RetrieverHolder {
   }
 
   #notReady(): TrawlError {
+    if (this.#state === 'stopping') return serverStopping();
     return new TrawlError(
       'NOT_READY',
-      this.#state === 'stopping'
-        ? 'The server is stopping. Send the request to another server, or again after its restart.'
-        : `The server is starting (${this.progress}). GET /readyz returns 200 when it is ready.`,
+      `The server is starting (${this.progress}). GET /readyz returns 200 when it is ready.`,
     );
   }
 }

@@ -152,16 +152,24 @@ export const SearchReply = Type.Object({
   timings: Timings,
 });
 
-/** The pieces of the reply's JSON. `toJson`: a hit's JSON without its closing brace. `explain`: how a query's lists were fused. */
+/** What a reply of /v1/search is made of. */
+export interface ReplyParts {
+  readonly mode: SearchMode;
+  /** One per query. */
+  readonly outcomes: readonly QueryOutcome[];
+  /** The hits of each query, or, fused, of all queries. */
+  readonly hits: { readonly lists: readonly Selected[] } | { readonly fused: readonly Fused[] };
+  readonly timings: StageTimings;
+  /** A hit's JSON without its closing brace. */
+  readonly toJson: (hit: Candidate, query: number) => string;
+  /** How the lists of a query were fused, if that is explained. */
+  readonly explain: ((answer: QueryAnswer) => object) | undefined;
+}
+
+/** The pieces of the reply's JSON. */
 export function* replyPieces(
   { info }: Retriever,
-  mode: SearchMode,
-  outcomes: readonly QueryOutcome[],
-  lists: readonly Selected[] | undefined,
-  fused: readonly Fused[] | undefined,
-  timings: StageTimings,
-  toJson: (hit: Candidate, query: number) => string,
-  explain?: (answer: QueryAnswer) => object,
+  { mode, outcomes, hits, timings, toJson, explain }: ReplyParts,
 ): Generator<string> {
   const members = info.members?.map(({ index, generation }) => ({ index, generation }));
   yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members })}${viewMember(info)},"mode":${JSON.stringify(mode)},"results":[`;
@@ -183,18 +191,18 @@ export function* replyPieces(
       failedIndexes,
       perturbed: outcome.perturbed,
     }).slice(0, -1);
-    if (lists !== undefined) {
+    if ('lists' in hits) {
       yield ',"hits":[';
-      yield* separated(lists[i]!.candidates, (hit) => `${toJson(hit, i)}}`);
+      yield* separated(hits.lists[i]!.candidates, (hit) => `${toJson(hit, i)}}`);
       yield ']';
     }
     yield '}';
   }
   yield ']';
-  if (fused !== undefined) {
+  if ('fused' in hits) {
     yield ',"hits":[';
     yield* separated(
-      fused,
+      hits.fused,
       ({ best, query, score, from }) =>
         `${toJson(best, query)},"fused":${JSON.stringify(score)},"from":${JSON.stringify(from)}}`,
     );

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { asTrawlError, ERROR_CODES, type ErrorCode, TrawlError } from '../../errors.ts';
 import { folderSnapshot } from '../../index-files/folder-snapshot.ts';
-import type { Operation } from '../api-docs/openapi.ts';
+import type { Operation } from '../api-docs/operations.ts';
 import { nullable } from '../dialects/parts/common-fields.ts';
 import { readRequest } from '../dialects/parts/read-request.ts';
 import { Issues, RequestError } from '../errors/request-error.ts';

@@ -5,11 +5,12 @@ import { DIALECTS } from '../dialects/dispatch.ts';
 import { ADMIN_OPERATIONS } from './admin.ts';
 import { HEALTH_OPERATIONS } from './health.ts';
 import { INDEX_FILE_OPERATIONS } from './index-files.ts';
+import { INDEXES_OPERATION } from './indexes.ts';
 import { MANIFEST_OPERATIONS } from './manifest.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
 import { MODELS_OPERATIONS } from './models.ts';
-import { NATIVE_OPERATIONS } from './native.ts';
 import { CONTENT_SECURITY_POLICY } from './page.ts';
+import { PASSAGE_OPERATION } from './passage.ts';
 import { SAMPLE_OPERATIONS } from './sample.ts';
 
 interface Docs {
@@ -25,7 +26,8 @@ function apiDocs(): Docs {
     const document = openApiDocument(DIALECTS, [
       ...HEALTH_OPERATIONS,
       ...METRICS_OPERATIONS,
-      ...NATIVE_OPERATIONS,
+      INDEXES_OPERATION,
+      PASSAGE_OPERATION,
       ...SAMPLE_OPERATIONS,
       ...MANIFEST_OPERATIONS,
       ...MODELS_OPERATIONS,

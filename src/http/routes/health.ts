@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
-import type { Operation } from '../api-docs/openapi.ts';
+import type { Operation } from '../api-docs/operations.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { OPEN_STAGES } from '../indexes/index-slot.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';

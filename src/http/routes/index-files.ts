@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { asTrawlError, ERROR_CODES, TrawlError } from '../../errors.ts';
 import { bytesOf, type HeldIndex } from '../../index-files/held-index.ts';
-import type { Operation } from '../api-docs/openapi.ts';
+import type { Operation } from '../api-docs/operations.ts';
 import { HeldIndexes } from '../indexes/held-indexes.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 

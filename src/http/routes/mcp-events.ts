@@ -13,7 +13,7 @@ const STREAM_PARAMETER = 'session_id';
 /** JSON-RPC's code of an error within the server. */
 const INTERNAL_ERROR = -32_603;
 
-interface EventParts {
+export interface EventParts {
   /** Sends a refusal; undefined if the request is accepted. */
   refuseEarly(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined;
   /** Answers the messages of a body as the streamable HTTP transport does. */

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Operation } from '../api-docs/openapi.ts';
+import type { Operation } from '../api-docs/operations.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 
 export const METRICS_OPERATIONS: readonly Operation[] = [

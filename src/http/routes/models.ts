@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { Operation } from '../api-docs/openapi.ts';
+import type { Operation } from '../api-docs/operations.ts';
 import { modelIds, modelNotFound, openaiEmbeddings } from '../dialects/openai-embeddings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';

@@ -11,6 +11,7 @@ export interface QueryVectors {
   readonly outcomes: readonly EmbedOutcome[];
 }
 
+/** The vector of a row, from row-major `vectors`: a view of them, not a copy, so it changes with them. */
 export function rowOf(vectors: Float32Array, row: number, dimension: number): Float32Array {
   return vectors.subarray(row * dimension, (row + 1) * dimension);
 }

@@ -24,8 +24,8 @@ export function membersOf(retrievers: readonly Retriever[]): readonly GroupMembe
 }
 
 /**
- * Facts about a group. It has the modes, columns and views that all its indexes have. Where the indexes differ, `model`, `metric` and `reranker` are null
- * and `dimension` is 0; `bm25` is that of the first index.
+ * Facts about a group. It has the modes, columns and views that all its indexes have. Where the indexes differ, `model`, `metric` and
+ * `reranker` are null and `dimension` is 0; `bm25` is that of the first index.
  */
 export function groupInfo(index: string, members: readonly GroupMember[]): RetrieverInfo {
   const infos = members.map(({ retriever }) => retriever.info);
@@ -94,7 +94,10 @@ function encoderKey(model: ModelIdentity): string {
  * Whether the scores of a search may be compared across the indexes: those of one reranker, or of vectors of one encoder and metric.
  * BM25's may not, because a term's weight depends on the other passages of its index.
  */
-export function hasComparableScores(info: RetrieverInfo, mode: SearchMode, reranks: boolean): boolean {
+export function hasComparableScores(
+  info: RetrieverInfo,
+  { mode, reranks }: { readonly mode: SearchMode; readonly reranks: boolean },
+): boolean {
   return reranks ? info.reranker !== null : mode === 'dense' && info.metric !== null;
 }
 

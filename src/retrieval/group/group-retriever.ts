@@ -17,7 +17,7 @@ import type { Retriever } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import type { RetrieverStatistics } from '../retriever-statistics.ts';
 import { sumOf } from '../statistics-sum.ts';
-import { addTimings, longestTimings, NO_TIMINGS, type StageTimings } from '../timings.ts';
+import { longestTimings, NO_TIMINGS, type StageTimings } from '../timings.ts';
 import { embedAlike, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
 import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
 import { mergeTrees, movedValues, treeOfMember } from './group-tree.ts';
@@ -56,7 +56,7 @@ export class GroupRetriever implements Retriever {
     if (failed !== undefined && results.every((result) => result instanceof TrawlError)) {
       throw errorOfIndex({ index: this.#members[results.indexOf(failed)]!.name, error: failed });
     }
-    const byScore = hasComparableScores(this.info, mode, rerank !== undefined);
+    const byScore = hasComparableScores(this.info, { mode, reranks: rerank !== undefined });
     const outcomes = call.queries.map((_, q): QueryOutcome => {
       const ofQuery = results.map(
         (result): QueryOutcome => (result instanceof TrawlError ? { ok: false, error: result } : result.outcomes[q]!),
@@ -118,24 +118,18 @@ export class GroupRetriever implements Retriever {
     return mode !== undefined && this.#members.every(({ retriever }) => retriever.hasAnswers({ ...call, mode }));
   }
 
-  async explain({ queries, ...call }: ExplainCall): Promise<ExplainResult> {
-    const terms = queries.map(({ rows }) => new Array<readonly ExplainedTerm[]>(rows.length));
-    let timings = NO_TIMINGS;
-    for (const member of this.#members) {
-      const own = queries.map(({ rows }) => [...rows.keys()].filter((at) => holds(member, rows[at]!)));
-      if (own.every((places) => places.length === 0)) continue;
-      const { explained, timings: spent } = await member.retriever.explain({
-        ...call,
-        queries: queries.map(({ query, rows }, q) => ({
-          query,
-          rows: own[q]!.map((at) => rows[at]! - member.firstRow),
-        })),
-      });
-      timings = addTimings(timings, spent);
-      for (const [q, places] of own.entries())
-        for (const [i, at] of places.entries()) terms[q]![at] = explained[q]![i]!;
+  async explain(call: ExplainCall): Promise<ExplainResult> {
+    const asked = this.#members.map((member) => rowsOfMember(call.queries, member));
+    const results = await this.#each(async ({ retriever }, m) =>
+      asked[m] === undefined ? undefined : retriever.explain({ ...call, queries: asked[m].queries }),
+    );
+    const explained = call.queries.map(({ rows }) => new Array<readonly ExplainedTerm[]>(rows.length));
+    for (const [m, result] of results.entries()) {
+      for (const [q, terms] of (result?.explained ?? []).entries()) {
+        for (const [i, at] of asked[m]!.places[q]!.entries()) explained[q]![at] = terms[i]!;
+      }
     }
-    return { explained: terms, timings };
+    return { explained, timings: timingsOf(results.filter((result) => result !== undefined)) };
   }
 
   async searchTree(call: TreeCall): Promise<TreeResult> {
@@ -164,7 +158,7 @@ export class GroupRetriever implements Retriever {
 
   /** Rejects with NOT_SUPPORTED if the scores of the indexes cannot be compared. */
   async nearest(call: NearestCall): Promise<NearestResult> {
-    if (!hasComparableScores(this.info, 'dense', false)) {
+    if (!hasComparableScores(this.info, { mode: 'dense', reranks: false })) {
       throw new TrawlError(
         'NOT_SUPPORTED',
         `The vectors of the indexes of ${this.info.index} are of different models or metrics. Name one of them: ${this.#names}.`,
@@ -186,24 +180,17 @@ export class GroupRetriever implements Retriever {
   /** Scores and ranks in the index that has the passage: those of different indexes are not comparable in every mode. */
   async score(call: ScoreCall): Promise<ScoreResult> {
     const { queries } = call;
-    const places = this.#members.map((member) =>
-      queries.map(({ rows }) => [...rows.keys()].filter((at) => holds(member, rows[at]!))),
+    const asked = this.#members.map((member) => rowsOfMember(queries, member));
+    const results = await this.#each(async ({ retriever }, m) =>
+      asked[m] === undefined ? undefined : retriever.score({ ...call, queries: asked[m].queries }),
     );
-    const results = await this.#each(async (member, m) => {
-      const own = places[m]!;
-      if (own.every((each) => each.length === 0)) return undefined;
-      const asked = queries.map(({ query, rows }, q) => ({
-        query,
-        rows: own[q]!.map((at) => rows[at]! - member.firstRow),
-      }));
-      return member.retriever.score({ ...call, queries: asked });
-    });
     const outcomes = queries.map(({ rows }, q): ScoreOutcome => {
       const scores = new Array<RowScore>(rows.length);
       for (const [m, result] of results.entries()) {
-        const own = places[m]![q]!;
-        const outcome = result?.outcomes[q];
-        if (outcome === undefined || own.length === 0) continue;
+        if (result === undefined) continue;
+        const own = asked[m]!.places[q]!;
+        const outcome = result.outcomes[q]!;
+        if (own.length === 0) continue;
         if (!outcome.ok) {
           return { ok: false, error: errorOfIndex({ index: this.#members[m]!.name, error: outcome.error }) };
         }
@@ -282,6 +269,23 @@ export class GroupRetriever implements Retriever {
 
 function holds({ firstRow, retriever }: GroupMember, row: number): boolean {
   return row >= firstRow && row < firstRow + retriever.info.rows;
+}
+
+/**
+ * Queries with the rows that one index has, numbered as there, and the places of those rows in the lists of the group's queries.
+ * Undefined if the index has none of the rows.
+ */
+function rowsOfMember<Query extends { readonly rows: readonly number[] }>(
+  queries: readonly Query[],
+  member: GroupMember,
+): { readonly queries: readonly Query[]; readonly places: readonly (readonly number[])[] } | undefined {
+  const places = queries.map(({ rows }) => [...rows.keys()].filter((at) => holds(member, rows[at]!)));
+  if (places.every(({ length }) => length === 0)) return undefined;
+  const asked = queries.map((query, q) => ({
+    ...query,
+    rows: places[q]!.map((at) => query.rows[at]! - member.firstRow),
+  }));
+  return { queries: asked, places };
 }
 
 /** The key of a look-up in an index; a row of another index becomes one that the index does not have. */

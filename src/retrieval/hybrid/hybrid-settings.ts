@@ -33,8 +33,8 @@ const DEFAULT_WEIGHTS = {
 } as const satisfies Record<HybridFusion, Pick<HybridSettings, 'denseWeight' | 'bm25Weight'>>;
 
 /**
- * The settings of a search for `k` hits: those given, then those of `base`, then the defaults (`mergedHybrid`). The default depth is 100, or k if that is larger; it must not change when a search is continued with a
- * larger k, so callers complete the settings once.
+ * The settings of a search for `k` hits: those given, then those of `base`, then the defaults (`mergedHybrid`). The default depth is
+ * 100, or k if that is larger; it must not change when a search is continued with a larger k, so callers complete the settings once.
  */
 export function hybridSettings(given: HybridOptions, k: number, base: HybridOptions = {}): HybridSettings {
   const { fusion = DEFAULT_FUSION, ...others } = mergedHybrid(given, base);

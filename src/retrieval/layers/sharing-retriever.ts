@@ -1,19 +1,15 @@
 import { throwIfCancelled } from '../../abort.ts';
-import { applyTemplate, contextOf } from '../../embedding/text-encoder.ts';
-import { filterKey } from '../../filter/filter.ts';
-import { LEXICAL_FIELDS } from '../../lexical-index/lexical-settings.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
-import type { RerankSettings } from '../calls/rerank-call.ts';
 import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
-import { isEmbedded, isText } from '../embedded-query.ts';
-import { hybridKey } from '../hybrid/hybrid-settings.ts';
+import { isText } from '../embedded-query.ts';
 import type { Retriever } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import type { RetrieverStatistics } from '../retriever-statistics.ts';
 import { addTimings, NO_TIMINGS } from '../timings.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { PassingRetriever } from './passing-retriever.ts';
+import { queryKey } from './query-key.ts';
 import { SharedTrees } from './shared-trees.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
@@ -122,7 +118,9 @@ export class SharingRetriever extends PassingRetriever {
   }
 
   override hasAnswers(call: RetrieveCall): boolean {
-    return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call, this.info), call.k) === true);
+    return call.queries.every(
+      (query) => this.#cache?.has(this.#scope, queryKey(query, call, this.info), call.k) === true,
+    );
   }
 
   override searchTree(call: TreeCall): Promise<TreeResult> {
@@ -200,7 +198,7 @@ interface UnansweredQuery {
 }
 
 function each(call: RetrieveCall, info: RetrieverInfo): UnansweredQuery[] {
-  return call.queries.map((query, place) => ({ key: keyOf(query, call, info), query, places: [place] }));
+  return call.queries.map((query, place) => ({ key: queryKey(query, call, info), query, places: [place] }));
 }
 
 function distinct(call: RetrieveCall, info: RetrieverInfo): UnansweredQuery[] {
@@ -219,50 +217,4 @@ function distinct(call: RetrieveCall, info: RetrieverInfo): UnansweredQuery[] {
  */
 function countTextQueries(queries: readonly RetrieveQuery[]): number {
   return queries.filter(isText).length;
-}
-
-/** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
-function keyOf(
-  query: RetrieveQuery,
-  {
-    k,
-    mode,
-    bm25,
-    bm25Order = 'row',
-    filter,
-    views = [],
-    hybrid,
-    rerank,
-    template,
-    documents = true,
-    truncate: truncateOfCall = 'tail',
-  }: RetrieveCall,
-  { model }: RetrieverInfo,
-): string {
-  const passing = `${JSON.stringify([...new Set(views)].sort())} ${filter === undefined ? '' : filterKey(filter)}`;
-  const lists = hybrid === undefined ? '' : hybridKey(hybrid);
-  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${passing}`;
-  const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)} ${documents}`;
-  const { input: whole, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
-  const input = applyTemplate(whole, template ?? model?.queryTemplate);
-  const context = contextOf(input);
-  // Both truncate sides shorten a plain text at its end.
-  if (typeof input === 'string' || context.length === 0) {
-    return `${ranking} text ${typeof input === 'string' ? input : input.query}`;
-  }
-  // Without a question the first history query takes its place, but truncation treats the two differently.
-  const first = input.question.trim() === '' ? 'history' : 'question';
-  const lengths = context.map(({ length }) => length).join();
-  return `${ranking} ${truncate} ${first} ${lengths} ${context.join('')}${input.query}`;
-}
-
-/** The depth with which k hits are found: only among equal depths the hits for a smaller k are the first of those for a larger one. */
-function rerankKey({ depth, model, allowFailure = false }: RerankSettings, k: number): string {
-  return [Math.max(depth, k), allowFailure, model === undefined ? '' : JSON.stringify(model)].join();
-}
-
-/** Tells absent weights and an absent tie breaker from neutral ones, which an index without title and text apart refuses. */
-function parametersKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
-  const fields = weights === undefined ? [] : LEXICAL_FIELDS.map((field) => weights[field] ?? '');
-  return [k1, b, k1Factor, tieBreaker ?? '', ...fields].join();
 }

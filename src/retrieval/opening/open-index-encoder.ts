@@ -57,7 +57,8 @@ export type CheckStored = (
  * that the index was built with; an endpoint must give the recorded vectors.
  *
  * @param folders the index's path as given and, if that is a symbolic link, its target.
- * @throws TrawlError NOT_SUPPORTED for an index without vectors, MODEL_NOT_FOUND, MODEL_INVALID, MODEL_MISMATCH, ENDPOINT_FAILED, DEVICE_UNAVAILABLE or CANCELLED; nothing stays open then.
+ * @throws TrawlError NOT_SUPPORTED for an index without vectors, MODEL_NOT_FOUND, MODEL_INVALID, MODEL_MISMATCH, ENDPOINT_FAILED,
+ * DEVICE_UNAVAILABLE or CANCELLED; nothing stays open then.
  */
 export async function openIndexEncoder(
   folders: string | readonly string[],

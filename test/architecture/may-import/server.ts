@@ -136,7 +136,8 @@ export const SERVER: ImportRules = {
     'src/http/dialects/native-search.ts',
     'src/http/dialects/native-passages.ts',
     'src/http/dialects/native-score.ts',
-    'src/http/routes/native.ts',
+    'src/http/routes/indexes.ts',
+    'src/http/routes/passage.ts',
   ],
   'src/index.ts': ['src/'],
 };

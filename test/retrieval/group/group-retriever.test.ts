@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import fc from 'fast-check';
 import { TrawlError } from '../../../src/errors.ts';
 import type { EndpointRecord } from '../../../src/manifest/endpoint-record.ts';
@@ -279,6 +280,31 @@ test('rows of the group belong to one index each, in look-ups and explanations t
     explained.map((lists) => lists.map(([term]) => term!.term)),
     [['x', 'x'], ['y']],
   );
+});
+
+test('the indexes of a group explain at the same time, and an error names its index', async () => {
+  const [a, b] = [new ScoredIndex('a', [1]), new ScoredIndex('b', [2])];
+  const group = new GroupRetriever('all', [a, b]);
+  const queries = [{ query: 'x', rows: [0, 1] }];
+  const events: string[] = [];
+  for (const index of [a, b]) {
+    const explain = index.explain.bind(index);
+    index.explain = async (call) => {
+      events.push('begin');
+      await nextIteration();
+      events.push('end');
+      return explain(call);
+    };
+  }
+  const { explained, timings } = await group.explain({ queries });
+  assert.deepEqual(events, ['begin', 'begin', 'end', 'end']);
+  assert.equal(explained[0]!.length, 2);
+  // The time of the slower index, not the sum.
+  assert.equal(timings.search, 0.5);
+  b.explain = async () => {
+    throw new TrawlError('ENCODING_FAILED', 'broken');
+  };
+  await assert.rejects(group.explain({ queries }), trawlError('ENCODING_FAILED', /^Index b: broken$/));
 });
 
 test('a group has the modes that all its indexes have, and refuses a search if there are none', async () => {

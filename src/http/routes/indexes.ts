@@ -1,25 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { TrawlError } from '../../errors.ts';
 import { COLUMN_TYPES } from '../../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
-import { withContents } from '../../passages/contents.ts';
 import type { RerankerInfo } from '../../rerank/reranker.ts';
-import type { FindResult } from '../../retrieval/calls/find-call.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
-import type { Operation } from '../api-docs/openapi.ts';
-import { clientSignal } from '../connections/client-signal.ts';
-import { Document } from '../dialects/parts/common-fields.ts';
-import { openingOf } from '../documents/openings.ts';
-import { chosenIndex } from '../indexes/index-choice.ts';
+import type { Operation } from '../api-docs/operations.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
-import { retrieverFor } from '../indexes/view-choice.ts';
-import { furtherRows, MAX_SAME_ID } from '../native-search/named-passages.ts';
 import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
-import { recordOpenings } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
-
-export const PASSAGE_ROUTE = '/v1/passages/:id';
 
 const TokenLimit = Type.Union([Type.Integer(), Type.Null()]);
 
@@ -120,30 +108,57 @@ export const IndexesReply = Type.Object({
   perturbation: Type.Optional(PerturbationFacts),
 });
 
-export const PassageReply = Type.Object({
-  index: Type.Optional(Type.String({ description: 'In a group of indexes: the index of the passage.' })),
-  row: Type.Integer({ description: "The passage's row in the index." }),
-  document: Document,
-  sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with the same id, if any.' })),
-});
+export const INDEXES_OPERATION: Operation = {
+  path: '/v1/indexes',
+  name: 'indexes',
+  summary: 'The served indexes',
+  access: 'read',
+  reply: IndexesReply,
+};
 
-export const NATIVE_OPERATIONS: readonly Operation[] = [
-  {
-    path: '/v1/indexes',
-    name: 'indexes',
-    summary: 'The served indexes',
-    access: 'read',
-    reply: IndexesReply,
-  },
-  {
-    path: '/v1/passages/{id}',
-    name: 'passage',
-    summary: 'A passage by its id',
-    access: 'read',
-    parameters: [{ name: 'id', description: 'The id as text, percent-encoded (a slash is %2F).', example: 's-0001' }],
-    reply: PassageReply,
-  },
-];
+/** Adds the list of the indexes. */
+export function registerIndexes(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+  app.get('/v1/indexes', async (_request, reply): Promise<Static<typeof IndexesReply>> => {
+    reply.header('cache-control', 'no-store');
+    holder.requireReady();
+    const indexes = holder.slots.flatMap(({ name, retriever }, i) =>
+      retriever === undefined ? [] : [{ name, default: i === 0, ...indexFacts(retriever.info) }],
+    );
+    const groups = [...holder.groups].map(([name, members]) => ({ name, indexes: [...members] }));
+    return { indexes, groups, ...perturbationFact(config) };
+  });
+}
+
+function indexFacts({
+  rows,
+  deletedRows,
+  dimension,
+  metric,
+  generation,
+  model,
+  modes,
+  bm25,
+  columns,
+  views,
+  reranker,
+  gpu,
+}: RetrieverInfo): Omit<Static<typeof IndexFacts>, 'name' | 'default'> {
+  return {
+    rows,
+    deletedRows,
+    removedRows: deletedRows,
+    dimension,
+    metric,
+    generation,
+    modes: [...modes],
+    bm25: bm25 && bm25Facts(bm25),
+    columns: columns.map(({ name, type }) => ({ name, type })),
+    views: views.map(({ name, passages, sha256 }) => ({ name, passages, ...(sha256 === undefined ? {} : { sha256 }) })),
+    model: model && modelFacts(model),
+    reranker: reranker && rerankerFacts(reranker),
+    ...(gpu === undefined ? {} : { gpu }),
+  };
+}
 
 function modelFacts({
   name,
@@ -167,66 +182,4 @@ function bm25Facts({
   scoredBy,
 }: NonNullable<RetrieverInfo['bm25']>): Static<typeof IndexFacts>['bm25'] {
   return { fields: [...fields], analyser, k1, b, ...(scoredBy === undefined ? {} : { scoredBy }) };
-}
-
-export function registerNative(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
-  app.get('/v1/indexes', async (_request, reply): Promise<Static<typeof IndexesReply>> => {
-    reply.header('cache-control', 'no-store');
-    holder.requireReady();
-    const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
-      if (retriever === undefined) return [];
-      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns, views, reranker, gpu } =
-        retriever.info;
-      const facts = {
-        rows,
-        deletedRows,
-        removedRows: deletedRows,
-        dimension,
-        metric,
-        generation,
-        modes: [...modes],
-        bm25: bm25 && bm25Facts(bm25),
-        columns: columns.map(({ name, type }) => ({ name, type })),
-        views: views.map(({ name, passages, sha256 }) => ({
-          name,
-          passages,
-          ...(sha256 === undefined ? {} : { sha256 }),
-        })),
-        model: model && modelFacts(model),
-        reranker: reranker && rerankerFacts(reranker),
-        ...(gpu === undefined ? {} : { gpu }),
-      };
-      return [{ name, default: i === 0, ...facts }];
-    });
-    const groups = [...holder.groups].map(([name, members]) => ({ name, indexes: [...members] }));
-    return { indexes, groups, ...perturbationFact(config) };
-  });
-
-  app.get<{ Params: { id: string } }>(PASSAGE_ROUTE, async (request, reply) => {
-    const { id } = request.params;
-    const signal = clientSignal(request.raw, reply.raw);
-    const lease = holder.lease(chosenIndex(request));
-    let found: FindResult['found'];
-    try {
-      const retriever = retrieverFor(request, lease.retriever, config);
-      ({ found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }));
-      const opening = openingOf(id, found[0]!.slice(0, 1));
-      recordOpenings([opening], { request, dialect: 'passage' }, retriever.info, config.record);
-    } finally {
-      lease.release();
-    }
-    const [first] = found[0]!;
-    if (first === undefined) {
-      throw new TrawlError('NOT_FOUND', `Passage ${JSON.stringify(id.slice(0, 100))} not found.`);
-    }
-    const { source } = first;
-    const rows = furtherRows(found[0]!);
-    const sameId = rows.length === 0 ? '' : `,"sameId":[${rows.join(',')}]`;
-    const place =
-      source === undefined ? `"row":${first.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;
-    return reply
-      .header('content-type', 'application/json; charset=utf-8')
-      .header('cache-control', 'no-store')
-      .send(`{${place},"document":${withContents(first.document)}${sameId}}`);
-  });
 }
