@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { baselineFolder } from '../../bench/baselines.ts';
 import { isInstalled } from '../../bench/install-once.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { freePort } from '../cli/free-port.ts';
 
@@ -15,7 +15,7 @@ export const PEER_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirement
 
 /** The folder of the environments, which is the default of `trawl bench --cache`. */
 export function peerCache(): string {
-  return join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'trawl');
+  return cacheFolder('trawl');
 }
 
 /** The environment's folder. It depends on the requirements alone, so checkouts share it. */
