@@ -21,11 +21,11 @@ import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
 import { denseInfo } from '../dense-info.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
-import { basisFor } from '../flat/bench-flat.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
 import { encodeNpy, type Matrix } from '../vectors/npy.ts';
+import { basisFor } from '../vectors/vector-basis.ts';
 import { type CacheContext, syntheticFile } from '../vectors/vector-cache.ts';
 
 /** Queries of a search: those of a batch of `trawl search --queries`. */
