@@ -1,10 +1,10 @@
 import { TrawlError } from '../src/errors.ts';
+import { inOrder } from '../src/in-order.ts';
 import { failedAt, isOfQuery, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { Hit, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import type { ResumableOutput } from '../src/system/resumable-output.ts';
 import type { HitIds } from './hit-ids.ts';
-import { inOrder } from './in-order.ts';
 import { OutputStream } from './output-stream.ts';
 import type { FoundQuery, ResultEncoder } from './outputs/result-encoder.ts';
 import type { BulkQuery, QuerySource } from './query-source.ts';
@@ -83,12 +83,10 @@ export async function runBulkSearch(options: BulkSearch): Promise<BulkResult> {
     const saving = new SavingTimes(options.saveMs);
     onProgress({ done, queries, resumed });
     const batches = cut(source.read(range.first + done, range.end), batchQueries);
-    const found = inOrder(
-      batches,
-      BATCHES_AT_ONCE,
-      (batch, stop) => searchBatch(batch, options, encoder, stop),
+    const found = inOrder(batches, (batch, stop) => searchBatch(batch, options, encoder, stop), {
+      atOnce: BATCHES_AT_ONCE,
       signal,
-    );
+    });
     // A failed write may have left a part of a batch, which must not be counted.
     let isWhole = true;
     try {

@@ -50,7 +50,10 @@ export async function fileText(path: string): Promise<string> {
     return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path));
   } catch (error) {
     if (error instanceof TypeError)
-      throw new TrawlError('CORPUS_BAD_LINE', `${path} is not valid UTF-8.`, { details: { path }, cause: error });
+      throw new TrawlError('CORPUS_BAD_LINE', `${path} is not valid UTF-8. Convert it, such as with iconv.`, {
+        details: { path },
+        cause: error,
+      });
     throw unreadable(path, error);
   }
 }

@@ -5,55 +5,17 @@ import { syncFolder } from '../src/system/durable-file.ts';
 import { claimIteration } from './claim-iteration.ts';
 import { type Gates, type Refusal, refusals } from './gates.ts';
 import type { IterationInputs } from './iteration-inputs.ts';
+import type { IterationSummary } from './iteration-summary.ts';
+import type { IterationStep, IterationWork, StepFolders } from './iteration-work.ts';
 import type { IterationsFolder } from './iterations-folder.ts';
 import { pruneIterations } from './prune.ts';
-import {
-  type Journal,
-  journalFile,
-  type Measures,
-  type PublishedIteration,
-  type Trial,
-  writeHistory,
-  writeJournal,
-} from './records.ts';
+import { type Journal, journalFile, type PublishedIteration, writeHistory, writeJournal } from './records.ts';
 import { serveIteration } from './serve-iteration.ts';
 import type { ServedIndex } from './served-index.ts';
 import { type TrialGates, trialRefusals } from './trial-gates.ts';
 
-/** The steps before an iteration is published, in this order. */
-export const ITERATION_STEPS = ['model', 'triage', 'index', 'measures'] as const;
-export type IterationStep = (typeof ITERATION_STEPS)[number];
-
 /** How often an index is measured if what it is compared with changes meanwhile. */
 const MAX_MEASUREMENTS = 4;
-
-/** Where a step finds what it needs and writes its result. All folders are absolute. */
-export interface StepFolders {
-  readonly model: string;
-  /** Vectors of the trial, from which a killed one resumes. */
-  readonly triage: string;
-  readonly index: string;
-  /** The index that is served now. */
-  readonly base: string;
-}
-
-/**
- * The work of the steps. Each may be killed at any moment and is called again then; if its result is complete already, it only
- * describes it.
- */
-export interface IterationWork {
-  model(folders: StepFolders, journal: Journal): Promise<NonNullable<Journal['model']>>;
-  /** Absent: the index is built without a trial. */
-  readonly triage?: {
-    run(folders: StepFolders, journal: Journal): Promise<Trial>;
-    /** Whether a recorded trial is the one that `run` would give for the same index. */
-    isTried(trial: Trial): boolean;
-  };
-  index(folders: StepFolders, journal: Journal): Promise<NonNullable<Journal['index']>>;
-  measure(folders: StepFolders, journal: Journal): Promise<Measures>;
-  /** Whether recorded measures are those that `measure` would give. */
-  isMeasured(measures: Measures): boolean;
-}
 
 export interface IterationOptions {
   readonly folder: IterationsFolder;
@@ -69,31 +31,6 @@ export interface IterationOptions {
   readonly until?: IterationStep | undefined;
   readonly onStep: (step: IterationStep | 'publish', number: number) => void;
   readonly signal: AbortSignal;
-}
-
-export interface IterationSummary {
-  readonly number: number;
-  /** `stopped`: after the step `until`; `current`: it was published before, and nothing was to be done. */
-  readonly state: 'published' | 'refused' | 'stopped' | 'current';
-  readonly index: string;
-  readonly generation: string | null;
-  readonly model: string | null;
-  /** The iteration that was served before. */
-  readonly base: number | null;
-  /** Settings of the encoder that differ from those of the index before, in words. */
-  readonly changes: readonly string[];
-  /** What the encoder has in place of the settings of the model's folder. Null before the model is made. */
-  readonly settings: Pick<NonNullable<Journal['model']>, 'precision' | 'overrides'> | null;
-  /** Null before the index is built. */
-  readonly sameCorpus: boolean | null;
-  /** Null if none was asked for. */
-  readonly trial: Trial | null;
-  readonly measures: Measures | null;
-  readonly refusals: readonly Refusal[];
-  /** URLs of the servers that answer with it. */
-  readonly servers: readonly string[];
-  /** Numbers of the iterations whose files were removed. */
-  readonly removed: readonly number[];
 }
 
 /**

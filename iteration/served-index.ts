@@ -171,7 +171,8 @@ export class ServedIndex {
       if (repeats === MAX_REPEATS) {
         throw new TrawlError(
           'RELOAD_FAILED',
-          `${this.url} was lost during the reload (${reply.lost.message}) and answers with generation ${found}.`,
+          `${this.url} was lost during the reload (${reply.lost.message}) and answers with generation ${found}. Its log says why; the ` +
+            'same command asks again.',
           { details: { url: this.url, generation: found, expected: generation }, cause: reply.lost },
         );
       }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
 import { asTrawlError, TrawlError } from '../src/errors.ts';
+import { inOrder } from '../src/in-order.ts';
 import { failedAt, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { SearchSource } from '../src/retrieval/search-source.ts';
 import { CheckpointedFile, publishPartial } from '../src/system/checkpointed-file.ts';
@@ -77,8 +78,8 @@ const BATCH_HITS = 12_800;
  * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
  * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
  *
- * @throws TrawlError USAGE if an output is an input or a Parquet file of a format without columns, OUTPUT_EXISTS, OUTPUT_DIFFERS if the unfinished run had other inputs or settings,
- * OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.
+ * @throws TrawlError USAGE if an output is an input or a Parquet file of a format without columns, OUTPUT_EXISTS, OUTPUT_DIFFERS if the
+ * unfinished run had other inputs or settings, OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.
  */
 export async function mineNegatives(options: MineOptions): Promise<MiningSummary> {
   const out = resolve(options.out);
@@ -237,32 +238,29 @@ async function writeReport(path: string, summary: MiningSummary, mode?: number):
 }
 
 /** The outcomes of all queries from a place on. A batch is searched while the one before it is written. */
-async function* minedBatches(
+function minedBatches(
   work: WorkFile,
   from: number,
   { retriever, batch, signal }: MineOptions,
 ): AsyncGenerator<readonly QueryOutcome[], void> {
   const size = Math.max(8, Math.min(256, Math.floor(BATCH_HITS / batch.search.depth)));
-  const start = (place: number): Promise<readonly QueryOutcome[]> | undefined => {
-    const queries = work.queries(place, size);
-    if (queries.length === 0) return undefined;
-    const siblings = queries.map((query: StoredQuery) => work.siblingIds(query));
-    const mined = mineBatch(retriever, queries, siblings, batch, signal).catch((error: unknown) => {
-      if (signal?.aborted === true) throw error;
+  const mine = async (queries: readonly StoredQuery[], stop: AbortSignal): Promise<readonly QueryOutcome[]> => {
+    const siblings = queries.map((query) => work.siblingIds(query));
+    try {
+      return await mineBatch(retriever, queries, siblings, batch, stop);
+    } catch (error) {
+      if (stop.aborted) throw error;
       const failure = error instanceof SearchFailure ? error : new SearchFailure(error);
       const ids = queries.map(({ query }) => query.id);
-      throw failedAt(failure, { before: place, of: work.queryCount, ids }, 'The same command resumes there.');
-    });
-    // If the batch before it fails, nobody waits for this one.
-    mined.catch(() => undefined);
-    return mined;
+      const at = { before: queries[0]!.place, of: work.queryCount, ids };
+      throw failedAt(failure, at, 'The same command resumes there.');
+    }
   };
-  let running = start(from);
-  for (let place = from + size; running !== undefined; place += size) {
-    const next = start(place);
-    yield await running;
-    running = next;
-  }
+  return inOrder(storedBatches(work, from, size), mine, { atOnce: 2, signal });
+}
+
+function* storedBatches(work: WorkFile, from: number, size: number): Generator<readonly StoredQuery[], void> {
+  for (let place = from; place < work.queryCount; place += size) yield work.queries(place, size);
 }
 
 /** Gives the finished files their names, and removes the work file. Can be repeated after a kill. */

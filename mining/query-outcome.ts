@@ -4,9 +4,12 @@ import type { SearchedQuery } from './search-candidates.ts';
 import type { StoredQuery } from './work-file.ts';
 
 /**
- * Why a query has no row: `positive_not_found`: the index has none of its positives. `not_searchable`: the query itself
- * cannot be searched or judged (`isOfQuery`): it is blank or too long, it has no vector, or the rerank server refuses it. `positive_without_score`: the list of a hybrid search does not have a positive, whose score is needed.
- * `too_few_negatives`: fewer than wanted at least.
+ * Why a query has no row:
+ * - `positive_not_found`: the index has none of its positives;
+ * - `not_searchable`: the query itself cannot be searched or judged (`isOfQuery`): it is blank or too long, it has no vector, or the
+ *   rerank server refuses it;
+ * - `positive_without_score`: the list of a hybrid search does not have a positive, whose score is needed;
+ * - `too_few_negatives`: fewer than wanted at least.
  */
 export const UNMINED_REASONS = [
   'positive_not_found',

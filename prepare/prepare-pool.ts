@@ -1,5 +1,4 @@
 import { Worker } from 'node:worker_threads';
-
 import { deserializeError } from '../src/errors.ts';
 import type { BatchFacts, PrepareReply, PrepareRequest, WorkerSetup } from './prepare-messages.ts';
 

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { chmod, open, rm } from 'node:fs/promises';
+import { chmod, type FileHandle, open, rm } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { readRecords } from '../records/read-records.ts';
 import { throwIfCancelled } from '../src/abort.ts';
@@ -12,6 +12,7 @@ import { SqlitePassageWriter } from '../src/passages/sqlite-passage-writer.ts';
 import { missingPart } from '../src/retrieval/mode-parts.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/opening/index-directory.ts';
 import { SEARCH_MODES, type SearchMode } from '../src/retrieval/search-mode.ts';
+import { closeAll } from '../src/system/close-all.ts';
 import { writeJsonDurably } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
@@ -172,9 +173,11 @@ class BundleWriting {
   async #writePassages(collector: AnswerCollector): Promise<number> {
     const { signal, onProgress } = this.#options;
     const store = await SqlitePassageStore.open(this.#directory.passages);
-    const writer = new SqlitePassageWriter(this.#folder.path(BUNDLE_FILES.passages));
-    const rowsFile = await open(this.#folder.path(BUNDLE_FILES.rows), 'w');
+    let writer: SqlitePassageWriter | undefined;
+    let rowsFile: FileHandle | undefined;
     try {
+      writer = new SqlitePassageWriter(this.#folder.path(BUNDLE_FILES.passages));
+      rowsFile = await open(this.#folder.path(BUNDLE_FILES.rows), 'w');
       for (const page of collector.passages()) {
         throwIfCancelled(signal);
         const beyond = page.find(({ row }) => row >= store.rows);
@@ -199,9 +202,7 @@ class BundleWriting {
       writer.finish();
       return writer.rows;
     } finally {
-      writer.abandon();
-      await rowsFile.close();
-      await store.close();
+      await closeAll({ close: () => writer?.abandon() }, rowsFile, store);
     }
   }
 

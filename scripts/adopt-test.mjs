@@ -7,13 +7,14 @@
 // `--folder F` keeps the files; `--steps vectors,search` runs only these steps.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { root, setup } from './setup.mjs';
+import { secondsSince, serveTrawl, startTrawl, statusBytes } from './measured-trawl.mjs';
+import { setup } from './setup.mjs';
 
 const STEPS = ['generate', 'passages', 'vectors', 'search', 'serve'];
 const HEADER_BYTES = 45;
@@ -31,6 +32,8 @@ const [rows, dimension] = [Number(args.rows), Number(args.dimension)];
 const rowBytes = 4 * dimension;
 const steps = args.steps.split(',');
 await setup();
+const { dropFromCache } = await import('../dist/bench/size/page-cache.js');
+const { scanRows } = await import('../dist/bench/size/scan-rows.js');
 const { encodeFlatHeader } = await import('../dist/src/vector-index/faiss-format.js');
 const { openIndexDirectory } = await import('../dist/src/retrieval/opening/index-directory.js');
 const { openEngine } = await import('../dist/src/vector-index/open-engine.js');
@@ -81,7 +84,7 @@ async function generate() {
   await file.sync();
   await file.close();
   await text.close();
-  return { generateS: seconds(begun), corpusBytes: statSync(corpus).size };
+  return { generateS: secondsSince(begun), corpusBytes: statSync(corpus).size };
 }
 
 function importing() {
@@ -97,7 +100,7 @@ function importing() {
     index,
     '--json',
   ];
-  return start('import', faiss, ...options);
+  return startTrawl(['import', faiss, ...options]);
 }
 
 /** Imports until the vectors' stage begins, then sends SIGTERM. */
@@ -110,7 +113,7 @@ async function passages() {
   }
   const { code, peakBytes } = await child.ended;
   if (code !== 75) throw new Error(`import exited with ${code} after SIGTERM, not with 75`);
-  return { passagesS: seconds(begun), passagesPeakBytes: peakBytes };
+  return { passagesS: secondsSince(begun), passagesPeakBytes: peakBytes };
 }
 
 async function vectors() {
@@ -118,11 +121,11 @@ async function vectors() {
     const begun = performance.now();
     const child = spawn('cat', [faiss], { stdio: ['ignore', 'ignore', 'inherit'] });
     await once(child, 'close');
-    return seconds(begun);
+    return secondsSince(begun);
   };
-  await forget(faiss);
+  await dropFromCache([faiss]);
   const catS = await cat();
-  await forget(faiss);
+  await dropFromCache([faiss]);
   const begun = performance.now();
   const child = importing();
   child.process.stderr.pipe(process.stderr);
@@ -130,7 +133,7 @@ async function vectors() {
   child.process.stdout.on('data', (data) => (text += data));
   const { code, peakBytes } = await child.ended;
   if (code !== 0) throw new Error(`import exited with ${code}`);
-  const importS = seconds(begun);
+  const importS = secondsSince(begun);
   const { stageMs, shards } = JSON.parse(text);
   const vectorsS = Number((stageMs.vectors / 1000).toFixed(1));
   return {
@@ -143,11 +146,6 @@ async function vectors() {
     importPeakBytes: peakBytes,
     indexBytes: bytesBelow(index),
   };
-}
-
-/** Drops a file from the page cache, so that the next reader reads the disk. */
-async function forget(path) {
-  await once(spawn('dd', [`if=${path}`, 'iflag=nocache', 'count=0'], { stdio: 'ignore' }), 'close');
 }
 
 async function search() {
@@ -168,6 +166,7 @@ async function search() {
     const bytes = new Uint8Array(queries.buffer, i * rowBytes, rowBytes);
     await file.read(bytes, 0, rowBytes, HEADER_BYTES + row * rowBytes);
   }
+  await file.close();
   const openedAt = performance.now();
   const engine = await openEngine(openIndexDirectory(index).source);
   const openMs = Math.round(performance.now() - openedAt);
@@ -175,9 +174,12 @@ async function search() {
   const found = await engine.search({ queries, count: wanted.length, k: K });
   const searchMs = Math.round(performance.now() - searchedAt);
   await engine.close();
-  const expected = await scanFile(file, queries, wanted.length);
-  await file.close();
-  for (const [i, best] of expected.entries()) {
+  const padded = new Float32Array(4 * Math.ceil(wanted.length / 4) * dimension);
+  padded.set(queries);
+  const pieces = [{ path: faiss, first: 0, rows, offset: HEADER_BYTES }];
+  const note = (text) => process.stderr.write(`${text}\n`);
+  const scanned = await scanRows(pieces, { queries: padded, dimension, k: K, dtype: 'float32', note });
+  for (const [i, best] of scanned.slice(0, wanted.length).entries()) {
     const rowsFound = [...found.rows.subarray(i * K, (i + 1) * K)];
     const scores = [...found.scores.subarray(i * K, (i + 1) * K)];
     if (rowsFound[0] !== wanted[i]) throw new Error(`row ${wanted[i]} is not its own nearest: ${rowsFound}`);
@@ -188,75 +190,20 @@ async function search() {
   return { queriesCompared: wanted.length, rowsAsked: wanted, openMs, searchMs };
 }
 
-/** The expected results: float64 sums in index order over every row; of equal scores the lower row comes first. */
-async function scanFile(file, queries, count) {
-  const best = Array.from({ length: count }, () => []);
-  const block = new Float32Array(BLOCK_ROWS * dimension);
-  for (let first = 0; first < rows; first += BLOCK_ROWS) {
-    const here = Math.min(BLOCK_ROWS, rows - first);
-    await file.read(
-      new Uint8Array(block.buffer, 0, here * rowBytes),
-      0,
-      here * rowBytes,
-      HEADER_BYTES + first * rowBytes,
-    );
-    for (let q = 0; q < count; q++) {
-      const list = best[q];
-      let least = list.length < K ? -Infinity : list[K - 1].score;
-      for (let i = 0; i < here; i++) {
-        let score = 0;
-        for (let j = 0; j < dimension; j++) score += queries[q * dimension + j] * block[i * dimension + j];
-        if (score <= least) continue;
-        list.push({ row: first + i, score });
-        list.sort((a, b) => b.score - a.score || a.row - b.row);
-        list.length = Math.min(list.length, K);
-        least = list.length < K ? -Infinity : list[K - 1].score;
-      }
-    }
-  }
-  return best;
-}
-
 async function serve() {
-  const begun = performance.now();
-  const child = start('serve', index, '--port', '0', '--json');
-  child.process.stderr.resume();
-  const [line] = await once(createInterface(child.process.stdout), 'line');
-  const readyMs = Math.round(performance.now() - begun);
-  const readyBytes = memoryOf(child.process.pid, 'VmHWM');
-  const { url } = JSON.parse(line);
-  const reply = await fetch(`${url}/retrieve`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ queries: ['what is exact retrieval'], topk: 3, return_scores: true }),
-  });
-  const { result: answers } = await reply.json();
-  if (answers[0].length !== 3) throw new Error(`the server answered ${JSON.stringify(answers)}`);
-  child.process.kill('SIGTERM');
-  await child.ended;
-  return { readyMs, readyBytes };
-}
-
-function start(...words) {
-  const child = spawn(process.execPath, [join(root, 'dist', 'cli', 'trawl.js'), ...words], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let peakBytes = 0;
-  const timer = setInterval(() => (peakBytes = Math.max(peakBytes, memoryOf(child.pid, 'VmHWM'))), 200);
-  const ended = once(child, 'close').then(([code]) => {
-    clearInterval(timer);
-    return { code, peakBytes };
-  });
-  return { process: child, ended };
-}
-
-/** A field of /proc/PID/status in bytes; 0 without /proc. */
-function memoryOf(pid, field) {
+  const server = await serveTrawl([index]);
   try {
-    const [, kilobytes] = new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-    return 1024 * Number(kilobytes ?? 0);
-  } catch {
-    return 0;
+    const readyBytes = statusBytes(server.pid, 'VmHWM');
+    const reply = await fetch(`${server.url}/retrieve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ queries: ['what is exact retrieval'], topk: 3, return_scores: true }),
+    });
+    const { result: answers } = await reply.json();
+    if (answers[0].length !== 3) throw new Error(`the server answered ${JSON.stringify(answers)}`);
+    return { readyMs: server.readyMs, readyBytes };
+  } finally {
+    await server.stop();
   }
 }
 
@@ -266,8 +213,4 @@ function bytesBelow(path) {
     const below = join(path, entry.name);
     return sum + (entry.isDirectory() ? bytesBelow(below) : statSync(below).size);
   }, 0);
-}
-
-function seconds(begun) {
-  return Number(((performance.now() - begun) / 1000).toFixed(1));
 }

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { COMPARED_CASES, compare, comparisonTable } from '../dist/bench/comparison.js';
+import { cachePath } from './cached-packages.mjs';
 
 // Compares two checkouts with `trawl bench` (bench/README.md). It uses only the command line and the records of the old
 // checkout, which may be of any version that has `trawl bench`.
@@ -45,7 +45,7 @@ function ownOptions(args) {
         old: { type: 'string' },
         new: { type: 'string', default: root },
         rounds: { type: 'string', default: '5' },
-        cache: { type: 'string', default: join(homedir(), '.cache', 'trawl', 'compare') },
+        cache: { type: 'string', default: cachePath('compare') },
         out: { type: 'string' },
         'old-node': { type: 'string' },
         'new-node': { type: 'string' },

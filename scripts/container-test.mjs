@@ -6,10 +6,11 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseArgs } from 'node:util';
+import { cachePath } from './cached-packages.mjs';
 import { fail, root, run } from './steps.mjs';
 
 const { values } = parseArgs({ options: { package: { type: 'string' } } });
@@ -40,7 +41,7 @@ const buildah = (...args) => output('buildah', [...storage, ...args]);
 
 /** A minimal Debian, kept in the user's cache folder. */
 function debian() {
-  const file = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', 'debian-bookworm.tar');
+  const file = cachePath('debian-bookworm.tar');
   if (existsSync(file)) return file;
   output('mmdebstrap', ['--variant=minbase', '--include=ca-certificates,libstdc++6', 'bookworm', `${file}.new.tar`]);
   renameSync(`${file}.new.tar`, file);

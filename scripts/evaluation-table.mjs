@@ -7,7 +7,7 @@
 //   --out FILE    the JSON file to write. Default: bench/results/evaluation.json
 //   --work DIR    where models and indexes are kept between runs. Default: a new temporary folder
 import { mkdirSync, mkdtempSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root, setup } from './setup.mjs';
@@ -17,8 +17,9 @@ const { values } = parseArgs({ options: Object.fromEntries(names.map((name) => [
 await setup();
 const { writeSystems } = await import('../dist/bench/reproduce/systems-quality.js');
 const { installedMiniLm } = await import('../dist/bench/all/bench-inputs.js');
+const { cacheFolder } = await import('../dist/src/options/cache-folder.js');
 const { baselinePython } = await import('../dist/bench/baselines.js');
-const cache = join(homedir(), '.cache', 'trawl');
+const cache = cacheFolder('trawl');
 const work = resolve(values.work ?? mkdtempSync(join(tmpdir(), 'trawl-evaluation-')));
 mkdirSync(work, { recursive: true });
 const out = resolve(values.out ?? join(root, 'bench', 'results', 'evaluation.json'));

@@ -2,8 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { cachePath } from './cached-packages.mjs';
 import { fail } from './steps.mjs';
 
 /** The files that onnxruntime-node loads for CUDA. */
@@ -81,7 +82,7 @@ export function cudaFolders(given, python_, say) {
     existsSync(folder),
   );
   if (hasLibrary(folders) || given.length > 0 || !existsSync('/dev/nvidiactl')) return folders;
-  const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', 'cuda-13');
+  const cache = cachePath('cuda-13');
   if (!hasLibrary(wheelFolders(cache))) {
     say('Installing the libraries of CUDA 13 (about 550 MB, once)');
     if (!pip('install', '--no-deps', '--upgrade', '--target', cache, ...LIBRARY_PACKAGES)) {

@@ -1,6 +1,7 @@
 // `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
 // with an undisturbed one. `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted
-// indexes, `--columns` commands that make columns for filters, `--search` bulk searches, `--iterate` iterations of the training loop, `--sync` copies of an index.
+// indexes, `--columns` commands that make columns for filters, `--search` bulk searches, `--iterate` iterations of the training
+// loop, `--sync` copies of an index.
 // `--seed N` repeats a run; `--passages N` sets the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -3,8 +3,8 @@
 // `npm run test:nodes -- 26 http corpus`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { cachePath } from './cached-packages.mjs';
 import { fail, root, runNpm } from './steps.mjs';
 
 const DEFAULT = ['22.15.0', '22', '26'];
@@ -31,8 +31,7 @@ process.exitCode = results.every(([, passed]) => passed) ? 0 : 1;
 
 /** The program of a version, such as 22 (its newest) or 22.15.0. */
 async function install(version) {
-  const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
-  const folder = join(cache, 'trawl', 'nodes', version);
+  const folder = cachePath(join('nodes', version));
   const program = join(folder, 'node_modules', name, 'bin', 'node');
   if (!existsSync(program)) {
     mkdirSync(folder, { recursive: true });

@@ -34,27 +34,35 @@ const peers = await import('../dist/test/helpers/peers.js');
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');
 const { installOnce } = await import('../dist/bench/install-once.js');
 const note = (text) => process.stderr.write(`${text}\n`);
-const { PEER_REQUIREMENTS, peerCache, withoutTorch } = peers;
+const { peerCache, withoutTorch } = peers;
+/** Environments whose requirements are installed into their path. */
+const WHOLE = [peers.PEERS, peers.MTEB, peers.MEASURE_PEERS, peers.STORAGE, peers.SCHEMAS];
+/** Environments whose requirements are installed into a folder beside it, without dependencies. */
+const BESIDE = [
+  [peers.TRAINING, peers.trainingLibraryFolder()],
+  [peers.INFINITY, peers.infinityLibraryFolder()],
+];
 // All at the same time: most of it waits for the network.
 const [torchMissing] = await Promise.all([
   isTorchMissing(),
-  environment(peers.peerFolder(), 'the Python peers', (python) => pip(python, ['-r', PEER_REQUIREMENTS])),
-  environment(peers.clientFolder(), "other projects' clients", async (python) => {
-    await pip(python, ['-r', peers.CLIENT_REQUIREMENTS]);
-    await pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', peers.LIBRARY_REQUIREMENTS]);
+  environment(peers.CLIENTS.folder, peers.CLIENTS.what, async (python) => {
+    const [clientList, libraryList] = peers.CLIENTS.requirements;
+    await pip(python, ['-r', clientList]);
+    await pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', libraryList]);
   }),
-  environment(peers.trainingFolder(), "the trainers' readers", (python) =>
-    pip(python, ['--no-deps', '--target', peers.trainingLibraryFolder(), '-r', peers.TRAINING_REQUIREMENTS]),
+  ...WHOLE.map(({ folder, what, requirements: [list] }) =>
+    environment(folder, what, (python) => pip(python, ['-r', list])),
   ),
-  environment(peers.infinityFolder(), 'an embedding server of another project', (python) =>
-    pip(python, ['--no-deps', '--target', peers.infinityLibraryFolder(), '-r', peers.INFINITY_REQUIREMENTS]),
+  ...BESIDE.map(
+    ([
+      {
+        folder,
+        what,
+        requirements: [list],
+      },
+      beside,
+    ]) => environment(folder, what, (python) => pip(python, ['--no-deps', '--target', beside, '-r', list])),
   ),
-  environment(peers.mtebFolder(), 'MTEB', (python) => pip(python, ['-r', peers.MTEB_REQUIREMENTS])),
-  environment(peers.measureFolder(), 'ir_measures', (python) => pip(python, ['-r', peers.MEASURE_REQUIREMENTS])),
-  environment(peers.storageFolder(), 'a server with the interface of S3', (python) =>
-    pip(python, ['-r', peers.STORAGE_REQUIREMENTS]),
-  ),
-  environment(peers.schemaFolder(), 'validators of files', (python) => pip(python, ['-r', peers.SCHEMA_REQUIREMENTS])),
   installJavaPeers(),
   installMilvus(),
   ...(files.some((file) => file.endsWith('traces.long.peer.test.js')) ? [installCollector()] : []),

@@ -8,10 +8,10 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { digestOfSources, makeAddon } from './build-native.mjs';
+import { cachePath } from './cached-packages.mjs';
 import { announce, done, fail, root, run } from './steps.mjs';
 
 /** The version of the compiler. */
@@ -122,7 +122,7 @@ function isNewer(version, than) {
 
 /** zig from PyPI, installed once into the user's cache folder. */
 async function zigCommand() {
-  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', `zig-${ZIG}`);
+  const folder = cachePath(`zig-${ZIG}`);
   const program = join(folder, 'ziglang', 'zig');
   if (!existsSync(program)) {
     const made = `${folder}.${process.pid}`;

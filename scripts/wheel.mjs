@@ -1,6 +1,7 @@
 // `npm run wheel`: makes the Python wheel trawl-retrieval of clients/retrieval, with the npm package and its dependencies in it, for
 // this machine or `-- --target linux-arm64`. `-- --out DIR` puts it into another folder, `-- --package FILE.tgz` takes an npm
-// package that is there, `-- --compiled-here` makes one for tests, `-- --python PROGRAM` builds with a Python that has hatchling, in place of an isolated build.
+// package that is there, `-- --compiled-here` makes one for tests, `-- --python PROGRAM` builds with a Python that has hatchling, in
+// place of an isolated build.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

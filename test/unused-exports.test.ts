@@ -12,6 +12,7 @@ const ENTRY_FILES: readonly string[] = ['src/index.ts', 'src/client/index.ts'];
 const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/baselines.ts': ['baselineFolder'],
   'bench/lucene.ts': ['COMPARED_LUCENE', 'mavenLock', 'withoutLucene'],
+  'bench/vectors/vector-basis.ts': ['basisOfFile', 'basisOfSpectrum'],
   'hub/select-files.ts': ['matchingFiles'],
   'src/native/load-addon.ts': ['ADDON_PATH'],
   'bench/reproduce/reproduce.ts': ['compareFiles', 'comparisonReport'],
@@ -28,7 +29,7 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const sources = readSources();
-const scripts = readdirSync(join(packageRoot, 'scripts'))
+const scripts = readdirSync(join(packageRoot, 'scripts'), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.mjs'))
   .map((name) => readFileSync(join(packageRoot, 'scripts', name), 'utf8'));
 

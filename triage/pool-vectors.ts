@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { inOrder } from '../bulk-search/in-order.ts';
-import { ShardVectors } from '../indexer/building/shard-vectors.ts';
-import { throwIfCancelled } from '../src/abort.ts';
-import type { EncodeResult, TextEncoder } from '../src/embedding/text-encoder.ts';
+import { type EncodedBatch, encodePassages } from '../indexer/building/encode-passages.ts';
+import { ShardVectors, type WrittenShardVectors } from '../indexer/building/shard-vectors.ts';
+import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { loadKernel } from '../src/native/kernel.ts';
 import { writeJsonDurably } from '../src/system/durable-file.ts';
@@ -13,9 +12,6 @@ import { writeFailure } from '../src/system/write-failure.ts';
 import type { VectorCheckpoint } from '../src/vector-index/flat-index-writer.ts';
 import type { IndexSource } from '../src/vector-index/index-source.ts';
 
-/** Passages of a call of the encoder. Batches begin at multiples of it, so that a resumed run has the vectors of an undisturbed one. */
-const BATCH_PASSAGES = 256;
-const BATCHES_AT_ONCE = 4;
 /** Time between two checkpoints. */
 const CHECKPOINT_MS = 5000;
 const VERSION = 1;
@@ -92,9 +88,12 @@ export class PoolVectors {
       throw writeFailure(error, folder);
     }
     if (lock === undefined) {
-      throw new TrawlError('OUTPUT_EXISTS', `Another run embeds the same passages with the same model, in ${folder}.`, {
-        details: { path: folder },
-      });
+      throw new TrawlError(
+        'OUTPUT_EXISTS',
+        `Another run embeds the same passages with the same model, in ${folder}. Wait until it has ended, or stop it: ` +
+          'the same command then resumes.',
+        { details: { path: folder } },
+      );
     }
     try {
       return new PoolVectors(folder, await embedInto(folder, key, options), lock);
@@ -129,7 +128,7 @@ async function embedInto(
   key: string,
   options: PoolVectorsOptions,
 ): Promise<{ source: IndexSource; embedMs: number; resumed: number }> {
-  const { count, encoder, onProgress, signal, checkpointMs = CHECKPOINT_MS } = options;
+  const { count, texts, rowOf, encoder, onProgress, signal, checkpointMs = CHECKPOINT_MS } = options;
   const before = await readProgress(folder, key);
   const loaded = loadKernel();
   const shape = { rows: count, dimension: encoder.dimension, metric: encoder.identity.similarity };
@@ -139,6 +138,7 @@ async function embedInto(
     signal,
   });
   const resumed = vectors.rowsWritten;
+  let saved = resumed;
   let embedMs = resumed === 0 ? 0 : before!.embedMs;
   let begun = performance.now();
   const save = async (): Promise<void> => {
@@ -147,32 +147,28 @@ async function embedInto(
     begun = performance.now();
     const progress: Progress = { format: 'trawl-triage', version: VERSION, key, checkpoint, embedMs };
     await writeJsonDurably(join(folder, 'progress.json'), progress);
+    saved = checkpoint.rows;
   };
+  const onBatch = async (batch: EncodedBatch): Promise<void> => {
+    await vectors.append(batch.vectors);
+    onProgress(vectors.rowsWritten);
+    if (performance.now() - begun >= checkpointMs) await save();
+  };
+  let written: WrittenShardVectors;
   try {
     onProgress(resumed);
-    const embed = (first: number, stop: AbortSignal): Promise<Float32Array> => embedBatch(first, options, stop);
-    for await (const rows of inOrder(batches(resumed, count), BATCHES_AT_ONCE, embed, signal)) {
-      await vectors.append(rows);
-      onProgress(vectors.rowsWritten);
-      throwIfCancelled(signal);
-      if (performance.now() - begun >= checkpointMs) await save();
-    }
-    if (vectors.rowsWritten > resumed) await save();
+    const passages = { texts, whereIs: (place: number) => ({ row: rowOf(place) }) };
+    await encodePassages(passages, { from: resumed, rows: count }, encoder, { onBatch, signal });
+    if (vectors.rowsWritten > saved) await save();
+    written = await vectors.finish();
   } catch (error) {
-    const embedded = vectors.rowsWritten;
-    if (signal.aborted) await save();
+    // If the disk is full, this fails as well, and the next run resumes at the checkpoint before.
+    if (signal.aborted) await save().catch(() => undefined);
     await vectors.abandon();
     if (!signal.aborted) throw error;
-    throw new TrawlError(
-      'CANCELLED',
-      `Stopped after ${embedded} of ${count} passages. The same command resumes there.`,
-      {
-        details: { resumable: true, passages: embedded },
-        cause: error,
-      },
-    );
+    const message = `Stopped after ${saved} of ${count} passages. The same command resumes there.`;
+    throw new TrawlError('CANCELLED', message, { details: { resumable: true, passages: saved }, cause: error });
   }
-  const written = await vectors.finish();
   const path = (name: string): string => join(folder, name);
   const prefilter = written.prefilter?.path;
   const shard = {
@@ -184,29 +180,6 @@ async function embedInto(
   };
   const { dimension, metric } = shape;
   return { source: { dimension, metric, rows: count, shards: [shard] }, embedMs, resumed };
-}
-
-async function* batches(from: number, count: number): AsyncGenerator<number, void> {
-  for (let first = from; first < count; first += BATCH_PASSAGES) yield first;
-}
-
-async function embedBatch(
-  first: number,
-  { count, texts, rowOf, encoder }: PoolVectorsOptions,
-  signal: AbortSignal,
-): Promise<Float32Array> {
-  const batch = await texts(first, Math.min(BATCH_PASSAGES, count - first));
-  const { vectors, outcomes }: EncodeResult = await encoder.encode(batch, { inputType: 'passage', signal });
-  for (const [i, outcome] of outcomes.entries()) {
-    if (outcome.ok) continue;
-    const { code, message, details } = outcome.error;
-    const row = rowOf(first + i);
-    throw new TrawlError(code, `The passage of row ${row} could not be embedded: ${message}`, {
-      details: { ...details, row },
-      cause: outcome.error,
-    });
-  }
-  return vectors;
 }
 
 /** Undefined if there is none, or not one of this version and key: then the vectors are made from the first. */

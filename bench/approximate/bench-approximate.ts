@@ -5,12 +5,12 @@ import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
-import { basisFor } from '../flat/bench-flat.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlEngine } from '../flat/trawl-engine.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { median, percentile, sortedSamples } from '../statistics.ts';
 import { encodeNpy } from '../vectors/npy.ts';
+import { basisFor } from '../vectors/vector-basis.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';
 import { type ApproximateBaseline, type ApproximateEngine, exactEngine } from './approximate-engine.ts';
 import { type ApproximateRecord, recallOf } from './approximate-record.ts';
@@ -59,7 +59,7 @@ export async function benchApproximate(options: BenchApproximateOptions): Promis
   const kernel = loaded.ok ? loaded.kernel : undefined;
   if (k > rows) throw new TrawlError('USAGE', `k is ${k}, but there are ${rows} rows. Use more rows.`);
   const context = { folder: join(options.cache, 'bench'), kernel, signal, note };
-  const basis = basisFor({ like: undefined, dimension });
+  const basis = basisFor({ dimension });
   const file = await syntheticFile({ rows, dimension, dtype: 'float32', seed, basis }, context);
   const queries = heldOutQueries(basis, count, seed);
   const queriesFile = join(options.scratch, 'approximate-queries.npy');
@@ -72,7 +72,7 @@ export async function benchApproximate(options: BenchApproximateOptions): Promis
   };
   const engines: ApproximateEngine[] = [];
   try {
-    engines.push(exactEngine(await openTrawlEngine(file, queries, threads, true, context)));
+    engines.push(exactEngine(await openTrawlEngine(file, queries, { threads, withPrefilter: true }, context)));
     engines.push(...(await openBaselines(options, { ...files, rows, dimension }, skip)));
     const settings = engines.flatMap((engine) => engine.efforts.map((effort) => ({ engine, effort })));
     const samples = new Map(settings.map((setting) => [setting, { ms: [], rates: [], recall: 1 } as Samples]));

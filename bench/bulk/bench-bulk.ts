@@ -14,17 +14,18 @@ import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
 import { assembleRetriever } from '../../src/retrieval/opening/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { closeAll } from '../../src/system/close-all.ts';
 import { reportPath } from '../../src/system/output-report.ts';
 import { ResumableOutput } from '../../src/system/resumable-output.ts';
 import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
 import { denseInfo } from '../dense-info.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
-import { basisFor } from '../flat/bench-flat.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
 import { encodeNpy, type Matrix } from '../vectors/npy.ts';
+import { basisFor } from '../vectors/vector-basis.ts';
 import { type CacheContext, syntheticFile } from '../vectors/vector-cache.ts';
 
 /** Queries of a search: those of a batch of `trawl search --queries`. */
@@ -90,6 +91,7 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
   const shards = [{ path: await passageFile(rows, context), firstRow: 0, rows }];
   const passages = await SqlitePassageStore.open(shards);
   const retriever = retrieverOf(engine, passages, options);
+  const sources = new Map<OutputFormat, QuerySource>();
   try {
     const vectors = join(options.scratch, 'queries.npy');
     await writeFile(vectors, encodeNpy(asked));
@@ -99,9 +101,8 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
       FORMATS.map((format) => [format, PassageIds.of([{ name: undefined, store: passages, shards }])]),
     );
     const isRead = new Set<OutputFormat>();
-    const sources = new Map<OutputFormat, Promise<QuerySource>>();
-    const sourceOf = (format: OutputFormat): Promise<QuerySource> => {
-      const source = sources.get(format) ?? openQueryVectors(vectors, { dimension, texts: undefined, signal });
+    const sourceOf = async (format: OutputFormat): Promise<QuerySource> => {
+      const source = sources.get(format) ?? (await openQueryVectors(vectors, { dimension, texts: undefined, signal }));
       sources.set(format, source);
       return source;
     };
@@ -122,7 +123,6 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
       note(`${range.end} of ${queries} queries, each ${cases.length} times`);
     }
     const ofEngine = times.get('engine')!;
-    for (const source of sources.values()) (await source).close();
     const records = cases.map((name): BulkRecord => {
       const each = times.get(name)!;
       const seconds = sum(each);
@@ -143,7 +143,7 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
     const engines = [{ version: `trawl ${packageVersion}` }];
     return { environment: environment({ kernel, engines, loadBefore, bandwidthGbPerS: null }), records };
   } finally {
-    await retriever.close();
+    await closeAll(...sources.values(), retriever);
   }
 }
 

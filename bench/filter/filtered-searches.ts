@@ -3,12 +3,12 @@ import { throwIfCancelled } from '../../src/abort.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { Random } from '../../src/random.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
-import { basisFor } from '../flat/bench-flat.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { generatedCorpus, queryLists } from '../lexical/lexical-corpora.ts';
 import { openInvertedIndex, writeInvertedIndex } from '../lexical/trawl-engine.ts';
 import { median, sortedSamples } from '../statistics.ts';
+import { basisFor } from '../vectors/vector-basis.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';
 
 export const FILTERED_MODES = ['dense', 'bm25'] as const;
@@ -115,7 +115,7 @@ function scatteredRows(rows: number, share: number, seed: number): RowBitmap {
 
 async function denseSearch(options: FilteredSearchOptions): Promise<{ search: Search; close(): Promise<void> }> {
   const { rows, dimension, k, runs, seed, threads, cache, queryCounts } = options;
-  const basis = basisFor({ like: undefined, dimension });
+  const basis = basisFor({ dimension });
   const context = { ...options, folder: join(cache, 'bench') };
   const file = await syntheticFile({ rows, dimension, dtype: 'float32', seed, basis }, context);
   const index = await openTrawlIndex(file, { threads, withPrefilter: true }, context);

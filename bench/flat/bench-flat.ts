@@ -1,10 +1,8 @@
-import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/errors.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { environmentVariable } from '../../src/options/resolve-options.ts';
-import { packageRoot } from '../../src/package-root.ts';
 import { availableMemory } from '../../src/system/memory.ts';
 import { codesBytes } from '../../src/vector-index/codes-size.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
@@ -13,7 +11,7 @@ import { type Environment, environment, loadNow } from '../environment.ts';
 import { formatGigabytes } from '../report-format.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { encodeNpy, type Matrix } from '../vectors/npy.ts';
-import { basisOfFile, basisOfSpectrum, type VectorBasis } from '../vectors/vector-basis.ts';
+import { basisFor } from '../vectors/vector-basis.ts';
 import { type CacheContext, syntheticFile } from '../vectors/vector-cache.ts';
 import { openVectorFile, type VectorFile } from '../vectors/vector-file.ts';
 import { openBaseline } from './baseline-engine.ts';
@@ -62,10 +60,6 @@ export interface BenchFlatResult {
   readonly skipped: readonly { readonly engine: string; readonly reason: string }[];
 }
 
-/** Real vectors of E5-base-v2, if they are beside the checkout. */
-const E5_SAMPLE = join(packageRoot, '..', 'shared', 'data', 'flashrag_sample', 'e5_flat_sample.index');
-const E5_DIMENSION = 768;
-
 /** Memory left for the system, this process and the baselines' scores. */
 const RESERVED_BYTES = 1_500_000_000;
 
@@ -84,7 +78,7 @@ export async function benchFlat(options: BenchFlatOptions): Promise<BenchFlatRes
   };
   const engines: FlatEngine[] = [];
   try {
-    engines.push(await openTrawlEngine(file, queries, threads, options.prefilter, context));
+    engines.push(await openTrawlEngine(file, queries, { threads, withPrefilter: options.prefilter }, context));
     engines.push(...(await openBaselines(options, file, queries, skip)));
     const flatCase = { rows, dimension, dtype, k, threads, runs, queryCounts, mostQueries, queries: queries.rows };
     for (const { name } of engines) {
@@ -151,17 +145,6 @@ function checkQueries({ queryCounts }: BenchFlatOptions, queries: Matrix): void 
   throw new TrawlError(
     'USAGE',
     `--queries has ${most}, but there are ${queries.rows} query vectors. Lower it or give more query vectors.`,
-  );
-}
-
-/** The distribution of synthetic rows. */
-export function basisFor({ like, dimension }: Pick<SyntheticRows, 'like' | 'dimension'>): VectorBasis {
-  if (like === undefined && (dimension !== E5_DIMENSION || !existsSync(E5_SAMPLE))) return basisOfSpectrum(dimension);
-  const basis = basisOfFile(like ?? E5_SAMPLE);
-  if (basis.dimension === dimension) return basis;
-  throw new TrawlError(
-    'DIMENSION_MISMATCH',
-    `${like} has ${basis.dimension} dimensions; give --dimension ${basis.dimension}.`,
   );
 }
 

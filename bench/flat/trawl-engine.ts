@@ -11,15 +11,19 @@ import { type CacheContext, codesOf, prefilterOf } from '../vectors/vector-cache
 import type { VectorFile } from '../vectors/vector-file.ts';
 import type { FlatEngine } from './flat-engine.ts';
 
+interface TrawlIndexOptions {
+  readonly threads: number;
+  readonly withPrefilter: boolean;
+}
+
 /** Opens Trawl's engine over a file of vectors in this process, as the server does. */
 export async function openTrawlEngine(
   file: VectorFile,
   queries: Matrix,
-  threads: number,
-  withPrefilter: boolean,
+  options: TrawlIndexOptions,
   context: CacheContext,
 ): Promise<FlatEngine> {
-  const index = await openTrawlIndex(file, { threads, withPrefilter }, context);
+  const index = await openTrawlIndex(file, options, context);
   const { dimension } = file;
   return {
     name: 'trawl',
@@ -42,7 +46,7 @@ export async function openTrawlEngine(
 /** The index of a file of vectors; its codes and prefilter are made if the cache does not have them. */
 export async function openTrawlIndex(
   file: VectorFile,
-  { threads, withPrefilter }: { readonly threads: number; readonly withPrefilter: boolean },
+  { threads, withPrefilter }: TrawlIndexOptions,
   context: CacheContext,
 ): Promise<VectorIndex> {
   const options = { threads, onWarning: context.note };

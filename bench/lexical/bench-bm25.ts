@@ -9,7 +9,7 @@ import { openBaseline } from './baseline-engine.ts';
 import { type LexicalRecord, runLexicalCase } from './lexical-case.ts';
 import { type CorporaOptions, generatedCorpus, givenCorpus, queryLists } from './lexical-corpora.ts';
 import type { Bm25Baseline, BuildFigures, CorpusFiles, LexicalEngine } from './lexical-engine.ts';
-import { openTrawlEngine } from './trawl-engine.ts';
+import { openTrawlBm25 } from './trawl-engine.ts';
 
 export interface BenchBm25Options extends Omit<CorporaOptions, 'kernel' | 'withTerms'> {
   readonly queryTexts: string | undefined;
@@ -77,7 +77,7 @@ export async function benchBm25(options: BenchBm25Options): Promise<BenchBm25Res
       const engines: LexicalEngine[] = [];
       try {
         const path = join(folder, 'trawl.bm25');
-        engines.push(await openTrawlEngine(corpus, { kernel, threads, path, signal: options.signal }));
+        engines.push(await openTrawlBm25(corpus, { kernel, threads, path, signal: options.signal }));
         engines.push(...(await openBm25Baselines(corpus, folder, options, skip)));
         records.push(...indexRecords(corpus, engines));
         for (const { name, version } of engines) versions.set(name, { version });

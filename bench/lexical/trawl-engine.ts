@@ -22,7 +22,7 @@ export interface TrawlEngineOptions {
 }
 
 /** Makes the inverted index of a corpus with the native engine in this process, and opens it. */
-export async function openTrawlEngine(
+export async function openTrawlBm25(
   corpus: CorpusFiles,
   { kernel, threads, path, signal }: TrawlEngineOptions,
 ): Promise<LexicalEngine> {

@@ -13,7 +13,7 @@ import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';
 import { openBm25Baselines, requiredKernel } from '../lexical/bench-bm25.ts';
 import { givenCorpus, queryLists } from '../lexical/lexical-corpora.ts';
 import type { Bm25Baseline } from '../lexical/lexical-engine.ts';
-import { openTrawlEngine } from '../lexical/trawl-engine.ts';
+import { openTrawlBm25 } from '../lexical/trawl-engine.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { type BaselineOptions, baselineOf } from '../serve/serve-contenders.ts';
 import { type ServeEngine, startTrawl } from '../serve/serve-engine.ts';
@@ -207,7 +207,7 @@ async function wordEngines(
   await mkdir(folder);
   const path = join(folder, 'trawl.bm25');
   const engines = [
-    await openTrawlEngine(passages, { kernel, threads: options.threads, path, signal }),
+    await openTrawlBm25(passages, { kernel, threads: options.threads, path, signal }),
     ...(await openBm25Baselines(passages, folder, { ...options, against: words }, skip)),
   ];
   for (const engine of engines) await engine.useQueries(list!);

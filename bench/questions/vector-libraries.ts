@@ -42,7 +42,7 @@ export async function vectorLibraries(
   const loaded = loadKernel();
   const context = { folder: join(cache, 'bench'), kernel: loaded.ok ? loaded.kernel : undefined, signal, note };
   const file = openVectorFile(segment.path);
-  const own = await openTrawlEngine(file, queries, threads, true, context);
+  const own = await openTrawlEngine(file, queries, { threads, withPrefilter: true }, context);
   try {
     const files = { vectors: segment.path, queries: queriesFile, rows: file.rows, dimension: file.dimension };
     const baselines = await openBaselines({ ...options, against: APPROXIMATE_BASELINES }, files, skip);

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { TrawlError } from '../../src/errors.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { installedMiniLm } from '../all/bench-inputs.ts';
 import { baselinePython } from '../baselines.ts';
@@ -31,7 +31,7 @@ interface Written {
  * compared.
  */
 export async function measureFamilies(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  const cache = join(homedir(), '.cache', 'trawl');
+  const cache = cacheFolder('trawl');
   const [python, miniLm] = [baselinePython(cache, 'embed'), installedMiniLm(cache)];
   if (python === undefined || miniLm === undefined) {
     throw new TrawlError('MODEL_NOT_FOUND', 'torch is not installed. Install it: trawl bench baselines embed.');

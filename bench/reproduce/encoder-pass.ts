@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type ImportedModel, importModel } from '../../model-import/import-model.ts';
@@ -11,6 +10,7 @@ import { graphsOf } from '../../src/embedding/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { baselinePython } from '../baselines.ts';
 import { type EncoderShape, encoderShape, operations } from '../embed/encoder-operations.ts';
@@ -47,7 +47,7 @@ interface Passes {
 export async function timeEncoderPasses({ file, scratch, signal }: ReproductionRun): Promise<void> {
   const loadBefore = loadNow();
   const { data, checkpoint } = requiredInputs();
-  const python = baselinePython(join(homedir(), '.cache', 'trawl'), 'embed');
+  const python = baselinePython(cacheFolder('trawl'), 'embed');
   if (python === undefined)
     throw new TrawlError('MODEL_NOT_FOUND', 'torch is not installed: trawl bench baselines embed.');
   const random = join(scratch, 'random');

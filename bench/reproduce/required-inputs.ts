@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { TrawlError } from '../../src/errors.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { installedMiniLm } from '../all/bench-inputs.ts';
 import { SHARED } from '../serve/serve-index.ts';
 
@@ -18,7 +17,7 @@ export function requiredData(): string {
  */
 export function requiredInputs(): { readonly data: string; readonly checkpoint: string } {
   const data = requiredData();
-  const checkpoint = installedMiniLm(join(homedir(), '.cache', 'trawl'));
+  const checkpoint = installedMiniLm(cacheFolder('trawl'));
   if (checkpoint === undefined) {
     throw new TrawlError(
       'MODEL_NOT_FOUND',

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { TrawlError } from '../../src/errors.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { installedMiniLm } from '../all/bench-inputs.ts';
 import { baselinePython } from '../baselines.ts';
 import { SHARED } from '../serve/serve-index.ts';
@@ -16,7 +15,7 @@ import { SystemsMeasurement, type SystemsOptions } from './measure-systems.ts';
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets.
  */
 export async function evaluateSystems(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  const cache = join(homedir(), '.cache', 'trawl');
+  const cache = cacheFolder('trawl');
   await writeSystems(file, {
     data: SHARED,
     checkpoint: installedMiniLm(cache),

@@ -69,7 +69,7 @@ async function run(plan: LoadPlan, answersFile: string): Promise<LoadResult> {
       group,
       ended: Promise.all(
         Array.from({ length: group.clients }, () =>
-          client(plan, group, sequence, started, measured, background.signal),
+          client(group, sequence, { plan, started, measured, background: background.signal }),
         ),
       ),
     };
@@ -91,13 +91,20 @@ function* sequencesOf(
   while (seconds !== null && sequences.length > 0);
 }
 
+/** What all clients of a run share. */
+interface Load {
+  readonly plan: LoadPlan;
+  /** By `performance.now()`. */
+  readonly started: number;
+  readonly measured: Measurements;
+  /** Stops the clients that are not timed. */
+  readonly background: AbortSignal;
+}
+
 async function client(
-  plan: LoadPlan,
   { keepAlive, seconds, pauseMs, timed }: ClientGroup,
   sequences: Iterator<readonly ReadyRequest[], void>,
-  started: number,
-  measured: Measurements,
-  background: AbortSignal,
+  { plan, started, measured, background }: Load,
 ): Promise<void> {
   const connection = new HttpConnection(plan.port);
   const until = seconds === null ? Number.POSITIVE_INFINITY : started + seconds * 1000;

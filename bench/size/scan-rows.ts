@@ -13,34 +13,53 @@ const BLOCK_ROWS = 8192;
 /** Queries that are summed at a time, so that the processor need not wait for each sum. */
 const TOGETHER = 4;
 
+/** Rows in a file, row-major, from byte `offset` on (default: 0). */
+export type ScannedPiece = RowPiece & { readonly offset?: number };
+
+export interface ScanOptions {
+  /** Row-major, a multiple of 4 queries. */
+  readonly queries: Float32Array;
+  readonly dimension: number;
+  readonly k: number;
+  /** The numbers in the files. Default: float16. */
+  readonly dtype?: 'float16' | 'float32';
+  readonly signal?: AbortSignal;
+  note(text: string): void;
+}
+
 /**
  * The `k` rows with the largest dot products for each query, best first; of equal scores the lower row comes first. It reads every
  * row and shares no code with the engine.
  *
- * @param queries row-major, a multiple of 4 queries.
+ * @throws the reason of the signal after an abort.
  */
 export async function scanRows(
-  pieces: readonly RowPiece[],
-  { queries, dimension, k, note }: { queries: Float32Array; dimension: number; k: number; note(text: string): void },
+  pieces: readonly ScannedPiece[],
+  { queries, dimension, k, dtype = 'float16', signal, note }: ScanOptions,
 ): Promise<ScoredRow[][]> {
   const count = queries.length / dimension;
   if (count % TOGETHER !== 0) throw new RangeError(`There must be a multiple of ${TOGETHER} queries, not ${count}.`);
   const lists = Array.from({ length: count }, (): ScoredRow[] => []);
   const values = Float64Array.from(widenFloat16(Uint16Array.from({ length: 2 ** 16 }, (_, half) => half)));
-  const halves = new Uint16Array(BLOCK_ROWS * dimension);
+  const block = new (dtype === 'float16' ? Uint16Array : Float32Array)(BLOCK_ROWS * dimension);
+  const rowBytes = dimension * block.BYTES_PER_ELEMENT;
   const row = new Float64Array(dimension);
   const wide = Float64Array.from(queries);
   const started = performance.now();
   const scores = new Float64Array(count);
-  for (const [i, { path, first, rows }] of pieces.entries()) {
+  for (const [i, { path, first, rows, offset = 0 }] of pieces.entries()) {
     const file = await open(path);
     try {
       for (let from = 0; from < rows; from += BLOCK_ROWS) {
+        signal?.throwIfAborted();
         const here = Math.min(BLOCK_ROWS, rows - from);
-        const { bytesRead } = await file.read(halves, 0, here * dimension * 2, from * dimension * 2);
-        if (bytesRead !== here * dimension * 2) throw new Error(`${path} is shorter than ${rows} rows.`);
+        const { bytesRead } = await file.read(block, 0, here * rowBytes, offset + from * rowBytes);
+        if (bytesRead !== here * rowBytes) throw new Error(`${path} is shorter than ${rows} rows.`);
         for (let r = 0; r < here; r++) {
-          for (let j = 0; j < dimension; j++) row[j] = values[halves[r * dimension + j]!]!;
+          for (let j = 0; j < dimension; j++) {
+            const value = block[r * dimension + j]!;
+            row[j] = dtype === 'float16' ? values[value]! : value;
+          }
           dotProducts(row, wide, scores);
           for (let q = 0; q < count; q++) insert(lists[q]!, first + from + r, scores[q]!, k);
         }

@@ -1,4 +1,8 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
+import { packageRoot } from '../../src/package-root.ts';
 import { Random } from '../../src/random.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { openVectorFile } from './vector-file.ts';
@@ -23,6 +27,33 @@ const MAX_VECTORS = 4096;
 
 /** The built-in spectrum, fitted to E5-base-v2 on passages of Wikipedia (bench/search.md, "Vectors"). */
 const SPECTRUM = { vectors: 1000, meanSquare: 0.712, variance: 0.288, offset: 5, seed: 20_240_501 } as const;
+
+/** Real vectors of E5-base-v2, if they are beside the checkout. */
+const E5_SAMPLE = join(packageRoot, '..', 'shared', 'data', 'flashrag_sample', 'e5_flat_sample.index');
+const E5_DIMENSION = 768;
+
+/**
+ * The distribution of synthetic rows: that of the vectors in the FAISS file `like`. Without one, that of E5's sample, else the built-in
+ * spectrum.
+ *
+ * @throws TrawlError DIMENSION_MISMATCH if the file has other dimensions.
+ */
+export function basisFor({
+  like,
+  dimension,
+}: {
+  readonly like?: string | undefined;
+  readonly dimension: number;
+}): VectorBasis {
+  if (like === undefined && (dimension !== E5_DIMENSION || !existsSync(E5_SAMPLE))) return basisOfSpectrum(dimension);
+  const path = like ?? E5_SAMPLE;
+  const basis = basisOfFile(path);
+  if (basis.dimension === dimension) return basis;
+  throw new TrawlError(
+    'DIMENSION_MISMATCH',
+    `${path} has ${basis.dimension} dimensions; give --dimension ${basis.dimension}.`,
+  );
+}
 
 /** A basis of the first vectors of a FAISS flat file, at most 4,096. */
 export function basisOfFile(path: string): VectorBasis {

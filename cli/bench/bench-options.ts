@@ -138,7 +138,7 @@ export const BENCH_OPTIONS = {
   cache: {
     type: 'string',
     value: 'DIR',
-    help: 'Folder that keeps vectors, codes and the Python environments for later runs. Default: .cache/trawl in your home folder.',
+    help: "Folder that keeps vectors, codes and the Python environments for later runs. Default: trawl's folder of the user's cache (~/.cache/trawl, or $XDG_CACHE_HOME/trawl).",
   },
   python: {
     type: 'string',

@@ -73,14 +73,20 @@ export async function withProgress(
   }
 }
 
+export interface RunBuildOptions {
+  /** The shard that this job builds; undefined: the whole index. */
+  readonly shard: { readonly index: number; readonly of: number } | undefined;
+  readonly settings: BuildSettings;
+  readonly progress: ShownProgress;
+  readonly console: BuildConsole;
+  /** Default: `buildIndex`. */
+  readonly buildWhole?: typeof buildIndex;
+}
+
 /** Plans or builds the index or one shard, and prints the result. Resolves to the exit code. */
 export async function runBuild(
   build: BuildOptions,
-  shard: { index: number; of: number } | undefined,
-  settings: BuildSettings,
-  progress: ShownProgress,
-  { out, note }: BuildConsole,
-  buildWhole: typeof buildIndex = buildIndex,
+  { shard, settings, progress, console: { out, note }, buildWhole = buildIndex }: RunBuildOptions,
 ): Promise<number> {
   const print = (json: () => object, text: () => readonly string[]): number => {
     progress.stop();
@@ -92,7 +98,7 @@ export async function runBuild(
     const plan = await planBuild(build, shard);
     // A job builds one shard; searches are of the whole index.
     const search = shard === undefined ? await buildForecast(plan, build) : null;
-    return printPlan(plan, search, settings, progress, out);
+    return printPlan({ plan, search }, settings, progress, out);
   }
   if (shard !== undefined) {
     const summary = await buildShardJob({ ...build, shard });
@@ -109,8 +115,7 @@ export async function runBuild(
 }
 
 export function printPlan(
-  plan: Parameters<typeof planReport>[0],
-  search: SearchForecast | null,
+  { plan, search }: { readonly plan: Parameters<typeof planReport>[0]; readonly search: SearchForecast | null },
   { json }: BuildSettings,
   progress: ShownProgress,
   out: (text: string) => void,

@@ -61,7 +61,7 @@ export async function runUpdate(run: UpdateRun): Promise<number> {
       };
       if (options.plan) {
         const plan = await planUpdate(update);
-        return printPlan(plan, await buildForecast(plan, update), options, progress, out);
+        return printPlan({ plan, search: await buildForecast(plan, update) }, options, progress, out);
       }
       const summary = await updateIndex(update);
       progress.stop();

@@ -4,12 +4,23 @@ import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-a
 import { type HitIds, RepliedIds } from '../../bulk-search/hit-ids.ts';
 import { NoEncoder } from '../../bulk-search/no-encoder.ts';
 import { OutputStream } from '../../bulk-search/output-stream.ts';
-import { checkOutputFormat, makeEncoder, outputFormatOf } from '../../bulk-search/outputs/output-format.ts';
+import {
+  checkOutputFormat,
+  makeEncoder,
+  type OutputFormat,
+  outputFormatOf,
+} from '../../bulk-search/outputs/output-format.ts';
 import { type NamedIndex, PassageIds } from '../../bulk-search/passage-ids.ts';
 import { openQueryFile } from '../../bulk-search/query-file.ts';
 import type { QuerySource } from '../../bulk-search/query-source.ts';
 import { openQueryVectors } from '../../bulk-search/query-vectors.ts';
-import { type BulkProgress, type BulkResult, type Progress, runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
+import {
+  type BulkProgress,
+  type BulkResult,
+  type BulkSearch,
+  type Progress,
+  runBulkSearch,
+} from '../../bulk-search/run-bulk-search.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { requireVectors } from '../../src/manifest/vector-space.ts';
@@ -18,6 +29,7 @@ import { packageVersion } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/retrieval/opening/open-retriever.ts';
 import type { SearchSourceInfo } from '../../src/retrieval/search-source.ts';
+import { closeAll } from '../../src/system/close-all.ts';
 import { reportIfComplete } from '../../src/system/output-report.ts';
 import type { OutputSettings } from '../../src/system/output-settings.ts';
 import { ResumableOutput } from '../../src/system/resumable-output.ts';
@@ -30,7 +42,7 @@ import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION, queryOf, templateOf
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import type { RERANK_OPTIONS } from '../rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
-import { openSource as openSearchSource, type SERVER_OPTIONS } from '../search-source.ts';
+import { type OpenSource, openSource, type SERVER_OPTIONS } from '../search-source.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { viewFiles, viewHash } from '../view-hash.ts';
 import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
@@ -58,65 +70,101 @@ type Options = OptionValues<Table>;
 
 /** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. `folder` is undefined with --url. */
 export async function searchQueries(folder: string | undefined, context: CommandContext<Table>): Promise<number> {
-  const { options, given, signal, note, out } = context;
-  if (
-    [folder, ...options.index].some((each) => each !== undefined && /(^|=)(milvus|opensearch)(\+\w+)?:/i.test(each))
-  ) {
-    throw new TrawlError(
-      'USAGE',
-      '--queries and --query-vectors do not take an address in Milvus or OpenSearch. Name the folder of the index.',
-    );
-  }
+  const { options, given, signal, note } = context;
+  refuseAddresses([folder, ...options.index]);
   const shard = parseShard(options.shard) ?? { index: 0, of: 1 };
+  const plan = outputPlan(folder, options);
+  checkServed(options);
+  const source = await openQueries(folder, context);
+  let opened: OpenSource | undefined;
+  try {
+    const range = {
+      first: Math.floor((source.count * shard.index) / shard.of),
+      end: Math.floor((source.count * (shard.index + 1)) / shard.of),
+    };
+    const modes = modesOption(options, given);
+    const retrieving: OpenRetrieverOptions = {
+      ...retrieverOptions(options),
+      signal,
+      ...(modes === undefined ? {} : { modes }),
+      ...(folder === undefined ? {} : vectorOptions(folder, options)),
+      batchQueries: BATCH_QUERIES,
+      // The batches in flight are few, and none is refused.
+      maxWaitingBytes: Number.POSITIVE_INFINITY,
+      onWarning: note,
+    };
+    opened = await openSource({
+      options,
+      given,
+      folder,
+      further: options.index,
+      served: options.index[0],
+      retrieving,
+      note,
+    });
+    return await searchInto(plan, { folder, source, range, opened }, context);
+  } finally {
+    await closeAll(source, opened);
+  }
+}
+
+/** @throws TrawlError USAGE for an address in Milvus or OpenSearch. */
+function refuseAddresses(places: readonly (string | undefined)[]): void {
+  if (!places.some((each) => each !== undefined && /(^|=)(milvus|opensearch)(\+\w+)?:/i.test(each))) return;
+  throw new TrawlError(
+    'USAGE',
+    '--queries and --query-vectors do not take an address in Milvus or OpenSearch. Name the folder of the index.',
+  );
+}
+
+/** What is written. */
+interface OutputPlan {
+  readonly format: OutputFormat;
+  /** The hits and, with --scores-out, the scores. */
+  readonly files: readonly string[];
+  readonly isGroup: boolean;
+}
+
+/** @throws TrawlError USAGE for options that do not fit each other, or a file that would be read and written. */
+function outputPlan(folder: string | undefined, options: Options): OutputPlan {
   const format = outputFormatOf(options.out!, options['out-format']);
   const isGroup = folder !== undefined && options.index.length > 0;
   const files = [options.out!, ...(options['scores-out'] === undefined ? [] : [options['scores-out']])];
   checkOutputFormat(format, { isGroup, hasScoreFile: files.length === 2 });
   checkFilesApart(namedOutputs(options), namedInputs(options), indexFolders(folder, options));
   if (format === 'trec') checkTrecField('tag', options.tag);
-  checkServed(options);
-  const source = await openSource(folder, context);
-  const range = {
-    first: Math.floor((source.count * shard.index) / shard.of),
-    end: Math.floor((source.count * (shard.index + 1)) / shard.of),
+  return { format, files, isGroup };
+}
+
+interface Opened {
+  readonly folder: string | undefined;
+  readonly source: QuerySource;
+  readonly range: BulkSearch['range'];
+  readonly opened: OpenSource;
+}
+
+/** Searches, unless an earlier run has completed the output. Returns the exit code. */
+async function searchInto(
+  { format, files, isGroup }: OutputPlan,
+  { folder, source, range, opened: { source: retriever, server } }: Opened,
+  { options, signal, note, out }: CommandContext<Table>,
+): Promise<number> {
+  const { info } = retriever;
+  const k = Math.min(options.k, Math.max(1, info.rows));
+  const ranking = { ...rankingOf(options, info, options.k), ...templateOf(options['query-template']) };
+  const shape = {
+    queries: range.end - range.first,
+    k: options.k,
+    hasRounds: source.hasRounds,
+    isGroup,
+    hasScoreFile: files.length === 2,
+    tag: options.tag,
   };
-  const modes = modesOption(options, given);
-  const retrieving: OpenRetrieverOptions = {
-    ...retrieverOptions(options),
-    signal,
-    ...(modes === undefined ? {} : { modes }),
-    ...(folder === undefined ? {} : vectorOptions(folder, options)),
-    batchQueries: BATCH_QUERIES,
-    // The batches in flight are few, and none is refused.
-    maxWaitingBytes: Number.POSITIVE_INFINITY,
-    onWarning: note,
-  };
-  const opened = await openSearchSource({
-    options,
-    given,
-    folder,
-    further: options.index,
-    served: options.index[0],
-    retrieving,
-    note,
-  });
-  const { source: retriever, server, close } = opened;
+  makeEncoder(format, shape, undefined);
   const progress = stepProgress({ silent: options.quiet || options.json });
   let ids: HitIds | undefined;
   let output: ResumableOutput<Progress> | OutputStream | undefined;
   try {
-    const { info } = retriever;
-    const k = Math.min(options.k, Math.max(1, info.rows));
-    const ranking = { ...rankingOf(options, info, options.k), ...templateOf(options['query-template']) };
-    const shape = {
-      queries: range.end - range.first,
-      k: options.k,
-      hasRounds: source.hasRounds,
-      isGroup,
-      hasScoreFile: files.length === 2,
-      tag: options.tag,
-    };
-    makeEncoder(format, shape, undefined);
     if (format !== 'npy')
       ids = folder === undefined ? new RepliedIds() : await PassageIds.open(indexesOf(folder, options, info));
     const settings = await settingsOf(source, info, options, { format, server });
@@ -131,13 +179,10 @@ export async function searchQueries(folder: string | undefined, context: Command
     }
     await ids?.readAll((range.end - range.first - (output.resumed?.queries ?? 0)) * k, signal);
     if (output.resumed !== undefined) note(`resuming after ${formatCount(output.resumed.queries)} queries`);
-    const pairs = Math.floor(BATCH_PAIRS / Math.max(k, options['rerank-depth']));
-    // A .npy file has k columns, also where fewer rows are found.
-    const hits = Math.floor(BATCH_HITS / (format === 'npy' ? options.k : k));
     const result = await runBulkSearch({
       source,
       range,
-      batchQueries: Math.max(1, Math.min(BATCH_QUERIES, hits, options.rerank === undefined ? BATCH_QUERIES : pairs)),
+      batchQueries: batchLength(format, k, options),
       search: async (queries, stop) => {
         const call = { queries, k: options.k, ...ranking, documents: false, signal: stop };
         return (await retriever.retrieve(call)).outcomes;
@@ -154,11 +199,16 @@ export async function searchQueries(folder: string | undefined, context: Command
     return result.failed > 0 ? EXIT.failed : EXIT.ok;
   } finally {
     progress.stop();
-    await output?.close();
-    await ids?.close();
-    source.close();
-    await close();
+    await closeAll(output, ids);
   }
+}
+
+/** Queries of a batch. `k`: hits of a query. */
+function batchLength(format: OutputFormat, k: number, { k: columns, rerank, 'rerank-depth': depth }: Options): number {
+  // A .npy file has all columns, also where fewer rows are found.
+  const hits = Math.floor(BATCH_HITS / (format === 'npy' ? columns : k));
+  const pairs = rerank === undefined ? BATCH_QUERIES : Math.floor(BATCH_PAIRS / Math.max(k, depth));
+  return Math.max(1, Math.min(BATCH_QUERIES, hits, pairs));
 }
 
 function namedOutputs({ out, 'scores-out': scores }: Options): NamedFile[] {
@@ -205,7 +255,7 @@ function checkServed({ url, index, 'query-vectors': vectors }: Options): void {
 }
 
 /** @throws TrawlError USAGE, and as `openQueryFile` and `openQueryVectors`. */
-async function openSource(
+async function openQueries(
   folder: string | undefined,
   { options, signal }: CommandContext<Table>,
 ): Promise<QuerySource> {

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BASELINE_CASES, installBaselines } from '../../bench/baselines.ts';
 import { installLucene } from '../../bench/lucene.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { availableCores } from '../../src/system/cores.ts';
 import { checkBenchOptions, runBench } from '../bench/bench-cases.ts';
 import { BENCH_OPTIONS } from '../bench/bench-options.ts';
@@ -66,7 +67,7 @@ export const benchCommand = defineCommand({
     'trawl bench embed --model models/e5-base-v2 --texts wiki-18.jsonl --sample 500 --precision float32,int8',
   ],
   async run({ options, positionals, given, signal, out, note }) {
-    const cache = options.cache ?? join(homedir(), '.cache', 'trawl');
+    const cache = options.cache ?? cacheFolder('trawl');
     const [name = '', second] = positionals;
     if (name === 'baselines') {
       const which = parseNames('The second word', second ?? 'flat', BASELINE_CASES)[0]!;

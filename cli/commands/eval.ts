@@ -8,10 +8,10 @@ import type { TrajectoryReport } from '../../trajectories/report/trajectory-repo
 import type { Trajectory } from '../../trajectories/trajectory.ts';
 import { LineOutput } from '../agentic-r/line-output.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { compareSystems, hasMeasured } from '../eval/comparison.ts';
+import { type ComparisonInput, compareSystems, hasMeasured } from '../eval/comparison.ts';
 import { comparisonHtml } from '../eval/comparison-html.ts';
 import { comparisonText } from '../eval/comparison-text.ts';
-import { countLine, evalJson, evalText } from '../eval/eval-report.ts';
+import { countLine, type EvalContext, evalJson, evalText } from '../eval/eval-report.ts';
 import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../eval/judged-questions.ts';
 import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
 import { searchSystems } from '../eval/search-systems.ts';
@@ -154,45 +154,17 @@ export const evalCommand = defineCommand({
         forRun,
       });
       const measured = searched.map((system) => measureSystem(system, { questions, judgements, cutoffs }));
-      const [{ system, evaluation }] = measured as [MeasuredSystem];
+      const [{ system }] = measured as [MeasuredSystem];
       if (options.run !== undefined)
         await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
       const context = { types, source: set.source, seed: options.seed };
+      const coverage = await coverages(searched, agents, Math.max(...cutoffs));
+      const results = { measured, set, coverage, context };
       if (comparing) {
-        const { by, examples } = options;
-        const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
-        const counts = countLine(evaluation, set.source);
-        const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
-        const coverage = await coverages(searched, agents, Math.max(...cutoffs));
-        await page?.write(comparisonHtml(report, counts));
-        await page?.publish();
-        out(
-          options.json
-            ? JSON.stringify(coverage.length === 0 ? report : { ...report, coverage })
-            : [
-                comparisonText(report, counts, width),
-                ...coverage.flatMap(({ name, ...each }) => ['', name, reportText(each)]),
-              ].join('\n'),
-        );
+        await printComparison(results, cutoffs, page, { options, out });
         if (options.html !== undefined) note(`${options.html}: the report as a page`);
-      } else {
-        const [coverage] = await coverages(searched, agents, Math.max(...cutoffs));
-        const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
-        out(
-          options.json
-            ? JSON.stringify({
-                ...evalJson(evaluation, context),
-                ...server,
-                ...(coverage === undefined ? {} : { coverage }),
-              })
-            : [
-                ...serverLines(system),
-                evalText(evaluation, context),
-                ...(coverage === undefined ? [] : ['', reportText(coverage)]),
-              ].join('\n'),
-        );
-      }
+      } else printEvaluation(results, { options, out });
       for (const text of [...set.notes, ...measured.flatMap(({ notes }) => notes)]) note(text);
       if (!measured.some((each) => hasMeasured(each.evaluation))) {
         note(
@@ -211,6 +183,60 @@ export const evalCommand = defineCommand({
     }
   },
 });
+
+interface Results {
+  /** The first is the one of the command line. */
+  readonly measured: readonly MeasuredSystem[];
+  readonly set: Pick<JudgedQuestions, 'questions' | 'judgements' | 'source'>;
+  readonly coverage: readonly ({ readonly name: string } & TrajectoryReport)[];
+  readonly context: EvalContext;
+}
+
+interface Printing<Options> {
+  readonly options: Options & { readonly json: boolean };
+  out(text: string): void;
+}
+
+/** Prints the comparison, and writes it as a page if one was asked for. */
+async function printComparison(
+  { measured, set: { questions, judgements, source }, coverage, context }: Results,
+  cutoffs: readonly number[],
+  page: LineOutput | undefined,
+  { options: { by, examples, json }, out }: Printing<Pick<ComparisonInput, 'by' | 'examples'>>,
+): Promise<void> {
+  const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
+  const counts = countLine(measured[0]!.evaluation, source);
+  await page?.write(comparisonHtml(report, counts));
+  await page?.publish();
+  if (json) {
+    out(JSON.stringify(coverage.length === 0 ? report : { ...report, coverage }));
+    return;
+  }
+  const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
+  const shown = coverage.flatMap(({ name, ...each }) => ['', name, reportText(each)]);
+  out([comparisonText(report, counts, width), ...shown].join('\n'));
+}
+
+/** Prints the metrics of the only system. */
+function printEvaluation(
+  { measured, coverage: [coverage], context }: Results,
+  { options: { json }, out }: Printing<unknown>,
+): void {
+  const { system, evaluation } = measured[0]!;
+  if (!json) {
+    const shown = coverage === undefined ? [] : ['', reportText(coverage)];
+    out([...serverLines(system), evalText(evaluation, context), ...shown].join('\n'));
+    return;
+  }
+  const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
+  out(
+    JSON.stringify({
+      ...evalJson(evaluation, context),
+      ...server,
+      ...(coverage === undefined ? {} : { coverage }),
+    }),
+  );
+}
 
 /** Whether any list has a judged passage. Titles and answers do not count: they are found whatever the ids are. */
 function foundJudged(means: Metrics, k: number): boolean {

@@ -125,7 +125,7 @@ export const importCommand = defineCommand({
           overwrite: options.overwrite,
           passageTemplate: options['passage-template'],
         };
-        return runBuild(build, shard, options, progress, context);
+        return runBuild(build, { shard, settings: options, progress, console: context });
       });
     } finally {
       await encoder.close();

@@ -214,7 +214,8 @@ export const indexCommand = defineCommand({
           overwrite: options.overwrite || options['if-changed'],
           passageTemplate: options['passage-template'],
         };
-        return runBuild(build, shard, options, progress, context, options['if-changed'] ? buildChanged : buildIndex);
+        const buildWhole = options['if-changed'] ? buildChanged : buildIndex;
+        return runBuild(build, { shard, settings: options, progress, console: context, buildWhole });
       });
     } finally {
       await encoder?.close();

@@ -1,30 +1,23 @@
-import { resolve } from 'node:path';
-import { ROW_FORMATS } from '../../mining/formats/formats.ts';
 import { type MiningProgress, mineNegatives } from '../../mining/mine-negatives.ts';
-import type { MiningQuery } from '../../mining/mining-query.ts';
-import { questionQueries } from '../../mining/question-queries.ts';
 import { RecordSource } from '../../mining/record-source.ts';
-import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { packageVersion } from '../../src/package-root.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../src/retrieval/calls/rerank-call.ts';
+import type { SearchMode } from '../../src/retrieval/search-mode.ts';
+import { closeAll } from '../../src/system/close-all.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatCount } from '../format.ts';
 import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
+import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../mine/mine-settings.ts';
 import { reportText } from '../mine/report-text.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { stepProgress } from '../progress/step-progress.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../query-form.ts';
+import { modesOption, RANKING_OPTIONS } from '../ranking-options.ts';
+import { checkRerankOptions } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../search-source.ts';
-import { viewHash } from '../view-hash.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
-
-/** `trawl mine` reranks all candidates that no rule dropped, so it has no `--rerank-depth`. */
-const { 'rerank-depth': _, ...JUDGE_OPTIONS } = RERANK_OPTIONS;
 
 export const mineCommand = defineCommand({
   name: 'mine',
@@ -58,70 +51,35 @@ export const mineCommand = defineCommand({
     'trawl mine indexes/wiki18 --queries nq-train.jsonl --exclude-questions nq-test.jsonl --out train.jsonl --format tevatron --num-negatives 15 --range-min 5 --range-max 200',
     'trawl mine indexes/wiki18 --queries train.jsonl --qrels qrels.tsv --out triplets.parquet --format triplet --rerank ms-marco-MiniLM-L6-v2 --absolute-margin 0.2',
   ],
-  async run({ options, positionals, given, signal, out, note }) {
+  async run(context) {
+    const { options, positionals, given, signal, out, note } = context;
     checkMineOptions(options);
     const [folder] = withFolder(positionals, options, given, 1);
-    if (options.url === undefined && (folder === undefined || options.index !== undefined)) {
-      throw new TrawlError(
-        'USAGE',
-        folder === undefined
-          ? 'Expected an index directory, or --url URL.'
-          : '--index has no effect without --url URL.',
-      );
-    }
+    checkIndex(folder, options);
     const limits = scoreLimits(options);
     const nearDuplicate = nearDuplicateShare(options);
     filterOption(options.filter);
-    const modes = modesOption(options, given);
-    if (options['also-bm25'] && modes !== undefined && modes[0] !== 'dense') {
-      throw new TrawlError('USAGE', `--also-bm25 has no effect with --mode ${modes[0]}; it adds to dense search.`);
-    }
+    const modes = minedModes(options, given);
     const unranked = { ...options, 'rerank-depth': DEFAULT_RERANK_DEPTH };
     checkRerankOptions(unranked, given);
     checkEndpointOptions(options.model, given);
-    const format = options.format!;
-    const { 'num-negatives': count, 'range-max': depth, 'query-form': form } = options;
-    const retrieving = {
-      ...retrieverOptions(options),
-      signal,
-      ...(modes === undefined || options['also-bm25'] ? {} : { modes }),
-      onWarning: note,
-    };
-    const { source, server, close } = await openSource({
+    const opened = await openSource({
       options: unranked,
       given,
       folder,
       served: options.index,
-      retrieving,
+      retrieving: { ...retrieverOptions(options), signal, ...(modes === undefined ? {} : { modes }), onWarning: note },
       note,
     });
     const progress = stepProgress({ silent: options.quiet || options.json });
     let records: RecordSource | undefined;
     try {
       if (options.records.length > 0) records = await RecordSource.open(options.records);
-      const ranking = {
-        ...rankingOf({ ...unranked, rerank: undefined }, source.info, depth),
-        ...(options['also-bm25'] ? { mode: 'dense' as const } : {}),
-        ...templateOf(options['query-template']),
-      };
-      const rerank = options.rerank !== undefined;
-      const minNegatives = ROW_FORMATS[format].needsAllNegatives ? count : options['min-negatives'];
-      const sampling = { strategy: options['sampling-strategy'], seed: options.seed, count };
+      const { info } = opened.source;
+      const batch = batchSettings(options, { info, limits, nearDuplicate });
       const summary = await mineNegatives({
-        retriever: source,
-        source: {
-          ...(records === undefined
-            ? { queries: questionQueries(options.queries) }
-            : {
-                queries: records.queries({
-                  split: options.split,
-                  generation: options['any-generation'] ? undefined : source.info.generation,
-                }),
-                judged: questionQueries(options.queries),
-              }),
-          qrels: options.qrels,
-          excluded: options['exclude-questions'],
-        },
+        retriever: opened.source,
+        source: querySource(options, records, info.generation),
         inputs: [
           ...options.queries,
           ...(options.qrels === undefined ? [] : [options.qrels]),
@@ -130,51 +88,11 @@ export const mineCommand = defineCommand({
         records,
         out: options.out!,
         restart: options.restart || options.overwrite,
-        format,
+        format: options.format!,
         outputScores: options['output-scores'],
-        batch: {
-          search: { ranking, depth, alsoBm25: options['also-bm25'] },
-          rangeMin: options['range-min'],
-          limits,
-          sampling,
-          minNegatives,
-          nearDuplicate,
-          rerank,
-          needScores: options['output-scores'],
-          inputOf: (query: MiningQuery): EncoderInput => queryOf(query, form),
-        },
-        settings: {
-          format,
-          num_negatives: count,
-          min_negatives: minNegatives,
-          range_min: options['range-min'],
-          range_max: depth,
-          max_score: limits.maxScore,
-          min_score: limits.minScore,
-          absolute_margin: limits.absoluteMargin,
-          relative_margin: limits.relativeMargin,
-          sampling_strategy: sampling.strategy,
-          seed: sampling.seed,
-          near_duplicate: nearDuplicate,
-          output_scores: options['output-scores'],
-          query_form: form,
-          records: options.records.map((path) => resolve(path)),
-          split: options.split ?? null,
-          search: ranking,
-          also_bm25: options['also-bm25'],
-          view: options.view ?? null,
-          view_sha256: server === undefined ? await viewHash(options) : server.viewSha256,
-          ...(server === undefined ? {} : { server_view: server.view, server_trawl: server.version }),
-          precision: options.precision ?? null,
-          device: options.device,
-          rerank: options.rerank ?? null,
-          rerank_api: options['rerank-api'] ?? null,
-          rerank_model: options['rerank-model'] ?? null,
-          rerank_max_tokens: rerank ? options['rerank-max-tokens'] : null,
-          reranker: rerank ? source.info.reranker : null,
-          trawl: packageVersion,
-        },
-        server: server?.url,
+        batch,
+        settings: await mineSettings(options, batch, opened),
+        server: opened.server?.url,
         onProgress: (state) => progress.update(shownProgress(state)),
         onWarning: note,
         signal,
@@ -186,11 +104,27 @@ export const mineCommand = defineCommand({
       return EXIT.failed;
     } finally {
       progress.stop();
-      await records?.close();
-      await close();
+      await closeAll(records, opened);
     }
   },
 });
+
+/** @throws TrawlError USAGE. */
+function checkIndex(folder: string | undefined, { url, index }: MineValues): void {
+  if (url !== undefined) return;
+  if (folder === undefined) throw new TrawlError('USAGE', 'Expected an index directory, or --url URL.');
+  if (index !== undefined) throw new TrawlError('USAGE', '--index has no effect without --url URL.');
+}
+
+/** The modes that the index must have; undefined if the index decides. @throws TrawlError USAGE. */
+function minedModes(options: MineValues, given: ReadonlySet<string>): readonly SearchMode[] | undefined {
+  const modes = modesOption(options, given);
+  if (!options['also-bm25']) return modes;
+  if (modes !== undefined && modes[0] !== 'dense') {
+    throw new TrawlError('USAGE', `--also-bm25 has no effect with --mode ${modes[0]}; it adds to dense search.`);
+  }
+  return undefined;
+}
 
 function shownProgress({ queries, totalQueries, rows }: MiningProgress): {
   step: string;

@@ -8,6 +8,7 @@ import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { narrowedRetriever } from '../../src/retrieval/layers/narrowed-retriever.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { closeAll } from '../../src/system/close-all.ts';
 import { triageModel } from '../../triage/triage-model.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
@@ -124,8 +125,7 @@ export const triageCommand = defineCommand({
       return report.verdict === 'passed' || report.verdict === 'none' ? EXIT.ok : EXIT.problems;
     } finally {
       progress.stop();
-      await tried?.close();
-      await Promise.all(opened.map((retriever) => retriever.close()));
+      await closeAll(tried, ...opened);
     }
   },
 });

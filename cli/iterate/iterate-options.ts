@@ -1,4 +1,4 @@
-import { ITERATION_STEPS } from '../../iteration/run-iteration.ts';
+import { ITERATION_STEPS } from '../../iteration/iteration-work.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { makeModel } from '../../iteration/checkpoint.ts';
+import type { IterationWork, StepFolders } from '../../iteration/iteration-work.ts';
 import {
   inheritedOverrides,
   inheritedPrecision,
@@ -11,7 +12,6 @@ import {
   settingsDiffer,
 } from '../../iteration/model-settings.ts';
 import type { Journal } from '../../iteration/records.ts';
-import type { IterationWork, StepFolders } from '../../iteration/run-iteration.ts';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';

@@ -1,5 +1,5 @@
+import type { IterationSummary } from '../../iteration/iteration-summary.ts';
 import type { Journal, Measures, PublishedIteration, Trial } from '../../iteration/records.ts';
-import type { IterationSummary } from '../../iteration/run-iteration.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { formatCount, formatDuration, formatNumberOf } from '../format.ts';
 import { optionsOf } from '../model/model-options.ts';

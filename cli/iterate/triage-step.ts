@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { IterationWork, StepFolders } from '../../iteration/iteration-work.ts';
 import type { Journal, Trial } from '../../iteration/records.ts';
-import type { IterationWork, StepFolders } from '../../iteration/run-iteration.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
 import { triageModel } from '../../triage/triage-model.ts';

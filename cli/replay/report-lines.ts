@@ -1,4 +1,4 @@
-import type { ReplayReport, ShownDifference } from '../../replay/replay-records.ts';
+import type { ReplayReport, ShownDifference } from '../../replay/replay-report.ts';
 import type { SummaryValues } from '../../replay/replay-summary.ts';
 import { formatCount, formatNumberOf, printable } from '../format.ts';
 

@@ -17,7 +17,7 @@ import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import { checkFinite } from '../vectors/check-finite.ts';
 import type { PrecomputedVectors, ShardRows } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
-import { type EncodedBatch, encodePassages } from './encode-passages.ts';
+import { type EncodedBatch, encodePassages, storedTexts } from './encode-passages.ts';
 import { storedPassages } from './planned-shard.ts';
 import { writeShardManifest } from './shard-manifest.ts';
 import { ShardVectors } from './shard-vectors.ts';
@@ -131,7 +131,7 @@ export async function buildShard(
     try {
       const rows = { from: resumedRows, rows: shape.rows };
       if (source !== undefined) await copyVectors(source.rows, dimension, { from: resumedRows, onBatch, signal });
-      else await encodePassages(passages, rows, template, encoder, { onBatch, signal });
+      else await encodePassages(storedTexts(passages, template), rows, encoder, { onBatch, signal });
     } catch (error) {
       // Keep the embedded rows, unless they may be of another model. If the disk failed, this fails as well.
       const mayKeep = opened.rowsWritten > savedRows && asTrawlError(error).code !== 'MODEL_MISMATCH';

@@ -4,6 +4,7 @@ import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { type EncodeResult, type TextEncoder, tokensOf } from '../../src/embedding/text-encoder.ts';
 import { bug, TrawlError } from '../../src/errors.ts';
+import { inOrder } from '../../src/in-order.ts';
 import type { PassageFile } from '../../src/passages/passage-file.ts';
 
 /**
@@ -21,77 +22,63 @@ export interface EncodedBatch {
   readonly truncatedPassages: number;
 }
 
-interface Batch {
-  readonly first: number;
-  readonly result: Promise<EncodeResult>;
-  readonly stop: AbortController;
+/** The passages that are embedded, by their place from 0. */
+export interface EncodedPassages {
+  /** The texts of `count` passages. */
+  readonly texts: (first: number, count: number) => readonly string[] | Promise<readonly string[]>;
+  /** Where the passage at a place is, for messages: its row in the index and, where it is known, its line in the corpus. */
+  readonly whereIs: (place: number) => { readonly row: number; readonly line?: number };
 }
 
 /**
- * Embeds stored passages from row `from`, a multiple of BATCH_PASSAGES, up to `rows`. `onBatch` gets the batches in row
+ * Embeds the passages from place `from`, a multiple of BATCH_PASSAGES, up to `rows`. `onBatch` gets the batches in their
  * order. After an abort it still gets the oldest running batch; the others are dropped.
  *
  * @throws TrawlError ENCODING_FAILED with the row; CANCELLED; errors of `onBatch`.
  */
 export async function encodePassages(
-  passages: PassageFile,
+  passages: EncodedPassages,
   { from, rows }: { from: number; rows: number },
-  template: PassageTemplate,
   encoder: TextEncoder,
   { onBatch, signal }: { onBatch: (batch: EncodedBatch) => Promise<void>; signal: AbortSignal | undefined },
 ): Promise<void> {
-  const most = Math.max(BATCHES_IN_FLIGHT, encoder.busyCalls?.(BATCH_PASSAGES) ?? 0);
-  const inFlight: Batch[] = [];
-  const dropAll = (): void => {
-    for (const { stop } of inFlight) stop.abort(signal?.reason);
+  const encode = async (first: number, stop: AbortSignal): Promise<EncodedBatch> => {
+    const texts = await passages.texts(first, Math.min(BATCH_PASSAGES, rows - first));
+    return checked(passages, first, await encoder.encode(texts, { inputType: 'passage', signal: stop }));
   };
-  signal?.addEventListener('abort', dropAll);
-  let next = from;
-  try {
-    while (next < rows || inFlight.length > 0) {
-      while (signal?.aborted !== true && next < rows && inFlight.length < most) {
-        const texts = passages.range(next, BATCH_PASSAGES).map((document) => template(parseRow(document)));
-        inFlight.push(begin(encoder, next, texts));
-        next += texts.length;
-      }
-      const batch = inFlight.shift();
-      if (batch !== undefined) await onBatch(checked(passages, batch.first, await batch.result));
-      throwIfCancelled(signal);
-    }
-  } finally {
-    signal?.removeEventListener('abort', dropAll);
-    dropAll();
-    await Promise.allSettled(inFlight.map(({ result }) => result));
+  const atOnce = Math.max(BATCHES_IN_FLIGHT, encoder.busyCalls?.(BATCH_PASSAGES) ?? 0);
+  for await (const batch of inOrder(batchStarts(from, rows), encode, { atOnce, signal, finishesOldest: true })) {
+    await onBatch(batch);
+    throwIfCancelled(signal);
   }
 }
 
-function begin(encoder: TextEncoder, first: number, texts: readonly string[]): Batch {
-  const stop = new AbortController();
-  const result = encoder.encode(texts, { inputType: 'passage', signal: stop.signal });
-  // The batch is awaited later; until then, a failure must not count as an unhandled rejection.
-  result.catch(() => undefined);
-  return { first, result, stop };
+/** The stored passages of a build, as a template makes their texts. */
+export function storedTexts(passages: PassageFile, template: PassageTemplate): EncodedPassages {
+  return {
+    texts: (first, count) => passages.range(first, count).map((document) => template(parseRow(document))),
+    whereIs: (row) => ({ row, line: passages.line(row) }),
+  };
 }
 
-function checked(passages: PassageFile, first: number, result: EncodeResult): EncodedBatch {
+function* batchStarts(from: number, rows: number): Generator<number, void> {
+  for (let first = from; first < rows; first += BATCH_PASSAGES) yield first;
+}
+
+function checked(passages: EncodedPassages, first: number, result: EncodeResult): EncodedBatch {
   const { vectors, outcomes } = result;
   let truncatedPassages = 0;
   for (const [i, outcome] of outcomes.entries()) {
-    if (!outcome.ok) throw failedPassage(first + i, passages.line(first + i), outcome.error);
+    if (!outcome.ok) throw failedPassage(passages.whereIs(first + i), outcome.error);
     if (outcome.truncated) truncatedPassages++;
   }
   return { vectors, tokens: tokensOf(result), truncatedPassages };
 }
 
-function failedPassage(row: number, line: number, error: TrawlError): TrawlError {
-  return new TrawlError(
-    error.code,
-    `The passage of row ${row} (line ${line}) could not be embedded: ${error.message}`,
-    {
-      details: { ...error.details, row, line },
-      cause: error,
-    },
-  );
+function failedPassage(place: { readonly row: number; readonly line?: number }, error: TrawlError): TrawlError {
+  const line = place.line === undefined ? '' : ` (line ${place.line})`;
+  const message = `The passage of row ${place.row}${line} could not be embedded: ${error.message}`;
+  return new TrawlError(error.code, message, { details: { ...error.details, ...place }, cause: error });
 }
 
 /** Parses a stored document. Integers beyond 2^53 stay exact. */

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { baselinePython } from '../../bench/baselines.ts';
@@ -11,6 +10,7 @@ import type { FlatRecord } from '../../bench/flat/flat-case.ts';
 import { BASELINES } from '../../bench/flat/flat-engine.ts';
 import { encodeNpy } from '../../bench/vectors/npy.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -23,7 +23,7 @@ const SMALL = ['--rows', '2000', '--dimension', '64', '--queries', '1,16'];
 const SAMPLE_CORPUS = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');
 const EMBED = ['embed', '--model', 'token-average-256', '--texts', SAMPLE_CORPUS];
 
-const python = baselinePython(join(homedir(), '.cache', 'trawl'), 'flat');
+const python = baselinePython(cacheFolder('trawl'), 'flat');
 const withoutBaselines = python === undefined ? 'the Python baselines are not installed: trawl bench baselines' : false;
 const withoutEngine = loadKernel().ok ? false : 'the native engine is not available';
 

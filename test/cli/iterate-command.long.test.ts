@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import type { IterationSummary } from '../../iteration/run-iteration.ts';
+import type { IterationSummary } from '../../iteration/iteration-summary.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { bertCheckpoint, encoderCheckpoint } from '../iteration/checkpoints.ts';
 import { cuttingProxy } from '../iteration/cutting-proxy.ts';

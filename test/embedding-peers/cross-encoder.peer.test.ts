@@ -8,7 +8,7 @@ import { importModel } from '../../model-import/import-model.ts';
 import { openCrossEncoder } from '../../src/embedding/cross-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
-import { peerPython, runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 const MAX_TOKENS = 128;
@@ -26,8 +26,8 @@ const PAIRS: [string, string][] = [
 
 /** For the `skip` option of a test: false if transformers is installed, else the reason. */
 function withoutTransformers(): string | false {
-  if (withoutPeers() !== false) return withoutPeers();
-  const { status } = spawnSync(peerPython(), ['-c', 'import torch, transformers']);
+  if (PEERS.missing() !== false) return PEERS.missing();
+  const { status } = spawnSync(PEERS.python, ['-c', 'import torch, transformers']);
   return status === 0 ? false : 'torch and transformers are not among the installed peers';
 }
 
@@ -45,7 +45,7 @@ for (const architecture of ['bert', 'xlm-roberta'] as const) {
     );
     const checkpoint = join(folder, 'checkpoint');
     const request = { tokenizer, architecture, folder: checkpoint, pairs: PAIRS, maxTokens: MAX_TOKENS };
-    const expected = (await runPeer('cross_encoder.py', request)) as number[];
+    const expected = (await PEERS.run('cross_encoder.py', request)) as number[];
     assert.ok(Math.max(...expected) - Math.min(...expected) > 0.01, 'the scores differ');
     const out = join(folder, 'model');
     await importModel(checkpoint, { out, precisions: ['float32'] });

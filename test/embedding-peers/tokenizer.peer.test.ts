@@ -6,7 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
-import { peerFile, runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS, peerFile } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -36,7 +36,7 @@ async function assertSameIds(folder: string, texts: readonly string[], path = TO
   const tokenizer = await TextTokenizer.load(path);
   const file = join(folder, 'texts.jsonl');
   writeFileSync(file, texts.map((text) => `${JSON.stringify(text)}\n`).join(''));
-  const expected = (await runPeer('hf_tokenize.py', { tokenizer: path, texts: file })) as number[][];
+  const expected = (await PEERS.run('hf_tokenize.py', { tokenizer: path, texts: file })) as number[][];
   assert.equal(expected.length, texts.length);
   let tokens = 0;
   for (const [i, text] of texts.entries()) {
@@ -47,14 +47,14 @@ async function assertSameIds(folder: string, texts: readonly string[], path = TO
   return tokens;
 }
 
-test('texts of the sample corpus have the ids of the reference tokeniser', { skip: withoutPeers() }, async (t) => {
+test('texts of the sample corpus have the ids of the reference tokeniser', { skip: PEERS.missing() }, async (t) => {
   const tokens = await assertSameIds(await tempFolder(t), textsOf(SAMPLE, 1000));
   t.diagnostic(`${tokens} tokens are equal`);
 });
 
 for (const path of SHARED) {
   test(`texts of ${path} have the ids of the reference tokeniser`, {
-    skip: withoutPeers() || withoutSharedData(path),
+    skip: PEERS.missing() || withoutSharedData(path),
   }, async (t) => {
     const tokens = await assertSameIds(await tempFolder(t), textsOf(sharedData(path), 2000));
     t.diagnostic(`${tokens} tokens are equal`);
@@ -65,7 +65,7 @@ for (const path of SHARED) {
 /** Lines of each file that are read: enough for 10,000 texts of all files together. */
 const LINES = 800;
 const LEAST_TEXTS = 10_000;
-const skip = withoutPeers() || SHARED.map(withoutSharedData).find((reason) => reason !== false);
+const skip = PEERS.missing() || SHARED.map(withoutSharedData).find((reason) => reason !== false);
 
 /** Different texts of all files, and those that are difficult for tokenizers. */
 function manyTexts(): string[] {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { basisFor } from '../../bench/flat/bench-flat.ts';
 import { heldOutQueries } from '../../bench/flat/queries.ts';
 import { openTrawlEngine } from '../../bench/flat/trawl-engine.ts';
+import { basisFor } from '../../bench/vectors/vector-basis.ts';
 import { syntheticFile } from '../../bench/vectors/vector-cache.ts';
 import { expectedSearch } from '../../src/expected-speed/expected-search.ts';
 import { trySpeed } from '../../src/expected-speed/speed-trial.ts';
@@ -29,9 +29,14 @@ test('peak rates are those of a computer, and too little memory to read is refus
 test('what a trial expects of an index has the order of magnitude of its searches', { skip }, async (t) => {
   const [rows, dimension, queries] = [60_000, 256, 64];
   const context = { folder: await tempFolder(t), kernel, signal: new AbortController().signal, note: () => undefined };
-  const basis = basisFor({ like: undefined, dimension });
+  const basis = basisFor({ dimension });
   const file = await syntheticFile({ rows, dimension, dtype: 'float32', seed: 1, basis }, context);
-  const engine = await openTrawlEngine(file, heldOutQueries(basis, queries, 1), kernel.threads, false, context);
+  const engine = await openTrawlEngine(
+    file,
+    heldOutQueries(basis, queries, 1),
+    { threads: kernel.threads, withPrefilter: false },
+    context,
+  );
   t.after(() => engine.close());
   const trial = await trySpeed(kernel, { dimension, rows });
   assert.ok(trial.prefilter !== null && trial.threads === kernel.threads);

@@ -1,162 +1,124 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { baselineFolder } from '../../bench/baselines.ts';
 import { isInstalled } from '../../bench/install-once.ts';
+import { cacheFolder } from '../../src/options/cache-folder.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { freePort } from '../cli/free-port.ts';
-
-/** The packages that `npm run test:peers` installs. */
-export const PEER_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements.txt');
 
 /** The folder of the environments, which is the default of `trawl bench --cache`. */
 export function peerCache(): string {
-  return join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'trawl');
+  return cacheFolder('trawl');
 }
 
-/** The environment's folder. It depends on the requirements alone, so checkouts share it. */
-export function peerFolder(): string {
-  const version = createHash('sha256').update(readFileSync(PEER_REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(peerCache(), `peers-${version}`);
+/** A Python environment that `npm run test:peers` makes. */
+class PeerEnvironment {
+  /** Files that list its packages. */
+  readonly requirements: readonly string[];
+  /** For messages. */
+  readonly what: string;
+  readonly #name: string;
+
+  constructor(name: string, requirements: readonly string[], what: string) {
+    this.#name = name;
+    this.requirements = requirements.map((file) => join(packageRoot, 'test', 'peers', file));
+    this.what = what;
+  }
+
+  /** Its name depends on the requirements alone, so checkouts share it. */
+  get folder(): string {
+    const hash = createHash('sha256');
+    for (const file of this.requirements) hash.update(readFileSync(file));
+    return join(peerCache(), `${this.#name}-${hash.digest('hex').slice(0, 12)}`);
+  }
+
+  get python(): string {
+    return join(this.folder, 'bin', 'python');
+  }
+
+  /** For the `skip` option of a test: false if it is installed, else the reason. */
+  missing(): string | false {
+    return isInstalled(this.folder) ? false : `needs ${this.what}: run npm run test:peers`;
+  }
+
+  /** Runs a script of test/peers with JSON on stdin and returns the JSON that it prints. */
+  run(script: string, input: unknown, env: Readonly<Record<string, string>> = {}): Promise<unknown> {
+    return runScript(this.python, script, input, env);
+  }
 }
 
-export function peerPython(): string {
-  return join(peerFolder(), 'bin', 'python');
-}
+export const PEERS = new PeerEnvironment('peers', ['requirements.txt'], 'the Python peers');
 
-/** A file of a package that the environment has. */
+/**
+ * Other projects' clients with their dependencies, the tools that check Trawl's Python package, and in `libraryFolder` training libraries
+ * without dependencies, whose configuration tests read and whose clients they run.
+ */
+export const CLIENTS = new PeerEnvironment(
+  'clients',
+  ['requirements-clients.txt', 'requirements-libraries.txt'],
+  "other projects' clients",
+);
+
+/** Trainers' readers of training rows, installed without dependencies: tests use them with torch's environment. */
+export const TRAINING = new PeerEnvironment('training', ['requirements-training.txt'], "the trainers' readers");
+
+/** MTEB's tasks and metrics, without torch. */
+export const MTEB = new PeerEnvironment('mteb', ['requirements-mteb.txt'], 'MTEB');
+
+/** An embedding server of another project, installed without dependencies: tests run it with torch's environment. */
+export const INFINITY = new PeerEnvironment(
+  'infinity',
+  ['requirements-infinity.txt'],
+  'an embedding server of another project',
+);
+
+/** ir_measures, with the pytrec_eval that it calls. */
+export const MEASURE_PEERS = new PeerEnvironment('measures', ['requirements-measures.txt'], 'ir_measures');
+
+/** A server with the interface of S3. */
+export const STORAGE = new PeerEnvironment(
+  'storage',
+  ['requirements-storage.txt'],
+  'a server with the interface of S3',
+);
+
+/** Validators of the files that other programs read. */
+export const SCHEMAS = new PeerEnvironment('schemas', ['requirements-schemas.txt'], 'validators of files');
+
+/** A file of a package that the environment of the peers has. */
 export function peerFile(path: string): string {
-  const libraries = join(peerFolder(), 'lib');
+  const libraries = join(PEERS.folder, 'lib');
   const python = readdirSync(libraries).find((name) => name.startsWith('python'));
   return join(libraries, python ?? '', 'site-packages', path);
 }
 
-/** Other projects' clients with their dependencies, and the tools that check Trawl's Python package. */
-export const CLIENT_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-clients.txt');
-
-/** Training libraries, installed without dependencies: tests read their configuration and run their clients. */
-export const LIBRARY_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-libraries.txt');
-
-/** The folder of the environment for both. */
-export function clientFolder(): string {
-  const hash = createHash('sha256');
-  for (const file of [CLIENT_REQUIREMENTS, LIBRARY_REQUIREMENTS]) hash.update(readFileSync(file));
-  return join(peerCache(), `clients-${hash.digest('hex').slice(0, 12)}`);
-}
-
-export function clientPython(): string {
-  return join(clientFolder(), 'bin', 'python');
-}
-
 /** The folder of the training libraries, which is not in the environment's path. */
 export function libraryFolder(): string {
-  return join(clientFolder(), 'libraries');
-}
-
-/** Trainers' readers of training rows, installed without dependencies: tests use them with torch's environment. */
-export const TRAINING_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-training.txt');
-
-export function trainingFolder(): string {
-  const version = createHash('sha256').update(readFileSync(TRAINING_REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(peerCache(), `training-${version}`);
+  return join(CLIENTS.folder, 'libraries');
 }
 
 /**
- * The folder of the packages, which is not in the environment's path. Its name matters: dill, with which datasets hashes tables, takes
- * modules of other folders for the user's own and pickles them whole.
+ * The folder of the trainers' readers, which is not in the environment's path. Its name matters: dill, with which datasets hashes tables,
+ * takes modules of other folders for the user's own and pickles them whole.
  */
 export function trainingLibraryFolder(): string {
-  return join(trainingFolder(), 'site-packages');
+  return join(TRAINING.folder, 'site-packages');
 }
 
-/** MTEB's tasks and metrics, without torch. */
-export const MTEB_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-mteb.txt');
-
-export function mtebFolder(): string {
-  const version = createHash('sha256').update(readFileSync(MTEB_REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(peerCache(), `mteb-${version}`);
-}
-
-/** An embedding server of another project, installed without dependencies: tests run it with torch's environment. */
-export const INFINITY_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-infinity.txt');
-
-export function infinityFolder(): string {
-  const version = createHash('sha256').update(readFileSync(INFINITY_REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(peerCache(), `infinity-${version}`);
-}
-
-/** The folder of the packages, which is not in the environment's path. */
+/** The folder of the embedding server's packages, which is not in the environment's path. */
 export function infinityLibraryFolder(): string {
-  return join(infinityFolder(), 'site-packages');
+  return join(INFINITY.folder, 'site-packages');
 }
 
-/** For the `skip` option of a test: false if Infinity and torch are installed, else the reason. */
+/** Like `missing`, also of torch. */
 export function withoutInfinity(): string | false {
-  return isInstalled(infinityFolder()) ? withoutTorch() : 'Infinity is not installed: run npm run test:peers';
+  return INFINITY.missing() || withoutTorch();
 }
 
-/** For the `skip` option of a test: false if MTEB is installed, else the reason. */
-export function withoutMteb(): string | false {
-  return isInstalled(mtebFolder()) ? false : 'MTEB is not installed: run npm run test:peers';
-}
-
-/** ir_measures, with the pytrec_eval that it calls. */
-export const MEASURE_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-measures.txt');
-
-export function measureFolder(): string {
-  const version = createHash('sha256').update(readFileSync(MEASURE_REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(peerCache(), `measures-${version}`);
-}
-
-/** For the `skip` option of a test: false if ir_measures is installed, else the reason. */
-export function withoutMeasures(): string | false {
-  return isInstalled(measureFolder()) ? false : 'ir_measures is not installed: run npm run test:peers';
-}
-
-/** A server with the interface of S3. */
-export const STORAGE_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-storage.txt');
-
-export function storageFolder(): string {
-  const version = createHash('sha256').update(readFileSync(STORAGE_REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(peerCache(), `storage-${version}`);
-}
-
-/** For the `skip` option of a test: false if moto is installed, else the reason. */
-export function withoutStorage(): string | false {
-  return isInstalled(storageFolder()) ? false : 'moto is not installed: run npm run test:peers';
-}
-
-/** Validators of the files that other programs read. */
-export const SCHEMA_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-schemas.txt');
-
-export function schemaFolder(): string {
-  const version = createHash('sha256').update(readFileSync(SCHEMA_REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(peerCache(), `schemas-${version}`);
-}
-
-/** For the `skip` option of a test: false if the validators are installed, else the reason. */
-export function withoutSchemas(): string | false {
-  return isInstalled(schemaFolder()) ? false : 'the validators are not installed: run npm run test:peers';
-}
-
-/** For the `skip` option of a test: false if torch and the trainers' readers are installed, else the reason. */
+/** Like `missing`, also of torch. */
 export function withoutTraining(): string | false {
-  if (isInstalled(trainingFolder())) return withoutTorch();
-  return "the trainers' readers are not installed: run npm run test:peers";
-}
-
-/** For the `skip` option of a test: false if the clients are installed, else the reason. */
-export function withoutClients(): string | false {
-  return isInstalled(clientFolder()) ? false : "other projects' clients are not installed: run npm run test:peers";
-}
-
-/** For the `skip` option of a test: false if the Python peers are installed, else the reason. */
-export function withoutPeers(): string | false {
-  return isInstalled(peerFolder()) ? false : 'the Python peers are not installed: run npm run test:peers';
+  return TRAINING.missing() || withoutTorch();
 }
 
 /**
@@ -167,7 +129,7 @@ export function torchPython(): string {
   return process.env.TRAWL_TORCH_PYTHON ?? join(baselineFolder(peerCache(), 'embed'), 'bin', 'python');
 }
 
-/** Like `withoutPeers`, for tests that need torch, transformers, sentence-transformers or onnx. */
+/** Like `missing`, for tests that need torch, transformers, sentence-transformers or onnx. */
 export function withoutTorch(): string | false {
   const own = process.env.TRAWL_TORCH_PYTHON;
   return (own === undefined ? isInstalled(baselineFolder(peerCache(), 'embed')) : existsSync(own))
@@ -195,122 +157,21 @@ export function withoutMiniLm(): string | false {
     : false;
 }
 
-/** Runs a script of test/peers with JSON on stdin and returns the JSON that it prints. */
-export async function runPeer(script: string, input: unknown): Promise<unknown> {
-  return runScript(peerPython(), script, input);
-}
-
-/** Like `runPeer`, with torch. HF_HUB_OFFLINE keeps every script from the model hub. */
-export async function runTorchPeer(script: string, input: unknown): Promise<unknown> {
+/** Runs a script of test/peers with torch. */
+export function runTorchPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(torchPython(), script, input);
 }
 
 /** Like `runTorchPeer`, with the trainers' readers. */
-export async function runTrainingPeer(script: string, input: unknown): Promise<unknown> {
+export function runTrainingPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(torchPython(), script, input, { PYTHONPATH: trainingLibraryFolder() });
 }
 
-/** Like `runPeer`, with MTEB. */
-export async function runMtebPeer(script: string, input: unknown): Promise<unknown> {
-  return runScript(join(mtebFolder(), 'bin', 'python'), script, input);
-}
-
-/** Like `runPeer`, with ir_measures. */
-export async function runMeasurePeer(script: string, input: unknown): Promise<unknown> {
-  return runScript(join(measureFolder(), 'bin', 'python'), script, input);
-}
-
-/** Like `runPeer`, with the validators. */
-export async function runSchemaPeer(script: string, input: unknown): Promise<unknown> {
-  return runScript(join(schemaFolder(), 'bin', 'python'), script, input);
-}
-
-/** Like `runPeer`, with other projects' clients. */
-export async function runClientPeer(
-  script: string,
-  input: unknown,
-  env: Readonly<Record<string, string>> = {},
-): Promise<unknown> {
-  return runScript(clientPython(), script, input, env);
-}
-
-/** Starts Infinity with a folder of sentence-transformers, in float32 on the CPU. Returns its address; ended after the test. */
-export async function startInfinity(t: TestContext, model: string, name: string): Promise<string> {
-  const port = await freePort();
-  const child = spawn(
-    torchPython(),
-    [
-      ...['-c', 'from infinity_emb.cli import cli; cli()', 'v2', '--model-id', model, '--served-model-name', name],
-      ...['--host', '127.0.0.1', '--port', String(port), '--engine', 'torch', '--device', 'cpu', '--dtype', 'float32'],
-      ...['--no-bettertransformer', '--no-model-warmup'],
-    ],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: {
-        ...process.env,
-        PYTHONPATH: infinityLibraryFolder(),
-        HF_HUB_OFFLINE: '1',
-        DO_NOT_TRACK: '1',
-        INFINITY_ANONYMOUS_USAGE_STATS: '0',
-      },
-    },
-  );
-  let stderr = '';
-  child.stderr.setEncoding('utf8').on('data', (part: string) => {
-    stderr = `${stderr}${part}`.slice(-2_000);
-  });
-  const ended = once(child, 'close');
-  t.after(async () => {
-    // SIGTERM waits for requests that a failed test has left.
-    child.kill('SIGKILL');
-    await ended;
-  });
-  const url = `http://127.0.0.1:${port}`;
-  while (child.exitCode === null) {
-    if (
-      await fetch(`${url}/health`).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-    )
-      return url;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`Infinity ended with exit code ${child.exitCode}: ${stderr}`);
-}
-
 /**
- * Starts a script that needs torch and answers requests until its stdin ends. Writes JSON as a line to stdin; resolves to the JSON of
- * the first line that the script prints. Ended after the test.
+ * Runs a script of test/peers by a Python, with JSON on stdin, and returns the JSON that it prints. HF_HUB_OFFLINE keeps every script from
+ * the model hub.
  */
-export async function startTorchPeer(t: TestContext, script: string, input: unknown): Promise<unknown> {
-  const child = spawn(torchPython(), [join(packageRoot, 'test', 'peers', script)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, HF_HUB_OFFLINE: '1', TOKENIZERS_PARALLELISM: 'false' },
-  });
-  const ended = once(child, 'close');
-  t.after(async () => {
-    child.stdin.end();
-    await ended;
-  });
-  child.stdin.write(`${JSON.stringify(input)}\n`);
-  let text = '';
-  const line = new Promise<string>((resolve) => {
-    child.stdout.setEncoding('utf8').on('data', (part: string) => {
-      text += part;
-      const [first, rest] = text.split('\n');
-      if (rest !== undefined) resolve(first!);
-    });
-  });
-  return JSON.parse(
-    await Promise.race([
-      line,
-      ended.then(([code]) => Promise.reject(new Error(`${script} ended with exit code ${code}`))),
-    ]),
-  );
-}
-
-async function runScript(
+export async function runScript(
   python: string,
   script: string,
   input: unknown,

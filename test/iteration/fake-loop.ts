@@ -3,14 +3,11 @@ import { mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import type { IterationSummary } from '../../iteration/iteration-summary.ts';
+import type { IterationWork } from '../../iteration/iteration-work.ts';
 import { IterationsFolder } from '../../iteration/iterations-folder.ts';
 import { type Measures, type Trial, writeHistory } from '../../iteration/records.ts';
-import {
-  type IterationOptions,
-  type IterationSummary,
-  type IterationWork,
-  runIteration,
-} from '../../iteration/run-iteration.ts';
+import { type IterationOptions, runIteration } from '../../iteration/run-iteration.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

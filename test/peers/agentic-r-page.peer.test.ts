@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { docExamples } from '../helpers/doc-examples.ts';
-import { clientPython, withoutClients } from '../helpers/peers.ts';
+import { CLIENTS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 interface Item {
@@ -15,7 +15,7 @@ interface Item {
 }
 
 test("the page's script fills in the agent's texts, and leaves a rollout out whose searches are not the rounds", {
-  skip: withoutClients(),
+  skip: CLIENTS.missing(),
 }, async (t) => {
   const folder = await tempFolder(t);
   const [script] = docExamples('agentic-r.md').filter(({ language }) => language === 'python');
@@ -29,7 +29,7 @@ test("the page's script fills in the agent's texts, and leaves a rollout out who
   writeFileSync(join(folder, 'rollouts.jsonl'), rollouts.join(''));
   const items = [item('policy=run-3/trajectory=r-1', 2), item('r-2', 1)];
   writeFileSync(join(folder, 'candidates.json'), JSON.stringify(items));
-  const { stdout } = await promisify(execFile)(clientPython(), ['-c', script!.code], { cwd: folder });
+  const { stdout } = await promisify(execFile)(CLIENTS.python, ['-c', script!.code], { cwd: folder });
   assert.match(stdout, /^r-2 is left out/);
   const filled = JSON.parse(readFileSync(join(folder, 'filled.json'), 'utf8')) as Item[];
   assert.equal(filled.length, 1);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { packageRoot } from '../../src/package-root.ts';
 import { constructRows } from '../../trajectories/agentic-r/construct-rows.ts';
 import { AGENTIC_R_RULE } from '../../trajectories/agentic-r/training-rule.ts';
-import { peerPython, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { judgedFiles, localLine, type MadeRound, openFiles } from '../trajectories/agentic-r/judged-files.ts';
 
@@ -36,14 +36,14 @@ function madeRounds(count: number): MadeRound[] {
 }
 
 test('rows are those of the rule in Python, but for the draw, and both draws are from the same negatives', {
-  skip: withoutPeers(),
+  skip: PEERS.missing(),
 }, async (t) => {
   const rounds = madeRounds(2000);
   // One round in ten was not judged.
   const files = await judgedFiles(t, rounds, { local: rounds.filter((_, i) => i % 10 !== 7).map(localLine) });
   const out = join(files.candidates, '..', 'python.jsonl');
   const script = join(packageRoot, 'test', 'peers', 'agentic_r_rows.py');
-  execFileSync(peerPython(), [script, files.candidates, files.local, files.global, out, '1']);
+  execFileSync(PEERS.python, [script, files.candidates, files.local, files.global, out, '1']);
   const theirs = (await readFile(out, 'utf8'))
     .trimEnd()
     .split('\n')

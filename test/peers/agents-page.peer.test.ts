@@ -8,11 +8,11 @@ import { packageRoot } from '../../src/package-root.ts';
 import type { QueryOrigin } from '../../src/recording/query-origin.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { docExamples } from '../helpers/doc-examples.ts';
-import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { CLIENTS, libraryFolder } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 
 /** Checks docs/agents.md against the projects' own packages. */
-const skip = withoutClients();
+const skip = CLIENTS.missing();
 const server = await sampleServer();
 const EXAMPLES = docExamples('agents.md');
 const QUERIES = ['who designed the Brooklyn Bridge', 'longest river of the Czech Republic'];
@@ -33,7 +33,7 @@ test('every Python example prints the output that the page shows', { skip }, asy
   const printed = await Promise.all(
     examples.map(async ({ code, section }) => {
       const program = code.replaceAll('http://127.0.0.1:8000', server.url);
-      const { stdout } = await promisify(execFile)(clientPython(), ['-c', program], { env });
+      const { stdout } = await promisify(execFile)(CLIENTS.python, ['-c', program], { env });
       return { section, stdout };
     }),
   );
@@ -72,7 +72,7 @@ test('the lines that the page adds to verl, SkyRL and slime name trajectory, tur
     ({ section, language }) => section.startsWith('Name the trajectory') && language === '',
   );
   assert.equal(lines.length, 3);
-  const running = promisify(execFile)(clientPython(), ['-c', TRAJECTORY_PROGRAM]);
+  const running = promisify(execFile)(CLIENTS.python, ['-c', TRAJECTORY_PROGRAM]);
   running.child.stdin!.end(JSON.stringify([url, ...lines.map(({ code }) => code)]));
   await running;
   const [verl, skyrl, slime] = recorded.flatMap((origins) => origins ?? []);
@@ -83,7 +83,7 @@ test('the lines that the page adds to verl, SkyRL and slime name trajectory, tur
 });
 
 test('SkyRL’s and verl’s own clients read the answers', { skip }, async () => {
-  const answer = (await runClientPeer('library_clients.py', {
+  const answer = (await CLIENTS.run('library_clients.py', {
     url: `${server.url}/retrieve`,
     libraries: libraryFolder(),
     queries: QUERIES,
@@ -113,7 +113,7 @@ test('SkyRL’s and verl’s own clients read the answers', { skip }, async () =
 test('RLinf’s own clients read documents, URLs and pages of a corpus without URLs', { skip }, async () => {
   const url = await server.serve({ dialects: ['asearcher'] });
   const [query] = QUERIES;
-  const answer = (await runClientPeer('rlinf_clients.py', {
+  const answer = (await CLIENTS.run('rlinf_clients.py', {
     address: new URL(url).host,
     libraries: libraryFolder(),
     query,
@@ -133,7 +133,7 @@ test('RLinf’s own clients read documents, URLs and pages of a corpus without U
 });
 
 test('verl’s tool class reads every setting that the page shows', { skip }, async () => {
-  const { tool, type } = (await runClientPeer('verl_tool.py', {
+  const { tool, type } = (await CLIENTS.run('verl_tool.py', {
     libraries: libraryFolder(),
     yaml: exampleOf('verl'),
   })) as { tool: { class_name: string; config: Record<string, unknown> }; type: string };

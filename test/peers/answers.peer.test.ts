@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { answerMatcher } from '../../evaluation/answer-match.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 
 interface AskedQuestion {
@@ -16,7 +16,7 @@ interface AskedQuestion {
 
 /** Compares every question and passage; resolves to how many have an answer, and how many have none. */
 async function assertAgreement(passages: readonly string[], questions: readonly AskedQuestion[]) {
-  const expected = (await runPeer('dpr_answers.py', { passages, questions })) as boolean[][];
+  const expected = (await PEERS.run('dpr_answers.py', { passages, questions })) as boolean[][];
   const counts = { has: 0, hasNot: 0 };
   for (const [i, { answers, passages: asked }] of questions.entries()) {
     const matches = answerMatcher(answers);
@@ -30,7 +30,7 @@ async function assertAgreement(passages: readonly string[], questions: readonly 
 }
 
 const SQUAD = join(packageRoot, '..', 'shared', 'data', 'squad_v11_dev');
-const skipSquad = existsSync(SQUAD) ? withoutPeers() : `${SQUAD} does not exist`;
+const skipSquad = existsSync(SQUAD) ? PEERS.missing() : `${SQUAD} does not exist`;
 
 test('every question of SQuAD has its answers in the passages in which DPR finds them', {
   skip: skipSquad,
@@ -110,7 +110,7 @@ const PARTS = [
 ];
 
 test('answers in any script, with marks, signs and controls, are found where DPR finds them', {
-  skip: withoutPeers(),
+  skip: PEERS.missing(),
 }, async (t) => {
   const random = seededRandom(3);
   const text = (length: number): string =>
@@ -132,9 +132,9 @@ test('answers in any script, with marks, signs and controls, are found where DPR
 });
 
 test('an answer without tokens is in every passage for DPR, and in none for Trawl', {
-  skip: withoutPeers(),
+  skip: PEERS.missing(),
 }, async () => {
   const questions = [{ answers: [' \u00a0'], passages: [0, 1] }];
-  assert.deepEqual(await runPeer('dpr_answers.py', { passages: ['a', ''], questions }), [[true, true]]);
+  assert.deepEqual(await PEERS.run('dpr_answers.py', { passages: ['a', ''], questions }), [[true, true]]);
   assert.ok(!answerMatcher([' \u00a0'])('a'));
 });

@@ -10,13 +10,13 @@ import { analyser } from '../../src/lexical-index/analysis/analysers.ts';
 import type { AnalyserName } from '../../src/lexical-index/lexical-settings.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
-import { runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { CLIENTS } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { build } from '../indexer/build.ts';
 import { kernel, skip as withoutEngine } from '../indexer/updated-index.ts';
 
-const SKIP = withoutClients() || withoutEngine;
+const SKIP = CLIENTS.missing() || withoutEngine;
 const REAL = 'hotpot_val500_pooled/corpus.jsonl';
 
 interface CiffReply {
@@ -51,7 +51,7 @@ async function compare(
   assert.ok(removed.length > 0);
   const ciff = join(folder, file);
   await exportIndex({ index, files: { ciff } });
-  return (await runClientPeer('ciff_read.py', { ciff, ids, terms })) as CiffReply;
+  return (await CLIENTS.run('ciff_read.py', { ciff, ids, terms })) as CiffReply;
 }
 
 for (const [name, file] of [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { CLIENTS } from '../helpers/peers.ts';
 import { serve } from '../http/build.ts';
 
 interface Answers {
@@ -15,11 +15,11 @@ interface Answers {
   readonly wrong: number;
 }
 
-test('Cohere’s official client ranks documents by both versions of its API', { skip: withoutClients() }, async (t) => {
+test('Cohere’s official client ranks documents by both versions of its API', { skip: CLIENTS.missing() }, async (t) => {
   const retriever = new FakeRetriever();
   const { url } = await serve(t, retriever);
   const documents = ['a', 'longest', 'long', 'naïve 💧'];
-  const answers = (await runClientPeer('cohere_rerank.py', { url, query: 'q', documents })) as Answers;
+  const answers = (await CLIENTS.run('cohere_rerank.py', { url, query: 'q', documents })) as Answers;
   const { outcomes } = await retriever.rerank({ lists: [{ query: 'q', passages: documents }] });
   const [outcome] = outcomes;
   assert.ok(outcome?.ok);

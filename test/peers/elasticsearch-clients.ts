@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { isInstalled } from '../../bench/install-once.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { peerCache } from '../helpers/peers.ts';
+import { peerCache, runScript } from '../helpers/peers.ts';
 
 /** The versions of elasticsearch-py that ArtSearch's requirements pin. */
 export const PYTHON_CLIENTS = ['8.17.2', '9.1.1'] as const;
@@ -30,17 +28,6 @@ export function runPythonClient(version: string, input: unknown): Promise<unknow
 }
 
 /** The same with another script of test/peers. */
-export async function runPythonScript(version: string, name: string, input: unknown): Promise<unknown> {
-  const python = join(pythonClientFolder(version), 'bin', 'python');
-  const script = join(packageRoot, 'test', 'peers', name);
-  const child = spawn(python, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const chunks: Buffer[] = [];
-  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-  child.stdin.end(JSON.stringify(input));
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', resolve);
-  });
-  if (code !== 0) throw new Error(`${name} ended with exit code ${code}`);
-  return JSON.parse(Buffer.concat(chunks).toString());
+export function runPythonScript(version: string, name: string, input: unknown): Promise<unknown> {
+  return runScript(join(pythonClientFolder(version), 'bin', 'python'), name, input);
 }

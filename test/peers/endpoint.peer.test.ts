@@ -6,7 +6,8 @@ import { decodeVector } from '../../src/manifest/probe-vectors.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
-import { miniLmFolder, startTorchPeer, withoutMiniLm, withoutTorch } from '../helpers/peers.ts';
+import { startTorchPeer } from '../helpers/peer-servers.ts';
+import { miniLmFolder, withoutMiniLm, withoutTorch } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 const miniLm = importedMiniLm();

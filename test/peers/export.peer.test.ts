@@ -12,7 +12,7 @@ import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { type PickledArrays, readPickledArrays } from '../../vector-files/pickled-arrays.ts';
 import { readNpy } from '../helpers/npy.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -20,7 +20,7 @@ import { build, writeCorpus } from '../indexer/build.ts';
 import { FakeTextEncoder } from '../indexer/fake-text-encoder.ts';
 import { sha256Of } from '../retrieval/opening/sha256-of.ts';
 
-const skip = withoutPeers();
+const skip = PEERS.missing();
 const TEVATRON = 'scifact_tevatron_emb/corpus_768_f32.npy';
 const IDS = 'scifact_tevatron_emb/corpus_ids.txt';
 
@@ -62,7 +62,7 @@ test('FAISS and numpy read the export of a sharded index with the same rows, and
     .split('\n')
     .map((line) => (JSON.parse(line) as { question: string }).question);
   const { vectors: queries } = await encoder.encode(questions, { inputType: 'query' });
-  const reply = (await runPeer('export_read.py', { ...files, queries: [...queries], k: 10 })) as ExportReply;
+  const reply = (await PEERS.run('export_read.py', { ...files, queries: [...queries], k: 10 })) as ExportReply;
   const { values, rows: rowCount, columns } = readNpy(files.npy);
   assert.deepEqual([reply.className, reply.rows, reply.dimension], ['IndexFlatIP', rowCount, columns]);
   assert.deepEqual([reply.faissSha256, reply.npySha256], [sha256OfFloats(values), sha256OfFloats(values)]);
@@ -93,7 +93,7 @@ test('FAISS and numpy read the float16 export', {
   const files = { faiss: join(folder, 'a.index'), npy: join(folder, 'a.npy') };
   await exportIndex({ index, files, float16: true });
   const queries = new FakeTextEncoder().vectorOf('text 5');
-  const reply = (await runPeer('export_read.py', { ...files, queries: [...queries], k: 3 })) as ExportReply;
+  const reply = (await PEERS.run('export_read.py', { ...files, queries: [...queries], k: 3 })) as ExportReply;
   assert.deepEqual([reply.className, reply.rows, reply.npyDtype], ['IndexScalarQuantizer', 300, 'float16']);
   assert.equal(reply.faissSha256, reply.npySha256, 'both widen to the same float32');
 });
@@ -103,7 +103,7 @@ test("numpy's pickles are read in place: protocols 3 to 5, tevatron's pairs, RAG
 }, async (t) => {
   const folder = await tempFolder(t);
   mkdirSync(join(folder, 'p'));
-  const written = (await runPeer('pickle_write.py', {
+  const written = (await PEERS.run('pickle_write.py', {
     npy: sharedData(TEVATRON),
     ids: sharedData(IDS),
     folder: join(folder, 'p'),

@@ -12,7 +12,7 @@ import { packageRoot } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { decodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -33,7 +33,7 @@ interface FaissReply {
 const NEAR = 1e-6;
 const E5 = 'flashrag_sample/e5_flat_sample.index';
 
-const skip = withoutPeers();
+const skip = PEERS.missing();
 const loaded = loadKernel();
 
 function sha256Of(values: Float32Array): string {
@@ -46,7 +46,7 @@ async function askFaiss(folder: string, path: string, queries: Rows, k: number):
   const { buffer, byteOffset, byteLength } = queries.values;
   const file = join(folder, 'queries.f32');
   writeFileSync(file, new Uint8Array(buffer, byteOffset, byteLength));
-  return (await runPeer('faiss_read.py', { path, queries: file, k })) as FaissReply;
+  return (await PEERS.run('faiss_read.py', { path, queries: file, k })) as FaissReply;
 }
 
 interface Agreement {
@@ -146,13 +146,13 @@ for (const metric of ['inner-product', 'l2'] as const) {
 
 test('FAISS opens the file of an index without rows', { skip }, async (t) => {
   const source = await writeSource(await tempFolder(t), { values: new Float32Array(0), dimension: 7 });
-  const reply = (await runPeer('faiss_read.py', { path: source.shards[0]!.segments[0]!.path })) as FaissReply;
+  const reply = (await PEERS.run('faiss_read.py', { path: source.shards[0]!.segments[0]!.path })) as FaissReply;
   assert.deepEqual([reply.dimension, reply.rows], [7, 0]);
 });
 
 test('flat files that FAISS writes are read, and its other index types are refused by name', { skip }, async (t) => {
   const folder = await tempFolder(t);
-  const types = (await runPeer('faiss_write.py', { folder })) as string[];
+  const types = (await PEERS.run('faiss_write.py', { folder })) as string[];
   const rows = readFileSync(join(folder, 'rows.f32'));
   const refusals: Readonly<Record<string, RegExp>> = {
     'flat-l1': /a FAISS file with a flat index of another metric \(IxFl\)/,

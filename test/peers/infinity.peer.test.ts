@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
-import { miniLmFolder, startInfinity, withoutInfinity, withoutMiniLm } from '../helpers/peers.ts';
+import { startInfinity } from '../helpers/peer-servers.ts';
+import { miniLmFolder, withoutInfinity, withoutMiniLm } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 const miniLm = importedMiniLm();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { IterationSummary } from '../../iteration/run-iteration.ts';
+import type { IterationSummary } from '../../iteration/iteration-summary.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { COMMON_OPTIONS } from '../../cli/command.ts';
 import { loadCommand } from '../../cli/commands.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 /** From the version in which every used field is stable (podFailurePolicy, backoffLimitPerIndex). */
@@ -52,16 +52,16 @@ interface Manifest {
 }
 
 function validate(files: readonly string[]): Promise<Manifest[]> {
-  return runPeer('kubernetes_manifests.py', { files, versions: VERSIONS }) as Promise<Manifest[]>;
+  return PEERS.run('kubernetes_manifests.py', { files, versions: VERSIONS }) as Promise<Manifest[]>;
 }
 
-const manifests = withoutPeers() === false ? await validate(FILES.map((name) => join(FOLDER, name))) : [];
+const manifests = PEERS.missing() === false ? await validate(FILES.map((name) => join(FOLDER, name))) : [];
 const podSpecs = manifests.flatMap(({ document }) =>
   ['Job', 'Deployment'].includes(document.kind) ? [document.spec.template.spec] : [],
 );
 const containers = podSpecs.flatMap((spec) => [...(spec.initContainers ?? []), ...spec.containers]);
 
-test('every manifest is valid for each version of the API', { skip: withoutPeers() }, () => {
+test('every manifest is valid for each version of the API', { skip: PEERS.missing() }, () => {
   assert.deepEqual(
     manifests.flatMap(({ path, document, problems }) => problems.map((problem) => [path, document.kind, problem])),
     [],
@@ -79,7 +79,7 @@ test('every manifest is valid for each version of the API', { skip: withoutPeers
   ]);
 });
 
-test('a misspelled, wrongly typed or missing field is found', { skip: withoutPeers() }, async (t) => {
+test('a misspelled, wrongly typed or missing field is found', { skip: PEERS.missing() }, async (t) => {
   const folder = await tempFolder(t);
   const text = readFileSync(join(FOLDER, 'shards.yaml'), 'utf8');
   for (const [name, wrong] of [
@@ -96,7 +96,7 @@ test('a misspelled, wrongly typed or missing field is found', { skip: withoutPee
   }
 });
 
-test('every command of a container exists, with its options', { skip: withoutPeers() }, async () => {
+test('every command of a container exists, with its options', { skip: PEERS.missing() }, async () => {
   let seen = 0;
   for (const { command = [], args = [], name } of containers) {
     const words = command.length === 0 ? ['trawl', ...args] : args.join(' ').split(/\s+/);
@@ -112,7 +112,7 @@ test('every command of a container exists, with its options', { skip: withoutPee
   assert.equal(seen, 8);
 });
 
-test('the manifests agree with each other', { skip: withoutPeers() }, () => {
+test('the manifests agree with each other', { skip: PEERS.missing() }, () => {
   const byKind = (kind: string) => manifests.filter(({ document }) => document.kind === kind).map((m) => m.document);
   const shards = byKind('Job').find(({ metadata }) => metadata.name === 'trawl-shards')!;
   const stated = shards.spec.template.spec.containers[0]!.env!.find(({ name }) => name === 'SHARDS')!.value;
@@ -130,7 +130,7 @@ test('the manifests agree with each other', { skip: withoutPeers() }, () => {
   assert.equal(new Set(containers.map(({ image }) => image)).size, 1);
 });
 
-test('the autoscaler scales the server by a metric that the server has', { skip: withoutPeers() }, () => {
+test('the autoscaler scales the server by a metric that the server has', { skip: PEERS.missing() }, () => {
   const text = readFileSync(join(FOLDER, 'autoscale.yaml'), 'utf8');
   const [, metric] = /metric: \{ name: (\w+) \}/.exec(text)!;
   assert.ok(readFileSync(join(packageRoot, 'docs', 'operations.md'), 'utf8').includes(`\`${metric}{`), metric);
@@ -142,7 +142,7 @@ test('the autoscaler scales the server by a metric that the server has', { skip:
 });
 
 test('containers run unprivileged with resource limits, and write only to the volume and /tmp', {
-  skip: withoutPeers(),
+  skip: PEERS.missing(),
 }, () => {
   for (const spec of podSpecs) assert.equal(spec.securityContext.runAsNonRoot, true);
   for (const { name, securityContext, resources, volumeMounts } of containers) {
@@ -159,7 +159,7 @@ test('containers run unprivileged with resource limits, and write only to the vo
   }
 });
 
-test('probes use routes that the server has, at the port it listens on', { skip: withoutPeers() }, () => {
+test('probes use routes that the server has, at the port it listens on', { skip: PEERS.missing() }, () => {
   const server = containers.find(({ args }) => args?.[0] === 'serve')!;
   const routes = readFileSync(join(packageRoot, 'docs', 'http-api.md'), 'utf8');
   const [port] = server.ports!;

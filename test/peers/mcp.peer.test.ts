@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { packageRoot } from '../../src/package-root.ts';
 import { fileFolder, sampleIndex } from '../cli/run-trawl.ts';
-import { runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { CLIENTS } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 
-const skip = withoutClients();
+const skip = CLIENTS.missing();
 const server = await sampleServer({ mcp: { hosts: [] } });
 const folder = await fileFolder();
 let index = '';
@@ -26,7 +26,7 @@ test('the official Python client gets the same results over both HTTP transports
   skip,
 }, async () => {
   const command = [process.execPath, join(packageRoot, 'dist', 'cli', 'trawl.js'), 'mcp', index];
-  const answers = (await runClientPeer('mcp_client.py', {
+  const answers = (await CLIENTS.run('mcp_client.py', {
     url: `${server.url}/mcp`,
     command,
     query: 'who designed the Brooklyn Bridge',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { serve } from '../http/build.ts';
 
 interface Embedded {
@@ -20,10 +20,10 @@ interface Answers {
   readonly dimensions: object;
 }
 
-test('the official Python client gets vectors and its own errors', { skip: withoutPeers() }, async (t) => {
+test('the official Python client gets vectors and its own errors', { skip: PEERS.missing() }, async (t) => {
   const { url } = await serve(t);
   const texts = ['one', 'two 💧', ''];
-  const answers = (await runPeer('openai_embed.py', { url, model: 'fake-encoder', texts })) as Answers;
+  const answers = (await PEERS.run('openai_embed.py', { url, model: 'fake-encoder', texts })) as Answers;
   const vectorOf = (inputType: string, text: string): number[] => {
     const input = `${inputType}: ${text}`;
     return [input.length, input.charCodeAt(0), input.charCodeAt(1), input.charCodeAt(2)];

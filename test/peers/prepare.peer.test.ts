@@ -6,7 +6,7 @@ import { decodeHTML } from 'entities';
 import { preparePassages } from '../../prepare/prepare-passages.ts';
 import { joinWords, pythonStrip, splitWords } from '../../prepare/python-text.ts';
 import { readAll } from '../corpus/corpus-dir.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -20,11 +20,11 @@ interface Rows {
 }
 
 test('99 KILT pages are split into the same rows as by Python programs', {
-  skip: withoutPeers() || withoutSharedData(KILT),
+  skip: PEERS.missing() || withoutSharedData(KILT),
 }, async (t) => {
   const folder = await tempFolder(t);
   const size = 50;
-  const rows = (await runPeer('prepare_rows.py', { path: sharedData(KILT), size })) as Rows;
+  const rows = (await PEERS.run('prepare_rows.py', { path: sharedData(KILT), size })) as Rows;
   const documents = [sharedData(KILT)];
   const [tsv, dpr, flashrag] = ['rag.tsv', 'dpr.tsv', 'flashrag.jsonl'].map((name) => join(folder, name)) as [
     string,
@@ -83,12 +83,14 @@ const PARTS = [
   ...['&', '#', ';', '&amp;lt;', '&ndash;', '&mdash;', '&frac12;', '&thinsp;', '&Sigma;', '&hearts;'],
 ];
 
-test("words, stripping and HTML entities equal Python's for 2,000 random texts", { skip: withoutPeers() }, async () => {
+test("words, stripping and HTML entities equal Python's for 2,000 random texts", {
+  skip: PEERS.missing(),
+}, async () => {
   const random = seededRandom(3);
   const texts = Array.from({ length: 2000 }, () =>
     Array.from({ length: 1 + Math.floor(random() * 15) }, () => PARTS[Math.floor(random() * PARTS.length)]).join(''),
   );
-  const python = (await runPeer('prepare_rows.py', { texts })) as Record<string, unknown[]>;
+  const python = (await PEERS.run('prepare_rows.py', { texts })) as Record<string, unknown[]>;
   for (const [i, text] of texts.entries()) {
     const words = splitWords(text);
     const found = Array.from({ length: words.count }, (_, word) => joinWords(words, word, word + 1));

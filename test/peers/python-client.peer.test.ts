@@ -8,17 +8,17 @@ import { packageRoot } from '../../src/package-root.ts';
 import { Perturbation } from '../../src/perturbation/perturbation.ts';
 import { perturbationSettings } from '../../src/perturbation/settings.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
-import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { CLIENTS, libraryFolder } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 
-const skip = withoutClients();
+const skip = CLIENTS.missing();
 const project = join(packageRoot, 'clients', 'python');
 const installed = join(await fileFolder(), 'site');
 const server = await sampleServer();
 
 /** Runs the environment's Python in the project's folder. Rejects with the output if it fails. */
 async function python(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
-  const { stdout, stderr } = await promisify(execFile)(clientPython(), [...args], {
+  const { stdout, stderr } = await promisify(execFile)(CLIENTS.python, [...args], {
     cwd: project,
     env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env },
   }).catch((error: { stdout: string; stderr: string }) => {
@@ -83,7 +83,7 @@ test('FlashRAG’s own pipeline runs with FlashRAGRetriever', { skip }, async ()
     assert.ok(outcome.ok);
     return (JSON.parse(outcome.hits[0]!.document) as { title: string }).title;
   });
-  const answer = (await runClientPeer(
+  const answer = (await CLIENTS.run(
     'flashrag_pipeline.py',
     { package: 'trawl_client', url: server.url, libraries: libraryFolder(), items },
     { PYTHONPATH: installed },

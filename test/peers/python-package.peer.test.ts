@@ -9,14 +9,7 @@ import { promisify } from 'node:util';
 import { ADDON_PATH } from '../../src/native/load-addon.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fileFolder, postJson, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
-import {
-  clientPython,
-  libraryFolder,
-  runClientPeer,
-  runMtebPeer,
-  withoutClients,
-  withoutMteb,
-} from '../helpers/peers.ts';
+import { CLIENTS, libraryFolder, MTEB } from '../helpers/peers.ts';
 
 const skip = existsSync(ADDON_PATH) ? false : 'the native engine is not compiled';
 const folder = await fileFolder();
@@ -262,7 +255,7 @@ print(json.dumps({
 });
 
 test('FlashRAG’s own pipeline runs with the wheel’s FlashRAGRetriever', {
-  skip: skip || withoutClients(),
+  skip: skip || CLIENTS.missing(),
 }, async (t) => {
   const { url } = await serveIndex(t, join(folder, 'sample'));
   const items = [
@@ -282,7 +275,7 @@ test('FlashRAG’s own pipeline runs with the wheel’s FlashRAGRetriever', {
     join(folder, 'venv', 'lib', version!, 'site-packages', 'trawl_retrieval'),
     join(alone, 'trawl_retrieval'),
   );
-  const answer = (await runClientPeer(
+  const answer = (await CLIENTS.run(
     'flashrag_pipeline.py',
     { package: 'trawl_retrieval', url, libraries: libraryFolder(), items },
     { PYTHONPATH: alone },
@@ -299,7 +292,7 @@ test('FlashRAG’s own pipeline runs with the wheel’s FlashRAGRetriever', {
 });
 
 test('MTEB runs a retrieval task with TrawlSearch, by vectors and by words', {
-  skip: skip || withoutMteb(),
+  skip: skip || MTEB.missing(),
 }, async () => {
   const passages = readFileSync(SAMPLE_PASSAGES, 'utf8')
     .split('\n')
@@ -311,7 +304,7 @@ test('MTEB runs a retrieval task with TrawlSearch, by vectors and by words', {
   const alone = passages.filter(({ title }) => titles.filter((other) => other === title).length === 1).slice(0, 20);
   assert.equal(alone.length, 20);
   const [version] = readdirSync(join(folder, 'venv', 'lib'));
-  const { scores, errors } = (await runMtebPeer('mteb_search.py', {
+  const { scores, errors } = (await MTEB.run('mteb_search.py', {
     libraries: join(folder, 'venv', 'lib', version!, 'site-packages'),
     corpus: passages,
     queries: alone.map(({ id, title }) => ({ id: `q-${id}`, text: title })),
@@ -326,12 +319,12 @@ test('MTEB runs a retrieval task with TrawlSearch, by vectors and by words', {
   assert.match(errors[1]!, /call index\(corpus, \.\.\.\) before search/);
 });
 
-test('mypy --strict and ruff find nothing in the Python package', { skip: skip || withoutClients() }, async () => {
+test('mypy --strict and ruff find nothing in the Python package', { skip: skip || CLIENTS.missing() }, async () => {
   const cwd = join(packageRoot, 'clients', 'retrieval');
   const args = ['-m', 'mypy', '--cache-dir', join(folder, 'mypy'), '--python-executable', join(bin, 'python')];
-  assert.match((await run(clientPython(), args, { cwd })).stdout, /no issues found/);
-  await run(clientPython(), ['-m', 'ruff', 'check', '--no-cache', '.'], { cwd });
-  await run(clientPython(), ['-m', 'ruff', 'format', '--no-cache', '--check', '.'], { cwd });
+  assert.match((await run(CLIENTS.python, args, { cwd })).stdout, /no issues found/);
+  await run(CLIENTS.python, ['-m', 'ruff', 'check', '--no-cache', '.'], { cwd });
+  await run(CLIENTS.python, ['-m', 'ruff', 'format', '--no-cache', '--check', '.'], { cwd });
 });
 
 test('the README of the Python package names what the package has', { skip }, () => {

@@ -10,17 +10,17 @@ import type { CopySource } from '../../sync/copy-source.ts';
 import { s3Source } from '../../sync/s3-source.ts';
 import { freePort } from '../cli/free-port.ts';
 import { fileFolder, runTrawl, sampleIndex } from '../cli/run-trawl.ts';
-import { storageFolder, withoutStorage } from '../helpers/peers.ts';
+import { STORAGE } from '../helpers/peers.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { contentsOf, sync } from '../sync/sync-helpers.ts';
 
-const skip = withoutStorage();
+const skip = STORAGE.missing();
 const KEYS = { AWS_ACCESS_KEY_ID: 'testing', AWS_SECRET_ACCESS_KEY: 'testing', AWS_REGION: 'us-east-1' };
 
 /** moto's server: an independent implementation of S3's interface. */
 async function startStorage(t: TestContext): Promise<{ endpoint: string; s3: S3 }> {
   const port = await freePort();
-  const child = spawn(join(storageFolder(), 'bin', 'moto_server'), ['-H', '127.0.0.1', '-p', String(port)], {
+  const child = spawn(join(STORAGE.folder, 'bin', 'moto_server'), ['-H', '127.0.0.1', '-p', String(port)], {
     stdio: 'ignore',
   });
   t.after(async () => {

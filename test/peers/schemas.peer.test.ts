@@ -6,10 +6,10 @@ import { test } from 'node:test';
 import { COMMON_OPTIONS } from '../../cli/command.ts';
 import { loadCommand } from '../../cli/commands.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { runSchemaPeer, schemaFolder, withoutSchemas } from '../helpers/peers.ts';
+import { SCHEMAS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
-const skip = withoutSchemas();
+const skip = SCHEMAS.missing();
 const COMPOSE = join(packageRoot, 'deploy', 'compose.yaml');
 const GITHUB = join(packageRoot, '.github');
 
@@ -26,7 +26,7 @@ type Schema = keyof typeof FILES;
 function problems(schema: Schema, files: readonly string[]): Promise<string[]> {
   const args = ['--builtin-schema', `vendor.${schema}`, '--output-format', 'json', ...files];
   return new Promise((resolve, reject) => {
-    execFile(join(schemaFolder(), 'bin', 'check-jsonschema'), args, (error, stdout, stderr) => {
+    execFile(join(SCHEMAS.folder, 'bin', 'check-jsonschema'), args, (error, stdout, stderr) => {
       if (error !== null && error.code !== 1) return reject(new Error(`${stdout}${stderr}`));
       const { errors = [], parse_errors: unread = [] } = JSON.parse(stdout) as {
         errors?: { filename: string; path: string; message: string }[];
@@ -76,7 +76,7 @@ test('a misspelled or missing field is found', { skip }, async (t) => {
 test('the server of the compose file is for this machine alone, writes only to /tmp, and has a command that exists', {
   skip,
 }, async () => {
-  const { yaml } = (await runSchemaPeer('schemas_check.py', { yaml: [COMPOSE], boms: [] })) as {
+  const { yaml } = (await SCHEMAS.run('schemas_check.py', { yaml: [COMPOSE], boms: [] })) as {
     yaml: [{ services: { trawl: Service } }];
   };
   const { trawl } = yaml[0].services;
@@ -112,7 +112,7 @@ test('the list of parts that npm run sbom writes has the form of CycloneDX, and 
   const file = join(folder, readdirSync(folder)[0]!);
   const wrong = join(folder, 'wrong.cdx.json');
   writeFileSync(wrong, readFileSync(file, 'utf8').replaceAll('"version"', '"release"'));
-  const { boms } = (await runSchemaPeer('schemas_check.py', { yaml: [], boms: [file, wrong] })) as { boms: unknown[] };
+  const { boms } = (await SCHEMAS.run('schemas_check.py', { yaml: [], boms: [file, wrong] })) as { boms: unknown[] };
   assert.equal(boms[0], null);
   assert.equal(typeof boms[1], 'string');
 });

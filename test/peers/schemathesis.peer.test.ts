@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { fileFolder, runTrawl, sampleIndex, serveIndex } from '../cli/run-trawl.ts';
-import { peerPython, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { importedCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
 
@@ -39,7 +39,7 @@ const RUNS: readonly { readonly what: string; readonly checks: string[]; readonl
 ];
 
 test('every answer that schemathesis gets is described by the OpenAPI document', {
-  skip: withoutPeers(),
+  skip: PEERS.missing(),
 }, async (t) => {
   const index = await sampleIndex(await fileFolder());
   // With every mode and both fields, no search is refused for what the index lacks.
@@ -50,7 +50,7 @@ test('every answer that schemathesis gets is described by the OpenAPI document',
   const cwd = await tempFolder(t);
   for (const { what, checks, paths } of RUNS) {
     const child = spawn(
-      peerPython(),
+      PEERS.python,
       [
         ...['-m', 'schemathesis.cli', 'run', `${url}/docs/openapi.json`, '--checks', checks.join(','), ...paths],
         ...['--phases', 'examples,coverage,fuzzing', '--max-examples', '15', '--max-time', '15', '--seed', '1'],

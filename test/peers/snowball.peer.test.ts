@@ -9,7 +9,7 @@ import type { ScriptProcess } from '../../bench/script-process.ts';
 import { analyser } from '../../src/lexical-index/analysis/analysers.ts';
 import { SNOWBALL_ANALYSERS, type SnowballAnalyser } from '../../src/lexical-index/lexical-settings.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { peerCache, runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { CLIENTS, peerCache } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -58,12 +58,12 @@ function wordsOf(language: SnowballAnalyser): string[] {
 }
 
 for (const language of SNOWBALL_ANALYSERS) {
-  test(`${language}: the stems are those of the Snowball project`, { skip: withoutClients() }, async (t) => {
+  test(`${language}: the stems are those of the Snowball project`, { skip: CLIENTS.missing() }, async (t) => {
     const terms = analyser(language);
     // A word of several scripts may be several tokens, and stop words have no term.
     const tokens = analyser('standard');
     const words = wordsOf(language).filter((word) => tokens(word).length === 1 && terms(word).length === 1);
-    const stems = (await runClientPeer('snowball_stem.py', { language, words })) as string[];
+    const stems = (await CLIENTS.run('snowball_stem.py', { language, words })) as string[];
     const differing = words.filter((word, i) => terms(word)[0] !== stems[i]);
     assert.ok(words.length > MADE_UP, `${words.length} words`);
     assert.deepEqual(differing.slice(0, 5), [], `${differing.length} of ${words.length} words differ`);

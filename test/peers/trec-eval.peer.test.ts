@@ -11,7 +11,7 @@ import { buildIndex } from '../../indexer/building/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import { runMeasurePeer, runPeer, withoutMeasures, withoutPeers } from '../helpers/peers.ts';
+import { MEASURE_PEERS, PEERS } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -49,7 +49,7 @@ async function measuredByPeer(cases: readonly Case[]): Promise<Record<string, Re
     run: [...formatTrecRun(run)].join(''),
     measures: FAMILIES,
   }));
-  return (await runPeer('trec_eval.py', input)) as Record<string, Record<string, number>>[];
+  return (await PEERS.run('trec_eval.py', input)) as Record<string, Record<string, number>>[];
 }
 
 /**
@@ -101,7 +101,7 @@ const IR_MEASURES = new Map([
 async function measuredByIrMeasures(cases: readonly Case[]): Promise<Record<string, Record<string, number>>[]> {
   const rowsOf = <Value>(lists: ReadonlyMap<string, Iterable<readonly [string, Value]>>) =>
     [...lists].flatMap(([query, list]) => Array.from(list, ([id, value]) => [query, id, value]));
-  return (await runMeasurePeer('ir_measures_run.py', {
+  return (await MEASURE_PEERS.run('ir_measures_run.py', {
     measures: [...IR_MEASURES.values()],
     cases: cases.map(({ run, judgements }) => ({
       qrels: rowsOf(judgements),
@@ -150,7 +150,7 @@ function randomCase(seed: number): Case {
   return { run, judgements };
 }
 
-const skip = withoutPeers();
+const skip = PEERS.missing();
 
 const CASES = Array.from({ length: 30 }, (_, seed) => randomCase(seed));
 
@@ -160,7 +160,7 @@ test('metrics of random runs without ties equal those of pytrec_eval, query by q
   assert.ok(compared > 8000);
 });
 
-const skipMeasures = withoutMeasures();
+const skipMeasures = MEASURE_PEERS.missing();
 
 test('metrics of random runs without ties equal those of ir_measures', { skip: skipMeasures }, async (t) => {
   const compared = assertSameValues(CASES, await measuredByIrMeasures(CASES), IR_MEASURES);

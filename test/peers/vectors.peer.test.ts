@@ -7,21 +7,21 @@ import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { PEERS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from '../indexer/build.ts';
 import { indexProblems } from '../indexer/index-problems.ts';
 import { encoder, precomputed } from '../indexer/precomputed-vectors.ts';
 
-const skip = withoutPeers();
+const skip = PEERS.missing();
 const loaded = loadKernel();
 
 test('files that faiss and numpy write are adopted row for row, and unsupported ones are refused', {
   skip,
 }, async (t) => {
   const folder = await tempFolder(t);
-  await runPeer('vectors_write.py', { folder });
+  await PEERS.run('vectors_write.py', { folder });
   const rows = readFileSync(join(folder, 'rows.f32'));
   const expected = new Float32Array(rows.buffer.slice(rows.byteOffset, rows.byteOffset + rows.length));
   const corpus = writeCorpus(folder, {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { triageModel } from '../../triage/triage-model.ts';
@@ -47,6 +47,19 @@ function at(report: TriageReport, k: number): TriageReport['recall'][number] {
 
 function withoutTimes({ times: _, ...report }: TriageReport): Omit<TriageReport, 'times'> {
   return report;
+}
+
+/** The files in a folder that this process has open. */
+function openFilesIn(folder: string): string[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      const path = readlinkSync(`/proc/self/fd/${fd}`);
+      return path.startsWith(folder) ? [path] : [];
+    } catch {
+      // The descriptor with which the list itself was read.
+      return [];
+    }
+  });
 }
 
 test('passages outside of the pool that are before the relevant one show in the estimate, not in the bound', async (t) => {
@@ -162,6 +175,33 @@ test('a stopped run resumes at its checkpoint, with the report of an undisturbed
   assert.equal(next.texts.filter((text) => String(text).startsWith('p')).length, PASSAGES - 256);
 });
 
+test('a run that is stopped while its checkpoint cannot be written closes its files and says where the next one resumes', async (t) => {
+  const planted = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES, scores: present });
+  const work = join(planted.folder, 'work');
+  const stop = new AbortController();
+  await assert.rejects(
+    triageModel(
+      planted.options(new PlantedEncoder('loses', QUESTIONS, loses(2)), {
+        sample: PASSAGES,
+        checkpointMs: 60_000,
+        signal: stop.signal,
+        onProgress: ({ step, done }) => {
+          if (step !== 'embedding the pool' || done === 0 || stop.signal.aborted) return;
+          // The checkpoint cannot take the place of a folder that has a file.
+          mkdirSync(join(work, readdirSync(work)[0]!, 'progress.json', 'in-the-way'), { recursive: true });
+          stop.abort();
+        },
+      }),
+    ),
+    (error: { code: string; message: string; details: Record<string, unknown> }) =>
+      error.code === 'CANCELLED' &&
+      error.message.startsWith('Stopped after 0 of ') &&
+      error.details['resumable'] === true &&
+      error.details['passages'] === 0,
+  );
+  if (process.platform === 'linux') assert.deepEqual(openFilesIn(work), []);
+});
+
 test('vectors are kept on request, and are used by no other model and no other pool', async (t) => {
   const planted = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES, scores: present });
   const embedded = async (name: string, more: object = {}): Promise<number> => {
@@ -190,7 +230,7 @@ test('two runs cannot embed the same pool at once', async (t) => {
       encoder(async () => {
         second ??= assert.rejects(
           triageModel(planted.options(encoder())),
-          trawlError('OUTPUT_EXISTS', /Another run embeds the same passages/),
+          trawlError('OUTPUT_EXISTS', /Another run embeds the same passages .* Wait until it has ended, or stop it/),
         );
         await second;
       }),

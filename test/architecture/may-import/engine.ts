@@ -6,6 +6,7 @@ export const ENGINE: ImportRules = {
   'src/metric.ts': [],
   'src/comparable-text.ts': [],
   'src/abort.ts': ['src/errors.ts'],
+  'src/in-order.ts': ['src/abort.ts'],
   'src/package-root.ts': [],
   'src/queue-clock.ts': [],
   'src/random.ts': [],

@@ -82,6 +82,7 @@ export const MAKING: ImportRules = {
     'src/errors.ts',
     'src/metric.ts',
     'src/abort.ts',
+    'src/in-order.ts',
     'src/package-root.ts',
     'src/manifest/',
     'src/embedding/',

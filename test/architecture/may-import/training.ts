@@ -15,6 +15,7 @@ export const TRAINING: ImportRules = {
   'bulk-search/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/in-order.ts',
     'src/system/',
     'src/embedding/text-encoder.ts',
     'src/manifest/model-identity.ts',
@@ -76,6 +77,7 @@ export const TRAINING: ImportRules = {
     'src/errors.ts',
     'src/comparable-text.ts',
     'src/abort.ts',
+    'src/in-order.ts',
     'src/system/',
     'src/embedding/text-encoder.ts',
     'src/passages/document-fields.ts',
@@ -107,7 +109,7 @@ export const TRAINING: ImportRules = {
     'corpus/',
     'evaluation/',
     'records/',
-    'bulk-search/in-order.ts',
+    'indexer/building/encode-passages.ts',
     'indexer/building/shard-vectors.ts',
   ],
   // State and decisions of the training loop; `cli/iterate/` brings the work of its steps.

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { APPROXIMATE_BASELINES } from '../../../bench/approximate/approximate-engine.ts';
 import { recallOf } from '../../../bench/approximate/approximate-record.ts';
 import { benchApproximate } from '../../../bench/approximate/bench-approximate.ts';
 import { baselinePython } from '../../../bench/baselines.ts';
+import { cacheFolder } from '../../../src/options/cache-folder.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 
-const python = baselinePython(join(homedir(), '.cache', 'trawl'), 'flat');
+const python = baselinePython(cacheFolder('trawl'), 'flat');
 const withoutBaselines = python === undefined ? 'the Python baselines are not installed: trawl bench baselines' : false;
 
 const options = {
