@@ -101,6 +101,9 @@ test('judgements are read in the formats of TREC and BEIR', async (t) => {
   assert.deepEqual(await readQrels(fileWith(t, 'q1 0 a 2\nq1\t0\tb  0\r\n\nq2 Q0 a -1')), expected);
   const beir = 'query-id\tcorpus-id\tscore\r\nq1\ta\t2\r\nq1\tb\t0\r\nq2\ta\t-1\r\n';
   assert.deepEqual(await readQrels(fileWith(t, beir)), expected);
+  // As pandas writes a column of numbers.
+  const decimals = 'query-id\tcorpus-id\tscore\nq1\ta\t2.0\nq1\tb\t0.\nq2\ta\t-1.00\n';
+  assert.deepEqual(await readQrels(fileWith(t, decimals)), expected);
 });
 
 for (const [content, line] of [
