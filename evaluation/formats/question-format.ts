@@ -1,4 +1,4 @@
-import type { Columns, Fail } from '../question-columns.ts';
+import { type Columns, type Fail, isNotBlank } from '../question-columns.ts';
 import { type Question, questionOf } from '../read-questions.ts';
 
 /** A layout of the entries of a question file: lines, elements of an array, or rows of a table. */
@@ -36,5 +36,5 @@ export function questionWith(
 
 /** Distinct texts that are not blank, in their first order. */
 export function distinctTexts(texts: readonly string[]): string[] {
-  return [...new Set(texts.filter((text) => text.trim() !== ''))];
+  return [...new Set(texts.filter(isNotBlank))];
 }

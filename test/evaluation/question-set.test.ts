@@ -47,6 +47,7 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
           level: 'hard',
         },
         { _id: 'test', question: 'Without facts?', context: [] },
+        { _id: '2wiki', question: 'Without an answer?', answer: '', supporting_facts: [], context: [] },
       ],
       null,
       1,
@@ -61,7 +62,52 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
         type: 'comparison',
       },
       { id: 'test', question: 'Without facts?' },
+      { id: '2wiki', question: 'Without an answer?' },
     ],
+  },
+  {
+    name: 'HotpotQA, with the columns of Hugging Face',
+    text: lines(
+      {
+        id: 'h1',
+        question: 'Which?',
+        answer: 'A',
+        type: 'bridge',
+        supporting_facts: { title: ['P', 'Q', 'P'], sent_id: [0, 1, 2] },
+        context: { title: ['P', 'Q'], sentences: [['One.'], ['Two.']] },
+      },
+      {
+        id: 'h2',
+        question: 'In the test set?',
+        answer: null,
+        type: null,
+        supporting_facts: { title: [], sent_id: [] },
+        context: { title: ['P'], sentences: [['One.']] },
+      },
+    ),
+    source: /^HotpotQA or 2WikiMultihopQA, JSON lines$/,
+    questions: [
+      { id: 'h1', question: 'Which?', goldTitles: ['P', 'Q'], goldenAnswers: ['A'], type: 'bridge' },
+      { id: 'h2', question: 'In the test set?' },
+    ],
+  },
+  {
+    name: "HotpotQA's test set with the columns of Hugging Face, without facts",
+    text: lines({ id: 'h', question: 'Which?', context: { title: ['P'], sentences: [['One.']] } }),
+    source: /^HotpotQA or 2WikiMultihopQA, JSON lines$/,
+    questions: [{ id: 'h', question: 'Which?' }],
+  },
+  {
+    name: 'a set with lists of texts as contexts, and with several answers,',
+    text: lines({ id: 'c', question: 'Which?', context: ['A passage.'], answers: ['A', 'B'] }),
+    source: /^questions with answers, JSON lines$/,
+    questions: [{ id: 'c', question: 'Which?', goldenAnswers: ['A', 'B'] }],
+  },
+  {
+    name: 'a set with supporting facts and several answers',
+    text: lines({ _id: 'c', question: 'Which?', supporting_facts: [['P', 0]], answers: ['A', 'B'] }),
+    source: /^HotpotQA or 2WikiMultihopQA, JSON lines$/,
+    questions: [{ id: 'c', question: 'Which?', goldTitles: ['P'], goldenAnswers: ['A', 'B'] }],
   },
   {
     name: 'MuSiQue',
@@ -106,6 +152,40 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     questions: [{ id: '7', question: 'Which?', goldTitles: ['P', 'Q'], goldenAnswers: ['A'] }],
   },
   {
+    name: "KILT's FEVER, whose classes are no answers,",
+    text: lines(
+      ...['SUPPORTS', 'REFUTES'].map((answer, i) => ({
+        id: i,
+        input: 'A claim.',
+        output: [{ answer, provenance: [{ title: 'P' }] }],
+      })),
+    ),
+    source: /^KILT, JSON lines$/,
+    questions: ['0', '1'].map((id) => ({ id, question: 'A claim.', goldTitles: ['P'] })),
+  },
+  {
+    name: 'questions with answers and an id, whatever its name is,',
+    text: lines(
+      { _id: '5a8b', question: 'who', answer: 'A' },
+      { question_id: 'x2', question: 'what', answer: ['B', ' '] },
+      { id: 3, question: 'when', answers: null, answer: 'C' },
+      { question: 'where', answer: 'D' },
+    ),
+    source: /^questions with answers, JSON lines$/,
+    questions: [
+      { id: '5a8b', question: 'who', goldenAnswers: ['A'] },
+      { id: 'x2', question: 'what', goldenAnswers: ['B'] },
+      { id: '3', question: 'when', goldenAnswers: ['C'] },
+      { id: '4', question: 'where', goldenAnswers: ['D'] },
+    ],
+  },
+  {
+    name: 'questions with question_id and judgements',
+    text: lines({ question_id: 'x1', question: 'who', gold_ids: ['p0'] }),
+    source: /^questions with ids, JSON lines$/,
+    questions: [{ id: 'x1', question: 'who', goldIds: ['p0'] }],
+  },
+  {
     name: 'NQ-open',
     text: lines(
       { question: 'who won', answer: ['Röntgen', 'W. Röntgen', 'Röntgen'] },
@@ -131,6 +211,18 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     ),
     source: /^TriviaQA, the list "Data" of a JSON object$/,
     questions: [{ id: 'tc_1', question: 'Which?', goldenAnswers: ['Sunset Boulevard', 'Sunset Blvd'] }],
+  },
+  {
+    name: 'TriviaQA, with the columns of Hugging Face',
+    text: lines(
+      { question_id: 'tc_1', question: 'Which?', answer: { value: 'V', aliases: ['A', 'V'] } },
+      { question_id: 'tc_2', question: 'In the test set?', answer: { value: '<unk>', aliases: [] } },
+    ),
+    source: /^TriviaQA, JSON lines$/,
+    questions: [
+      { id: 'tc_1', question: 'Which?', goldenAnswers: ['V', 'A'] },
+      { id: 'tc_2', question: 'In the test set?' },
+    ],
   },
   {
     name: 'TriviaQA on one line',
@@ -167,7 +259,7 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     text: JSON.stringify([
       {
         question: 'big?',
-        answers: ['yes'],
+        answers: ['yes', ''],
         positive_ctxs: [
           { title: 'P', text: '…', passage_id: '12' },
           { title: 'P', text: '…', passage_id: 13 },
@@ -175,9 +267,13 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
         negative_ctxs: [],
         hard_negative_ctxs: [],
       },
+      { _id: 'own', question: 'small?', answers: [], positive_ctxs: [] },
     ]),
     source: /^DPR, a JSON array$/,
-    questions: [{ id: '1', question: 'big?', goldIds: ['12', '13'], goldTitles: ['P'], goldenAnswers: ['yes'] }],
+    questions: [
+      { id: '1', question: 'big?', goldIds: ['12', '13'], goldTitles: ['P'], goldenAnswers: ['yes'] },
+      { id: 'own', question: 'small?' },
+    ],
   },
   {
     name: 'topics of Anserini and MS MARCO',
@@ -185,6 +281,15 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     source: /^questions with ids, tab-separated$/,
     questions: [
       { id: '1048585', question: 'what is "paula' },
+      { id: '2', question: 'second' },
+    ],
+  },
+  {
+    name: 'topics with a header, and spaces around the ids,',
+    text: 'qid\tquery\n1 \tfirst\r\n2\t second\n',
+    source: /^questions with ids, tab-separated$/,
+    questions: [
+      { id: '1', question: 'first' },
       { id: '2', question: 'second' },
     ],
   },
@@ -292,6 +397,24 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     message: /entry 1 of the file: expected a JSON object/,
   },
   {
+    what: "an answer of TriviaQA's that is none",
+    text: lines({ QuestionId: 'a', Question: 'q', Answer: 'V' }),
+    code: 'CORPUS_FORMAT_UNKNOWN',
+    message: /has the columns QuestionId, Question, Answer\. Expected those of /,
+  },
+  {
+    what: 'an answerable question of MuSiQue that occurs twice',
+    text: lines(...[1, 2].map(() => ({ id: 'x', question: 'q', paragraphs: [], answerable: true }))),
+    code: 'CORPUS_BAD_LINE',
+    message: /:2: the id "x" is already used by entry 1/,
+  },
+  {
+    what: 'supporting facts of another form',
+    text: lines({ id: 'x', question: 'q', supporting_facts: ['P'] }),
+    code: 'CORPUS_BAD_LINE',
+    message: /:1: "supporting_facts" must be a list of pairs/,
+  },
+  {
     what: 'an object of something else',
     text: '{\n"data": []\n}',
     code: 'CORPUS_FORMAT_UNKNOWN',
@@ -320,6 +443,12 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     text: 'q\t["a]\n',
     code: 'CORPUS_BAD_LINE',
     message: /row 1: "answers" is "\[\\"a\]"; expected a list of strings/,
+  },
+  {
+    what: 'a table of questions and answers that is none of ids and questions',
+    text: 'who sat on the mat\tthe cat\n',
+    code: 'CORPUS_BAD_LINE',
+    message: /row 1: the first of two columns is the id of a question, and it has spaces\. Write answers as a list/,
   },
   {
     what: 'a line that is not JSON',
