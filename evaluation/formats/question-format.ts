@@ -7,6 +7,8 @@ export interface QuestionFormat {
   readonly name: string;
   /** Whether a file whose first entry has these columns has this format. */
   matches(columns: Columns): boolean;
+  /** Whether an entry is left out if another entry with its `id` is not of this kind. */
+  isCounterpart?(columns: Columns): boolean;
   /** Parses an entry. `number` counts from 1 and is the id of a question without one. Throws the error of `fail`. */
   parse(columns: Columns, number: number, fail: Fail): Question;
 }

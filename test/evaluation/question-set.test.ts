@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -322,6 +322,35 @@ test("Trawl's own columns count before those of a format", async (t) => {
   assert.deepEqual(judgements, new Map([['a', new Map([['p1', 1]])]]));
 });
 
+test('of a question that MuSiQue-Full has twice, the answerable one counts', async (t) => {
+  const file = join(await tempFolder(t), 'questions.jsonl');
+  const entry = (id: string, title: string, answerable: boolean): object => ({
+    id,
+    paragraphs: [{ title, is_supporting: true }],
+    question: 'When?',
+    answer: '1999',
+    answer_aliases: [],
+    answerable,
+  });
+  const [a, b] = ['2hop__1_2', '3hop__4_5_6'] as const;
+  await writeFile(
+    file,
+    lines(entry(a, 'A', true), entry(a, 'B', false), entry(b, 'C', false), entry(b, 'D', true), entry('x', 'E', false)),
+  );
+  const { questions, notes } = await readQuestionSet(file);
+  assert.deepEqual(
+    questions.map(({ id, goldTitles, goldenAnswers }) => [id, goldTitles, goldenAnswers]),
+    [
+      [a, ['A'], ['1999']],
+      [b, ['D'], ['1999']],
+      ['x', ['E'], undefined],
+    ],
+  );
+  assert.deepEqual(notes, [
+    '2 unanswerable questions are left out, because answerable ones have the same ids (MuSiQue).',
+  ]);
+});
+
 test("an entry that also has another format's columns is read by that of the first, if it has judgements of its own or the other has none", async (t) => {
   const file = join(await tempFolder(t), 'questions.jsonl');
   const own = { question: 'q', gold_ids: ['p'] };
@@ -344,18 +373,6 @@ test("an entry that also has another format's columns is read by that of the fir
   );
 });
 
-test('a folder of BEIR has the questions that its test judgements have, with their grades', async (t) => {
-  const folder = await tempFolder(t);
-  await mkdir(join(folder, 'qrels'));
-  await writeFile(join(folder, 'queries.jsonl'), lines({ _id: '1', text: 'one' }, { _id: '2', text: 'two' }));
-  await writeFile(join(folder, 'qrels', 'train.tsv'), 'query-id\tcorpus-id\tscore\n2\td\t1\n');
-  await writeFile(join(folder, 'qrels', 'test.tsv'), 'query-id\tcorpus-id\tscore\n1\td\t2\n');
-  const { questions, judgements, source } = await readQuestionSet(folder);
-  assert.deepEqual(questions, [{ id: '1', question: 'one', goldIds: ['d'] }]);
-  assert.deepEqual(judgements, new Map([['1', new Map([['d', 2]])]]));
-  assert.match(source, /qrels\/test\.tsv/);
-});
-
 const TOPIC = '<top>\n<num> 301\n<title> organized crime\n</top>\n';
 
 const REFUSED: readonly { what: string; text: string; code: string; message: RegExp }[] = [
@@ -373,6 +390,24 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     ),
     code: 'CORPUS_BAD_LINE',
     message: /:2: the format is HotpotQA or 2WikiMultihopQA, and that of the first entry is questions with ids/,
+  },
+  {
+    what: "an answer of TriviaQA's that is none",
+    text: lines({ QuestionId: 'a', Question: 'q', Answer: 'V' }),
+    code: 'CORPUS_FORMAT_UNKNOWN',
+    message: /has the columns QuestionId, Question, Answer\. Expected those of /,
+  },
+  {
+    what: 'an answerable question of MuSiQue that occurs twice',
+    text: lines(...[1, 2].map(() => ({ id: 'x', question: 'q', paragraphs: [], answerable: true }))),
+    code: 'CORPUS_BAD_LINE',
+    message: /:2: the id "x" is already used by entry 1/,
+  },
+  {
+    what: 'supporting facts of another form',
+    text: lines({ id: 'x', question: 'q', supporting_facts: ['P'] }),
+    code: 'CORPUS_BAD_LINE',
+    message: /:1: "supporting_facts" must be a list of pairs/,
   },
   {
     what: 'a repeated id',
@@ -395,24 +430,6 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     text: '["q"]',
     code: 'CORPUS_BAD_LINE',
     message: /entry 1 of the file: expected a JSON object/,
-  },
-  {
-    what: "an answer of TriviaQA's that is none",
-    text: lines({ QuestionId: 'a', Question: 'q', Answer: 'V' }),
-    code: 'CORPUS_FORMAT_UNKNOWN',
-    message: /has the columns QuestionId, Question, Answer\. Expected those of /,
-  },
-  {
-    what: 'an answerable question of MuSiQue that occurs twice',
-    text: lines(...[1, 2].map(() => ({ id: 'x', question: 'q', paragraphs: [], answerable: true }))),
-    code: 'CORPUS_BAD_LINE',
-    message: /:2: the id "x" is already used by entry 1/,
-  },
-  {
-    what: 'supporting facts of another form',
-    text: lines({ id: 'x', question: 'q', supporting_facts: ['P'] }),
-    code: 'CORPUS_BAD_LINE',
-    message: /:1: "supporting_facts" must be a list of pairs/,
   },
   {
     what: 'an object of something else',
@@ -439,16 +456,16 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     message: /row 1: it has 1 columns; expected 2: question, answer/,
   },
   {
-    what: 'a list of answers that is none',
-    text: 'q\t["a]\n',
-    code: 'CORPUS_BAD_LINE',
-    message: /row 1: "answers" is "\[\\"a\]"; expected a list of strings/,
-  },
-  {
     what: 'a table of questions and answers that is none of ids and questions',
     text: 'who sat on the mat\tthe cat\n',
     code: 'CORPUS_BAD_LINE',
     message: /row 1: the first of two columns is the id of a question, and it has spaces\. Write answers as a list/,
+  },
+  {
+    what: 'a list of answers that is none',
+    text: 'q\t["a]\n',
+    code: 'CORPUS_BAD_LINE',
+    message: /row 1: "answers" is "\[\\"a\]"; expected a list of strings/,
   },
   {
     what: 'a line that is not JSON',
