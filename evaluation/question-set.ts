@@ -1,12 +1,11 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
+import { type BeirSplit, beirQrels, beirQueries, readBeirFolder } from './beir-folder.ts';
 import type { QuestionFormat } from './formats/question-format.ts';
 import { QUESTION_FORMATS } from './formats/question-formats.ts';
 import type { Judgements } from './judgements.ts';
 import { type Entries, type Entry, readArray, readObjects, readTable } from './question-entries.ts';
 import { readQrels } from './read-qrels.ts';
-import { judgementsOf, type Question, readQuestions } from './read-questions.ts';
+import { judgementsOf, type Question } from './read-questions.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 import { TopicReader } from './trec-topics.ts';
 import { firstCharacter, isFolder } from './whole-file.ts';
@@ -21,14 +20,11 @@ export interface QuestionSet {
   readonly notes: readonly string[];
 }
 
-/** The judgements of a BEIR folder, in the order in which they are looked for. */
-export const BEIR_SPLITS = ['test', 'dev', 'train'] as const;
-
 export interface QuestionSetOptions {
   /** A file of judgements in place of those that the questions or the folder have. */
   readonly qrels?: string | undefined;
   /** Which judgements of a BEIR folder. Default: the first of `BEIR_SPLITS` that it has. */
-  readonly split?: (typeof BEIR_SPLITS)[number] | undefined;
+  readonly split?: BeirSplit | undefined;
 }
 
 /**
@@ -46,7 +42,7 @@ export async function readQuestionSet(path: string, options: QuestionSetOptions 
       'USAGE',
       `The judgements are those of ${qrels}, so --split ${split} has no effect. Omit one of the two.`,
     );
-  if (await isFolder(path)) return await readBeirFolder(path, options);
+  if (await isFolder(path)) return { ...(await readBeirFolder(path, options)), notes: [] };
   if (split !== undefined)
     throw new TrawlError(
       'USAGE',
@@ -73,45 +69,6 @@ async function readQuestionFile(path: string): Promise<QuestionSet> {
 export async function questionFiles(path: string, { qrels }: QuestionSetOptions = {}): Promise<string[]> {
   if (!(await isFolder(path))) return [path];
   return qrels === undefined ? [beirQueries(path), beirQrels(path).file] : [beirQueries(path)];
-}
-
-function beirQueries(folder: string): string {
-  const file = join(folder, 'queries.jsonl');
-  if (existsSync(file)) return file;
-  throw new TrawlError(
-    'CORPUS_FORMAT_UNKNOWN',
-    `${folder} is a folder without queries.jsonl, which a folder of BEIR has. Name the file of the questions.`,
-  );
-}
-
-function beirQrels(folder: string, wanted?: string): { readonly file: string; readonly name: string } {
-  const splits = BEIR_SPLITS.filter((split) => existsSync(join(folder, 'qrels', `${split}.tsv`)));
-  const split = wanted === undefined ? splits[0] : splits.find((each) => each === wanted);
-  const name = `qrels/${split}.tsv`;
-  if (split !== undefined) return { file: join(folder, name), name };
-  const others =
-    splits.length === 0
-      ? 'Pass --qrels FILE.'
-      : `It has those of ${splits.join(' and ')}: choose by --split, or pass --qrels FILE.`;
-  throw new TrawlError(
-    'CORPUS_FORMAT_UNKNOWN',
-    `${folder} is a folder without the judgements qrels/${wanted ?? BEIR_SPLITS[0]}.tsv. ${others}`,
-  );
-}
-
-async function readBeirFolder(folder: string, { qrels, split }: QuestionSetOptions): Promise<QuestionSet> {
-  const queries = beirQueries(folder);
-  const chosen = qrels === undefined ? beirQrels(folder, split) : { file: qrels, name: qrels };
-  const judgements = await readQrels(chosen.file);
-  // queries.jsonl has the questions of all splits.
-  const questions = (await readQuestions(queries)).flatMap((question): Question[] => {
-    const grades = judgements.get(question.id);
-    if (grades === undefined) return [];
-    return [
-      { ...question, goldIds: Array.from(grades, ([id, grade]) => (grade > 0 ? id : '')).filter((id) => id !== '') },
-    ];
-  });
-  return { questions, judgements, source: `BEIR, judgements of ${chosen.name}`, notes: [] };
 }
 
 async function readTopics(path: string): Promise<Question[]> {

@@ -1,5 +1,5 @@
+import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
-import { BEIR_SPLITS } from '../../evaluation/question-set.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';

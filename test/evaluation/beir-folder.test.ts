@@ -58,7 +58,7 @@ test('a split that the folder does not have is refused with the ones that it has
   });
   await assert.rejects(readQuestionSet(await beirFolder(t, {})), {
     code: 'CORPUS_FORMAT_UNKNOWN',
-    message: /without the judgements qrels\/test\.tsv\. Pass --qrels FILE\./,
+    message: /without the judgements qrels\/test\.tsv\. Pass --qrels FILE, or name the file of the questions\./,
   });
 });
 
