@@ -37,9 +37,18 @@ export function idsOf(value: unknown, fail: Fail): string[] | undefined {
   return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail)).filter(isNotBlank);
 }
 
+/** Names of the column that identifies an entry. */
+export const ID_COLUMNS = ['id', '_id', 'question_id', 'qid', 'query_id'] as const;
+
 /** The column that identifies an entry, whatever its name is; undefined without one. */
 export function idColumn(columns: Columns): unknown {
-  return columns.get('id') ?? columns.get('_id') ?? columns.get('question_id') ?? undefined;
+  const name = ID_COLUMNS.find((each) => !isAbsent(columns.get(each)));
+  return name === undefined ? undefined : columns.get(name);
+}
+
+/** Whether an entry lacks a column: null counts as absent. */
+export function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
 }
 
 /** Rejects integers above 2^53 within arrays: the JSON parser has rounded them, so they could name another passage. */

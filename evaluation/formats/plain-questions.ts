@@ -1,4 +1,4 @@
-import { columnsOf, idColumn } from '../question-columns.ts';
+import { columnsOf, ID_COLUMNS, idColumn } from '../question-columns.ts';
 import type { Question } from '../read-questions.ts';
 import { type QuestionFormat, questionWith } from './question-format.ts';
 import { supportingTitles } from './supporting-titles.ts';
@@ -10,7 +10,7 @@ import { supportingTitles } from './supporting-titles.ts';
 export const plainQuestions: QuestionFormat = {
   name: 'questions with ids',
   matches: (columns) =>
-    (columns.has('question') && ['id', '_id', 'question_id'].some((name) => columns.has(name))) ||
+    (columns.has('question') && ID_COLUMNS.some((name) => columns.has(name))) ||
     (columns.has('_id') && columns.has('text')),
   parse(columns, _number, fail): Question {
     const metadata = columnsOf(columns.get('metadata'));

@@ -1,4 +1,4 @@
-import { type Columns, type Fail, idColumn } from '../question-columns.ts';
+import { type Columns, type Fail, idColumn, isAbsent } from '../question-columns.ts';
 import type { Question } from '../read-questions.ts';
 import { pythonStrings } from './python-strings.ts';
 import { distinctTexts, type QuestionFormat, questionWith } from './question-format.ts';
@@ -13,7 +13,9 @@ const ANSWER_COLUMNS = ['possible_answers', 'answers', 'answer'] as const;
 export const questionsAndAnswers: QuestionFormat = {
   name: 'questions with answers',
   matches: (columns) =>
-    columns.has('question') && !columns.has('golden_answers') && ANSWER_COLUMNS.some((name) => columns.has(name)),
+    columns.has('question') &&
+    isAbsent(columns.get('golden_answers')) &&
+    ANSWER_COLUMNS.some((name) => columns.has(name)),
   parse(columns, number, fail): Question {
     return questionWith(
       columns,
@@ -26,7 +28,7 @@ export const questionsAndAnswers: QuestionFormat = {
 
 /** The answers of the first of `ANSWER_COLUMNS` that is not null, distinct and without blank ones; empty without such a column. */
 export function answersOf(columns: Columns, fail: Fail): string[] {
-  const name = ANSWER_COLUMNS.find((each) => (columns.get(each) ?? undefined) !== undefined);
+  const name = ANSWER_COLUMNS.find((each) => !isAbsent(columns.get(each)));
   return name === undefined ? [] : distinctTexts(answerTexts(columns.get(name), name, fail));
 }
 

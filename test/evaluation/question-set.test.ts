@@ -170,6 +170,8 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
       { question_id: 'x2', question: 'what', answer: ['B', ' '] },
       { id: 3, question: 'when', answers: null, answer: 'C' },
       { question: 'where', answer: 'D' },
+      { qid: 'q5', question: 'why', answer: 'E' },
+      { query_id: 6, question: 'how', golden_answers: null, answer: 'F' },
     ),
     source: /^questions with answers, JSON lines$/,
     questions: [
@@ -177,6 +179,8 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
       { id: 'x2', question: 'what', goldenAnswers: ['B'] },
       { id: '3', question: 'when', goldenAnswers: ['C'] },
       { id: '4', question: 'where', goldenAnswers: ['D'] },
+      { id: 'q5', question: 'why', goldenAnswers: ['E'] },
+      { id: '6', question: 'how', goldenAnswers: ['F'] },
     ],
   },
   {
@@ -298,6 +302,15 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     text: '<top>\n<num> Number: 301\n<title> organized crime\n</top>\n',
     source: /^TREC topics$/,
     questions: [{ id: '301', question: 'organized crime' }],
+  },
+  {
+    name: 'TREC topics with leading zeros and a title over several lines',
+    text: '<top>\n<num> Number: 051\n<title> Topic: mergers of\n  banks with assets\n< 1 billion\n<desc> …\n</top>\n<top><num>C041<title>x</top>',
+    source: /^TREC topics$/,
+    questions: [
+      { id: '51', question: 'mergers of banks with assets < 1 billion' },
+      { id: 'C041', question: 'x' },
+    ],
   },
 ];
 
