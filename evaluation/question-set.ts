@@ -107,7 +107,7 @@ function setOfEntries(path: string, { entries, container }: Entries): QuestionSe
   });
   const left = entries.length - kept.length;
   const notes = [
-    `${left} unanswerable questions are left out, because answerable ones have the same ids (${format.name}).`,
+    `${left} of ${entries.length} questions cannot be answered and are left out, because answerable ones have the same ids (${format.name}).`,
   ];
   return setOf(questions, `${format.name}, ${container}`, left === 0 ? [] : notes);
 }

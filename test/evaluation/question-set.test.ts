@@ -360,7 +360,7 @@ test('of a question that MuSiQue-Full has twice, the answerable one counts', asy
     ],
   );
   assert.deepEqual(notes, [
-    '2 unanswerable questions are left out, because answerable ones have the same ids (MuSiQue).',
+    '2 of 5 questions cannot be answered and are left out, because answerable ones have the same ids (MuSiQue).',
   ]);
 });
 
