@@ -1,6 +1,7 @@
 /**
  * The key by which titles of pages are compared: without regard to case, and to spaces or underscores, since some sets write
- * `Ed_Wood_(film)`; with `&amp;` read as `&`, as in titles of HotpotQA. Titles that differ in accents are different pages.
+ * `Ed_Wood_(film)`; with `&amp;` read as `&`, as in titles of HotpotQA; and without the quotes around each title of the published
+ * corpora (`titleForms` of src/passages/). Titles that differ in accents are different pages. An empty key is no page.
  */
 export function titleKey(title: string): string {
   return title
@@ -9,6 +10,8 @@ export function titleKey(title: string): string {
     .replaceAll('&#39;', "'")
     .normalize('NFC')
     .replace(/[\s_]+/gu, ' ')
+    .trim()
+    .replace(/^"(.*)"$/u, '$1')
     .trim()
     .toLowerCase();
 }

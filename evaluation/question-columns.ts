@@ -10,6 +10,11 @@ export function columnsOf(value: unknown): Columns | undefined {
   return new Map<string, unknown>(Object.entries(value));
 }
 
+/** Whether a text is more than white space. Blank titles, answers and ids judge nothing. */
+export function isNotBlank(text: string): boolean {
+  return text.trim() !== '';
+}
+
 /** `round_index`; undefined if it is absent. */
 export function roundOf(value: unknown, fail: Fail): number | undefined {
   if (value === undefined) return undefined;
@@ -25,11 +30,25 @@ export function stringsOf(columns: Columns, name: string, fail: Fail): string[] 
   throw fail(`"${name}" must be an array of strings or absent`);
 }
 
-/** A list of ids; undefined if it is absent or null. */
+/** A list of ids without blank ones; undefined if it is absent or null. */
 export function idsOf(value: unknown, fail: Fail): string[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) throw fail('"gold_ids" must be an array of passage ids or absent');
-  return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail));
+  return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail)).filter(isNotBlank);
+}
+
+/** Names of the column that identifies an entry. */
+export const ID_COLUMNS = ['id', '_id', 'question_id', 'qid', 'query_id'] as const;
+
+/** The column that identifies an entry, whatever its name is; undefined without one. */
+export function idColumn(columns: Columns): unknown {
+  const name = ID_COLUMNS.find((each) => !isAbsent(columns.get(each)));
+  return name === undefined ? undefined : columns.get(name);
+}
+
+/** Whether an entry lacks a column: null counts as absent. */
+export function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
 }
 
 /** Rejects integers above 2^53 within arrays: the JSON parser has rounded them, so they could name another passage. */

@@ -73,7 +73,7 @@ function arrayEntries(path: string, value: unknown, name: string): Entry[] {
 
 /**
  * Reads a table with a header that has the column `question`; lines of a question, a tab and a list of answers (DPR); or lines of an id, a
- * tab and a question (topics of Anserini and MS MARCO), in which quotes have no meaning.
+ * tab and a question (topics of Anserini and MS MARCO), in which quotes have no meaning; their header is left out.
  */
 export async function readTable(path: string): Promise<Entries> {
   const text = await fileText(path);
@@ -98,20 +98,26 @@ export async function readTable(path: string): Promise<Entries> {
     if (/^\s*"?\[/.test(cells[1]!))
       return { entries: rowEntries(path, rowsOf(path, text, delimiter), ['question', 'answers']), container };
     const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
-    return {
-      entries: rowEntries(
-        path,
-        lines.map((line) => line.split('\t')),
-        ['id', 'question'],
-      ),
-      container,
-    };
+    const rows = lines.map((line) => line.split('\t').map((cell) => cell.trim()));
+    const entries = rowEntries(path, isTopicHeader(rows[0]!) ? rows.slice(1) : rows, ['id', 'question']);
+    const [first] = entries;
+    if (/\s/.test(String(first?.columns.get('id') ?? '')))
+      throw first!.fail(
+        'the first of two columns is the id of a question, and it has spaces. Write answers as a list, such as ["Ed Wood"], or name the ' +
+          'columns in a first row: question, answer',
+      );
+    return { entries, container };
   }
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
     `${path} starts with ${JSON.stringify(firstLine.slice(0, 80))}. Expected JSON, TREC topics, a table whose first row has the column "question", ` +
       'or lines of two columns with a tab between: question and list of answers, or id and question. docs/evaluation.md lists the formats.',
   );
+}
+
+/** Whether a row names the columns of topics, as pandas writes them: `qid` and `query`. */
+function isTopicHeader([id = '', query = '']: readonly string[]): boolean {
+  return /^(_?id|(q|query|topic)[-_ ]?id)$/i.test(id) && /^(query|text|title)$/i.test(query);
 }
 
 function rowEntries(path: string, rows: readonly (readonly string[])[], names: readonly string[]): Entry[] {

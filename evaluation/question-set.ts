@@ -1,12 +1,11 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
+import { type BeirSplit, beirQrels, beirQueries, readBeirFolder } from './beir-folder.ts';
 import type { QuestionFormat } from './formats/question-format.ts';
 import { QUESTION_FORMATS } from './formats/question-formats.ts';
 import type { Judgements } from './judgements.ts';
 import { type Entries, type Entry, readArray, readObjects, readTable } from './question-entries.ts';
 import { readQrels } from './read-qrels.ts';
-import { judgementsOf, type Question, readQuestions } from './read-questions.ts';
+import { judgementsOf, type Question } from './read-questions.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 import { TopicReader } from './trec-topics.ts';
 import { firstCharacter, isFolder } from './whole-file.ts';
@@ -17,20 +16,43 @@ export interface QuestionSet {
   readonly judgements: Judgements;
   /** What was read, for people: "HotpotQA or 2WikiMultihopQA, a JSON array". */
   readonly source: string;
+  /** Remarks on entries that were left out. */
+  readonly notes: readonly string[];
 }
 
-const BEIR_SPLITS = ['test', 'dev', 'train'] as const;
+export interface QuestionSetOptions {
+  /** A file of judgements in place of those that the questions or the folder have. */
+  readonly qrels?: string | undefined;
+  /** Which judgements of a BEIR folder. Default: the first of `BEIR_SPLITS` that it has. */
+  readonly split?: BeirSplit | undefined;
+}
 
 /**
  * Reads questions in the field's formats (`QUESTION_FORMATS`) and finds out which it is: a file of JSON lines, a JSON array, TriviaQA's
  * `{"Data": […]}`, a table (`readTable`); TREC topics; or a folder as BEIR's, with
- * `queries.jsonl` and `qrels/test.tsv`. All questions are held in memory.
+ * `queries.jsonl` and `qrels/test.tsv`, of which the judged questions are read. All questions are held in memory.
  *
  * @throws TrawlError CORPUS_BAD_LINE for an invalid entry, a repeated id, and an entry of another format than the first;
- * CORPUS_FORMAT_UNKNOWN; CORPUS_NOT_FOUND if the file cannot be read.
+ * CORPUS_FORMAT_UNKNOWN; CORPUS_NOT_FOUND if the file cannot be read; USAGE for a split of anything but a BEIR folder.
  */
-export async function readQuestionSet(path: string): Promise<QuestionSet> {
-  if (await isFolder(path)) return await readBeirFolder(path);
+export async function readQuestionSet(path: string, options: QuestionSetOptions = {}): Promise<QuestionSet> {
+  const { qrels, split } = options;
+  if (split !== undefined && qrels !== undefined)
+    throw new TrawlError(
+      'USAGE',
+      `The judgements are those of ${qrels}, so --split ${split} has no effect. Omit one of the two.`,
+    );
+  if (await isFolder(path)) return { ...(await readBeirFolder(path, options)), notes: [] };
+  if (split !== undefined)
+    throw new TrawlError(
+      'USAGE',
+      `--split ${split} chooses judgements of a BEIR folder, and ${path} is a file. Omit it, or name the folder.`,
+    );
+  const set = await readQuestionFile(path);
+  return qrels === undefined ? set : { ...set, judgements: await readQrels(qrels) };
+}
+
+async function readQuestionFile(path: string): Promise<QuestionSet> {
   switch (await firstCharacter(path)) {
     case '<':
       return setOf(await readTopics(path), 'TREC topics');
@@ -43,42 +65,10 @@ export async function readQuestionSet(path: string): Promise<QuestionSet> {
   }
 }
 
-/** The files that `readQuestionSet` reads. */
-export async function questionFiles(path: string): Promise<string[]> {
+/** The files that `readQuestionSet` reads, without `qrels`. */
+export async function questionFiles(path: string, { qrels }: QuestionSetOptions = {}): Promise<string[]> {
   if (!(await isFolder(path))) return [path];
-  const { queries, qrels } = beirFiles(path);
-  return [queries, qrels];
-}
-
-interface BeirFiles {
-  readonly queries: string;
-  readonly qrels: string;
-  readonly split: string;
-}
-
-function beirFiles(folder: string): BeirFiles {
-  const queries = join(folder, 'queries.jsonl');
-  const split = BEIR_SPLITS.find((name) => existsSync(join(folder, 'qrels', `${name}.tsv`)));
-  if (!existsSync(queries) || split === undefined)
-    throw new TrawlError(
-      'CORPUS_FORMAT_UNKNOWN',
-      `${folder} is a folder without ${existsSync(queries) ? 'qrels/test.tsv' : 'queries.jsonl'}, which a folder of BEIR has. Name the file of the questions.`,
-    );
-  return { queries, qrels: join(folder, 'qrels', `${split}.tsv`), split };
-}
-
-async function readBeirFolder(folder: string): Promise<QuestionSet> {
-  const { queries, qrels, split } = beirFiles(folder);
-  const judgements = await readQrels(qrels);
-  // queries.jsonl has the questions of all splits.
-  const questions = (await readQuestions(queries)).flatMap((question): Question[] => {
-    const grades = judgements.get(question.id);
-    if (grades === undefined) return [];
-    return [
-      { ...question, goldIds: Array.from(grades, ([id, grade]) => (grade > 0 ? id : '')).filter((id) => id !== '') },
-    ];
-  });
-  return { questions, judgements, source: `BEIR, judgements of qrels/${split}.tsv` };
+  return qrels === undefined ? [beirQueries(path), beirQrels(path).file] : [beirQueries(path)];
 }
 
 async function readTopics(path: string): Promise<Question[]> {
@@ -105,8 +95,9 @@ function setOfEntries(path: string, { entries, container }: Entries): QuestionSe
       `The first entry of ${path} has the columns ${[...first.columns.keys()].slice(0, 12).join(', ')}. Expected those of ` +
         `${QUESTION_FORMATS.map(({ name }) => name).join(', ')}: docs/evaluation.md lists them.`,
     );
+  const kept = withoutCounterparts(entries, format);
   const firstOfId = new Map<string, number>();
-  const questions = entries.map((entry) => {
+  const questions = kept.map((entry) => {
     const question = parsed(entry, format);
     const earlier = firstOfId.get(question.id);
     if (earlier !== undefined)
@@ -114,7 +105,17 @@ function setOfEntries(path: string, { entries, container }: Entries): QuestionSe
     firstOfId.set(question.id, entry.number);
     return question;
   });
-  return setOf(questions, `${format.name}, ${container}`);
+  const left = entries.length - kept.length;
+  const notes = [
+    `${left} of ${entries.length} questions cannot be answered and are left out, because answerable ones have the same ids (${format.name}).`,
+  ];
+  return setOf(questions, `${format.name}, ${container}`, left === 0 ? [] : notes);
+}
+
+function withoutCounterparts(entries: readonly Entry[], { isCounterpart }: QuestionFormat): readonly Entry[] {
+  if (isCounterpart === undefined) return entries;
+  const ids = new Set(entries.filter(({ columns }) => !isCounterpart(columns)).map(({ columns }) => columns.get('id')));
+  return entries.filter(({ columns }) => !isCounterpart(columns) || !ids.has(columns.get('id')));
 }
 
 function parsed(entry: Entry, format: QuestionFormat): Question {
@@ -137,6 +138,6 @@ function hasJudgements({ goldIds, goldTitles, goldenAnswers }: Question): boolea
   return [goldIds, goldTitles, goldenAnswers].some((list) => list !== undefined && list.length > 0);
 }
 
-function setOf(questions: readonly Question[], source: string): QuestionSet {
-  return { questions, judgements: judgementsOf(questions), source };
+function setOf(questions: readonly Question[], source: string, notes: readonly string[] = []): QuestionSet {
+  return { questions, judgements: judgementsOf(questions), source, notes };
 }

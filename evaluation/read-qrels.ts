@@ -48,7 +48,8 @@ export async function* qrelLines(file: string): AsyncGenerator<{ readonly number
           : 'four fields: qid, iteration, docid, grade (or a first line "query-id<tab>corpus-id<tab>score")';
       throw lineError(file, number, `expected ${expected}`);
     }
-    if (!/^[+-]?\d{1,9}$/.test(qrel.grade)) {
+    // pandas writes whole numbers as 1.0 if a column ever lacked one.
+    if (!/^[+-]?\d{1,9}(\.0*)?$/.test(qrel.grade)) {
       throw lineError(file, number, `the grade is ${JSON.stringify(qrel.grade)}; it must be a whole number`);
     }
     yield { number, qrel: { ...qrel, grade: Number(qrel.grade) } };

@@ -1,7 +1,8 @@
 import { parseJson } from '../corpus/parse-json.ts';
+import { isLabel } from './answer-labels.ts';
 import type { Judgements } from './judgements.ts';
 import { titleKey } from './page-title.ts';
-import { type Columns, columnsOf, type Fail, idOf, idsOf, roundOf, stringsOf } from './question-columns.ts';
+import { type Columns, columnsOf, type Fail, idOf, idsOf, isNotBlank, roundOf, stringsOf } from './question-columns.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 
 /** One question of an evaluation set. */
@@ -53,16 +54,26 @@ export function judgementsOf(questions: readonly Question[]): Judgements {
   return new Map(judged.map(({ id, goldIds }) => [id, new Map(goldIds!.map((goldId) => [goldId, 1]))]));
 }
 
-/** Judgements of pages from `goldTitles`: title key → grade 1. Questions without `goldTitles` are not judged by page. */
+/**
+ * Judgements of pages from `goldTitles`: title key → grade 1. Questions without a title that has a key are not judged by page, since
+ * passages without a title have the empty one.
+ */
 export function titleJudgementsOf(questions: readonly Question[]): Judgements {
-  const judged = questions.filter(({ goldTitles }) => goldTitles !== undefined && goldTitles.length > 0);
-  return new Map(judged.map(({ id, goldTitles }) => [id, new Map(goldTitles!.map((title) => [titleKey(title), 1]))]));
+  return new Map(
+    questions.flatMap(({ id, goldTitles = [] }) => {
+      const keys = goldTitles.map(titleKey).filter((key) => key !== '');
+      return keys.length === 0 ? [] : [[id, new Map(keys.map((key) => [key, 1]))] as const];
+    }),
+  );
 }
 
-/** Golden answers by the id of their question, for `evaluateRun`. */
+/** Golden answers that passages can be searched for, by the id of their question, for `evaluateRun`. Questions without any have no entry. */
 export function answersOf(questions: readonly Question[]): ReadonlyMap<string, readonly string[]> {
   return new Map(
-    questions.flatMap(({ id, goldenAnswers }) => (goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const])),
+    questions.flatMap(({ id, goldenAnswers = [] }) => {
+      const answers = goldenAnswers.filter((answer) => !isLabel(answer));
+      return answers.length === 0 ? [] : [[id, answers] as const];
+    }),
   );
 }
 
@@ -93,9 +104,9 @@ export function questionOf(columns: Columns, fail: Fail): Question {
   const roundIndex = roundOf(columns.get('round_index') ?? undefined, fail);
   const dataset = columns.get('dataset') ?? undefined;
   if (dataset !== undefined && typeof dataset !== 'string') throw fail('"dataset" must be a string or absent');
-  const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
+  const goldenAnswers = stringsOf(columns, 'golden_answers', fail)?.filter(isNotBlank);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
-  const goldTitles = stringsOf(columns, 'gold_titles', fail);
+  const goldTitles = stringsOf(columns, 'gold_titles', fail)?.filter(isNotBlank);
   const type = columns.get('type');
   const queries = columns.get('queries');
   return {

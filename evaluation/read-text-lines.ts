@@ -1,6 +1,5 @@
-import { createReadStream } from 'node:fs';
-
 import { TrawlError } from '../src/errors.ts';
+import { fileBytes } from './file-bytes.ts';
 
 /** Lines of question, judgement and run files have a few hundred bytes. Limits memory if the file has no line ends. */
 const MAX_LINE_CHARACTERS = 8 * 1024 * 1024;
@@ -12,7 +11,7 @@ export interface NumberedLine {
 }
 
 /**
- * Reads the non-blank lines of a UTF-8 file. Lines end with `\n` or `\r\n`; a byte order mark is dropped. Throws
+ * Reads the non-blank lines of a UTF-8 file, which may be compressed (`fileBytes`). Lines end with `\n` or `\r\n`; a byte order mark is dropped. Throws
  * CORPUS_BAD_LINE for invalid UTF-8 and overlong lines, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function* readTextLines(file: string): AsyncGenerator<NumberedLine, void> {
@@ -21,7 +20,7 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
   let number = 0;
   let pending = '';
   try {
-    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+    for await (const chunk of fileBytes(file)) {
       const parts = (pending + decoder.decode(chunk, { stream: true })).split('\n');
       pending = parts.pop()!;
       for (const text of parts) {
@@ -38,13 +37,8 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
     }
     pending += decoder.decode();
   } catch (error) {
-    if (error instanceof TrawlError) throw error;
     if (error instanceof TypeError) throw lineError(file, number + 1, 'not valid UTF-8 from here on', error);
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new TrawlError('CORPUS_NOT_FOUND', `Cannot read ${file}: ${reason}. Check the path and its permissions.`, {
-      details: { path: file },
-      cause: error,
-    });
+    throw error;
   }
   if (pending.trim() !== '') yield { number: number + 1, text: withoutCr(pending) };
 }

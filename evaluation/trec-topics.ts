@@ -8,8 +8,8 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 /**
  * Collects the topics of a TREC topics file from its lines. A topic is an element `<top>` with `<num>` and `<title>`, whose end tags may
  * be missing, as in the files of TREC's ad hoc tracks; or `<topic number="…">` with `<query>`, as in those of the Web track and of
- * TREC-COVID. The id is `<num>` without `Number:`, else the attribute `number`. The query is `<title>` without `Topic:`, else `<query>`.
- * Tags may have attributes. Other elements are ignored, and text outside of topics, such as an XML head.
+ * TREC-COVID. The id is `<num>`, else the attribute `number`. The query is `<title>` without `Topic:`, else `<query>`. The ad hoc tracks
+ * write the number 51 as `Number: 051`, and their judgements have 51. Tags may have attributes. Other elements are ignored, and text outside of topics, such as an XML head.
  */
 export class TopicReader {
   #topic: string[] | undefined;
@@ -65,7 +65,9 @@ export class TopicReader {
 }
 
 function parseTopic(text: string, number: string | undefined, fail: (reason: string) => Error): Question {
-  const id = elementOf(text, 'num', 'Number:') ?? number;
+  const isAdHoc = /<num(\s[^>]*)?>\s*Number:/i.test(text);
+  const num = elementOf(text, 'num', 'Number:') ?? number;
+  const id = isAdHoc ? num?.replace(/^0+(?=\d+$)/, '') : num;
   const question = elementOf(text, 'title', 'Topic:') ?? elementOf(text, 'query', '');
   if (id === undefined || id === '') throw fail('the topic has no <num> with a number, and no attribute number="…"');
   if (question === undefined) throw fail(`topic ${id} has no <title> and no <query>`);
@@ -74,7 +76,7 @@ function parseTopic(text: string, number: string | undefined, fail: (reason: str
 
 /** The text of an element up to the next tag, without its label, on one line; undefined if there is no such element. */
 function elementOf(topic: string, name: string, label: string): string | undefined {
-  const [, text] = new RegExp(`<${name}(?:\\s[^>]*)?>([^<]*)`, 'i').exec(topic) ?? [];
+  const [, text] = new RegExp(`<${name}(?:\\s[^>]*)?>((?:[^<]|<(?![a-z/!]))*)`, 'i').exec(topic) ?? [];
   if (text === undefined) return undefined;
   const plain = text.replaceAll(/\s+/g, ' ').trim();
   const unlabelled = plain.toLowerCase().startsWith(label.toLowerCase()) ? plain.slice(label.length).trim() : plain;

@@ -1,7 +1,6 @@
 import { evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { readQrels } from '../../evaluation/read-qrels.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import { type Gates, refusals } from '../../iteration/gates.ts';
 import type { Measures } from '../../iteration/records.ts';
@@ -35,8 +34,7 @@ interface Answers {
 
 /** Asks the questions of a file, and compares the answers with the judgements and with those of the old index. */
 export async function rolloutProbe(options: ProbeOptions): Promise<Probe<Answers>> {
-  const { questions, judgements: own } = await readQuestionSet(options.questions);
-  const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
+  const { questions, judgements } = await readQuestionSet(options.questions, { qrels: options.qrels });
   const { gates } = options;
   const isJudged = questions.some(({ id }) => judgements.has(id));
   if (!isJudged && (gates.minRecall !== undefined || options.isRecallDropGiven)) {

@@ -1,3 +1,4 @@
+import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -80,6 +81,11 @@ export const evalCommand = defineCommand({
       help: 'The same from records of `trawl serve --record`, with their rotated files. Repeat the option for several files.',
     },
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
+    split: {
+      type: 'choice',
+      choices: BEIR_SPLITS,
+      help: 'Which judgements of a BEIR folder: those of qrels/test.tsv, dev.tsv or train.tsv. Default: the first of them that the folder has. MS MARCO is reported on dev.',
+    },
     cutoffs: {
       type: 'string',
       value: 'K,K,…',
@@ -137,7 +143,7 @@ export const evalCommand = defineCommand({
     const specs = systemsOf(positionals[0], options, given);
     const comparing = specs.length > 1;
     checkCompareOptions(given, comparing);
-    const all = await readJudgedQuestions(options.queries, options.qrels);
+    const all = await readJudgedQuestions(options.queries, options);
     const agents = await agentQuestions(all, { ...options, queries: options.queries }, { signal, note });
     const set = agents ?? all;
     const { questions, judgements } = set;
@@ -173,9 +179,17 @@ export const evalCommand = defineCommand({
         return EXIT.failed;
       }
       for (const { system, evaluation } of measured) {
-        if (evaluation.judged === 0 || foundJudged(evaluation.means, Math.max(...cutoffs))) continue;
-        const advice = system.server === undefined ? ' Check that the judgements use the ids of this index.' : '';
-        note(`${comparing ? `${system.name}: ` : ''}No search found a judged passage.${advice}`);
+        const { judged, titleJudged, means } = evaluation;
+        const k = Math.max(...cutoffs);
+        const name = comparing ? `${system.name}: ` : '';
+        if (judged > 0 && !foundAny(means, ['mrr', `recall@${k}`, `union_recall@${k}`])) {
+          const advice = system.server === undefined ? ' Check that the judgements use the ids of this index.' : '';
+          note(`${name}No search found a judged passage.${advice}`);
+        }
+        if (titleJudged > 0 && !foundAny(means, [`title_recall@${k}`, `union_title_recall@${k}`]))
+          note(
+            `${name}No search found a passage with a gold title. Check that the passages have titles, and the same ones.`,
+          );
       }
       return searched.some(({ failed, lacksGold }) => failed.size > 0 || lacksGold) ? EXIT.problems : EXIT.ok;
     } finally {
@@ -238,9 +252,8 @@ function printEvaluation(
   );
 }
 
-/** Whether any list has a judged passage. Titles and answers do not count: they are found whatever the ids are. */
-function foundJudged(means: Metrics, k: number): boolean {
-  return ['mrr', `recall@${k}`, `union_recall@${k}`].some((name) => (means[name] ?? 0) > 0);
+function foundAny(means: Metrics, names: readonly string[]): boolean {
+  return names.some((name) => (means[name] ?? 0) > 0);
 }
 
 /** The systems to measure, the one of the command line first. */

@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { readQrels } from '../../evaluation/read-qrels.ts';
 import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
@@ -60,8 +59,7 @@ export const triageCommand = defineCommand({
     const gate = gateOf(options, cutoffs);
     const filter = filterOption(options.filter);
     const view = viewOption(options);
-    const { questions, judgements: own, source } = await readQuestionSet(options.queries);
-    const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
+    const { questions, judgements, source } = await readQuestionSet(options.queries, { qrels: options.qrels });
     const work = resolve(options.work ?? `${resolve(folder)}.triage`);
     const retrieving = {
       ...machineOptions(options),

@@ -1,7 +1,6 @@
 import type { Judgements } from '../../evaluation/judgements.ts';
-import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { readQrels } from '../../evaluation/read-qrels.ts';
-import type { Question } from '../../evaluation/read-questions.ts';
+import { type QuestionSetOptions, readQuestionSet } from '../../evaluation/question-set.ts';
+import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import { TrawlError } from '../../src/errors.ts';
 
 export interface JudgedQuestions {
@@ -16,14 +15,13 @@ export interface JudgedQuestions {
 /**
  * Reads questions with their judgements, or with those of a file of judgements.
  *
- * @throws TrawlError CORPUS_BAD_LINE for a file without questions or judgements, and as `readQuestionSet` and `readQrels`.
+ * @throws TrawlError CORPUS_BAD_LINE for a file without questions or judgements, and as `readQuestionSet`.
  */
-export async function readJudgedQuestions(file: string, qrels: string | undefined): Promise<JudgedQuestions> {
-  const { questions, judgements: own, source } = await readQuestionSet(file);
-  if (questions.length === 0) throw empty(file, 'questions');
-  const judgements = qrels === undefined ? own : await readQrels(qrels);
-  if (qrels !== undefined && judgements.size === 0) throw empty(qrels, 'judgements');
-  return { questions, judgements, source, notes: [...notesOn(questions, judgements, file)] };
+export async function readJudgedQuestions(file: string, options: QuestionSetOptions): Promise<JudgedQuestions> {
+  const { questions, judgements, source, notes } = await readQuestionSet(file, options);
+  if (options.qrels !== undefined && judgements.size === 0) throw empty(options.qrels, 'judgements');
+  if (questions.length === 0) throw empty(file, judgements.size === 0 ? 'questions' : 'judged questions');
+  return { questions, judgements, source, notes: [...notes, ...notesOn(questions, judgements, file)] };
 }
 
 function empty(path: string, what: string): TrawlError {
@@ -38,9 +36,13 @@ function* notesOn(questions: readonly Question[], judgements: Judgements, file: 
   if (unasked.length > 0)
     yield `${unasked.length} of ${judgements.size} judged queries are not in ${file}, such as ${JSON.stringify(unasked[0])}; ` +
       'their judgements are not used.';
+  const answers = answersOf(questions);
+  const labels = questions.filter(({ id, goldenAnswers = [] }) => goldenAnswers.length > 0 && !answers.has(id));
+  if (labels.length > 0)
+    yield `${labels.length} of ${questions.length} questions have yes or no, or another label, as answer, such as ${JSON.stringify(labels[0]!.id)}: ` +
+      'passages cannot be searched for it, so it is no golden answer.';
   const nothing = questions.filter(
-    ({ id, goldTitles = [], goldenAnswers = [] }) =>
-      !judgements.has(id) && goldTitles.length === 0 && goldenAnswers.length === 0,
+    ({ id, goldTitles = [] }) => !judgements.has(id) && goldTitles.length === 0 && !answers.has(id),
   );
   if (nothing.length > 0 && nothing.length < questions.length)
     yield `${nothing.length} of ${questions.length} questions have neither judgements nor answers, such as ${JSON.stringify(nothing[0]!.id)}: they count in no metric.`;

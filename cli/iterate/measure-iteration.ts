@@ -4,7 +4,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
 import { questionFiles, readQuestionSet } from '../../evaluation/question-set.ts';
-import { readQrels } from '../../evaluation/read-qrels.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import type { Measures } from '../../iteration/records.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
@@ -62,8 +61,7 @@ export class IterationMeasurement {
    */
   static async prepare(options: MeasureOptions): Promise<IterationMeasurement> {
     const { questions: file, qrels, form, recallK, changedK, records, signal } = options;
-    const { questions, judgements: own } = await readQuestionSet(file);
-    const judgements = qrels === undefined ? own : await readQrels(qrels);
+    const { questions, judgements } = await readQuestionSet(file, { qrels });
     for (const question of questions) queryOf(question, form);
     if (!questions.some(({ id }) => judgements.has(id))) {
       throw new TrawlError(
@@ -76,7 +74,7 @@ export class IterationMeasurement {
       throw new TrawlError('CORPUS_NOT_FOUND', `${path} is not a file of recorded queries.`);
     }
     const settings = {
-      questions: await sumsOf(await questionFiles(file), signal),
+      questions: await sumsOf(await questionFiles(file, { qrels }), signal),
       qrels: qrels === undefined ? null : await sumsOf([qrels], signal),
       form,
       recallK,

@@ -1,4 +1,4 @@
-import { columnsOf, idOf, stringsOf } from '../question-columns.ts';
+import { columnsOf, idColumn, idOf, stringsOf } from '../question-columns.ts';
 import type { Question } from '../read-questions.ts';
 import { distinctTexts, type QuestionFormat, questionWith } from './question-format.ts';
 
@@ -24,8 +24,8 @@ export const dpr: QuestionFormat = {
     const answers = stringsOf(columns, 'answers', fail) ?? [];
     return questionWith(
       columns,
-      { id: columns.get('id') ?? String(number), question: columns.get('question') },
-      { goldIds: distinctTexts(ids), goldTitles: distinctTexts(titles), goldenAnswers: answers },
+      { id: idColumn(columns) ?? String(number), question: columns.get('question') },
+      { goldIds: distinctTexts(ids), goldTitles: distinctTexts(titles), goldenAnswers: distinctTexts(answers) },
       fail,
     );
   },

@@ -1,10 +1,11 @@
+import { isFeverLabel } from '../answer-labels.ts';
 import { columnsOf } from '../question-columns.ts';
 import type { Question } from '../read-questions.ts';
 import { distinctTexts, type QuestionFormat, questionWith } from './question-format.ts';
 
 /**
  * KILT: `{"id", "input", "output": [{"answer"?, "provenance"?: [{"title"}]}]}`. The relevant pages are those of all outputs, although
- * an output is one of several right ones: `title_hit@k` is then the fair measure.
+ * an output is one of several right ones: `title_hit@k` is then the fair measure. The classes of FEVER are no answers.
  */
 export const kilt: QuestionFormat = {
   name: 'KILT',
@@ -20,7 +21,7 @@ export const kilt: QuestionFormat = {
     const answers = distinctTexts(
       parsed.flatMap((output) => {
         const answer = output.get('answer');
-        return typeof answer === 'string' ? [answer] : [];
+        return typeof answer === 'string' && !isFeverLabel(answer) ? [answer] : [];
       }),
     );
     const titles = distinctTexts(

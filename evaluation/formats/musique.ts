@@ -4,11 +4,13 @@ import { distinctTexts, type QuestionFormat, questionWith } from './question-for
 
 /**
  * MuSiQue: `{"id", "question", "answer", "answer_aliases", "answerable", "paragraphs": [{"title", "is_supporting"}]}`. The type is the
- * number of hops, from the id (`2hop__…`). Questions that cannot be answered have no golden answers.
+ * number of hops, from the id (`2hop__…`). Questions that cannot be answered have no golden answers. MuSiQue-Full has each id twice, with
+ * paragraphs that answer the question and with others that do not.
  */
 export const musique: QuestionFormat = {
   name: 'MuSiQue',
   matches: (columns) => columns.has('paragraphs') && columns.has('question') && columns.has('id'),
+  isCounterpart: (columns) => columns.get('answerable') === false,
   parse(columns, _number, fail): Question {
     const paragraphs = columns.get('paragraphs');
     if (!Array.isArray(paragraphs)) throw fail('"paragraphs" must be a list');

@@ -1,4 +1,4 @@
-import { columnsOf } from '../question-columns.ts';
+import { columnsOf, ID_COLUMNS, idColumn } from '../question-columns.ts';
 import type { Question } from '../read-questions.ts';
 import { type QuestionFormat, questionWith } from './question-format.ts';
 import { supportingTitles } from './supporting-titles.ts';
@@ -10,14 +10,14 @@ import { supportingTitles } from './supporting-titles.ts';
 export const plainQuestions: QuestionFormat = {
   name: 'questions with ids',
   matches: (columns) =>
-    (columns.has('id') && columns.has('question')) ||
-    (columns.has('_id') && (columns.has('text') || columns.has('question'))),
+    (columns.has('question') && ID_COLUMNS.some((name) => columns.has(name))) ||
+    (columns.has('_id') && columns.has('text')),
   parse(columns, _number, fail): Question {
     const metadata = columnsOf(columns.get('metadata'));
     const type = metadata?.get('type');
     return questionWith(
       columns,
-      { id: columns.get('id') ?? columns.get('_id'), question: columns.get('question') ?? columns.get('text') },
+      { id: idColumn(columns), question: columns.get('question') ?? columns.get('text') },
       {
         goldTitles: supportingTitles(metadata?.get('supporting_facts')) ?? [],
         type: typeof type === 'string' ? type : undefined,

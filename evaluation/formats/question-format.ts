@@ -1,4 +1,4 @@
-import type { Columns, Fail } from '../question-columns.ts';
+import { type Columns, type Fail, isNotBlank } from '../question-columns.ts';
 import { type Question, questionOf } from '../read-questions.ts';
 
 /** A layout of the entries of a question file: lines, elements of an array, or rows of a table. */
@@ -7,6 +7,8 @@ export interface QuestionFormat {
   readonly name: string;
   /** Whether a file whose first entry has these columns has this format. */
   matches(columns: Columns): boolean;
+  /** Whether an entry is left out if another entry with its `id` is not of this kind. */
+  isCounterpart?(columns: Columns): boolean;
   /** Parses an entry. `number` counts from 1 and is the id of a question without one. Throws the error of `fail`. */
   parse(columns: Columns, number: number, fail: Fail): Question;
 }
@@ -36,5 +38,5 @@ export function questionWith(
 
 /** Distinct texts that are not blank, in their first order. */
 export function distinctTexts(texts: readonly string[]): string[] {
-  return [...new Set(texts.filter((text) => text.trim() !== ''))];
+  return [...new Set(texts.filter(isNotBlank))];
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
@@ -170,6 +170,51 @@ test('--qrels replaces the judgements of the questions', async () => {
     await runTrawl([...EVAL, '--qrels', 'qrels.txt', '--cutoffs', '1', '--json'], { cwd }),
   );
   assert.deepEqual([judged, metrics['recall@1'], metrics['ndcg@1']], [2, 1, 1]);
+});
+
+test('--qrels and --split choose the questions of a BEIR folder', async () => {
+  mkdirSync(join(cwd, 'beir', 'qrels'), { recursive: true });
+  write('beir/queries.jsonl', [
+    { _id: 't1', text: 'The cat sat on the mat.' },
+    { _id: 'd1', text: 'Rivers flow down to the sea.' },
+    { _id: 'd2', text: 'Bread is baked from flour and water.' },
+  ]);
+  const [test, dev] = ['t1\tp0\t1', 'd1\tp1\t1\nd2\tp3\t1'].map((lines) => `query-id\tcorpus-id\tscore\n${lines}\n`);
+  writeFileSync(join(cwd, 'beir/qrels/test.tsv'), test!);
+  writeFileSync(join(cwd, 'beir/qrels/dev.tsv'), dev!);
+  const asked = ['eval', 'ix', '--queries', 'beir', '--cutoffs', '1'];
+  for (const options of [
+    ['--qrels', 'beir/qrels/dev.tsv'],
+    ['--split', 'dev'],
+  ]) {
+    const result = await runTrawl([...asked, ...options, '--json'], { cwd });
+    const { queries, judged, source, metrics } = jsonOf<EvalReport>(result);
+    assert.deepEqual([queries, judged, metrics['recall@1']], [2, 2, 1]);
+    assert.match(source, /^BEIR, judgements of (beir\/)?qrels\/dev\.tsv$/);
+    assert.equal(result.stderr, '');
+  }
+  assert.equal(jsonOf<EvalReport>(await runTrawl([...asked, '--json'], { cwd })).queries, 1);
+  const both = await runTrawl([...asked, '--split', 'dev', '--qrels', 'beir/qrels/dev.tsv'], { cwd });
+  assert.equal(both.code, EXIT.usage);
+  assert.match(both.stderr, /so --split dev has no effect/);
+});
+
+test('questions whose answer is yes or no are counted, and not measured by it', async () => {
+  write('yes.jsonl', [
+    { id: 'a', question: 'The cat sat on the mat.', golden_answers: ['yes'] },
+    { id: 'b', question: 'Rivers flow down to the sea.', golden_answers: ['sea'] },
+  ]);
+  const result = await runTrawl(['eval', 'ix', '--queries', 'yes.jsonl', '--cutoffs', '1', '--json'], { cwd });
+  const { answerable, metrics } = jsonOf<EvalReport>(result);
+  assert.deepEqual([answerable, metrics['answer_hit@1']], [1, 1]);
+  assert.match(result.stderr, /1 of 2 questions have yes or no, or another label, as answer, such as "a"/);
+});
+
+test('gold titles that no search finds are named as such, also if the passages have none', async () => {
+  write('untitled.jsonl', [{ id: 'a', question: 'The cat sat on the mat.', gold_titles: ['Cats'] }]);
+  const { stderr } = await runTrawl(['eval', 'ix', '--queries', 'untitled.jsonl', '--cutoffs', '1'], { cwd });
+  assert.match(stderr, /No search found a passage with a gold title/);
+  assert.doesNotMatch(stderr, /No search found a judged passage/);
 });
 
 test('judgements of queries that are not asked are counted', async () => {

@@ -95,6 +95,14 @@ test('pages are judged by title: several passages of a page count once, and pass
   );
 });
 
+test('titles are the same with and without the quotes around them of the published corpora', () => {
+  for (const title of ['Ed Wood', 'Ed_Wood', '"Heroes" (song)', 'Say "Yes"'])
+    assert.equal(titleKey(`"${title}"`), titleKey(title), title);
+  assert.equal(titleKey('&quot;Ed Wood&quot;'), 'ed wood');
+  assert.equal(titleKey('""'), '');
+  assert.equal(titleKey('"'), '"');
+});
+
 test('titles that differ in accents are different pages', () => {
   assert.notEqual(titleKey('Pele'), titleKey('Pelé'));
   assert.equal(titleKey('Pele\u0301'), titleKey('Pelé'));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -47,6 +47,7 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
           level: 'hard',
         },
         { _id: 'test', question: 'Without facts?', context: [] },
+        { _id: '2wiki', question: 'Without an answer?', answer: '', supporting_facts: [], context: [] },
       ],
       null,
       1,
@@ -61,7 +62,52 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
         type: 'comparison',
       },
       { id: 'test', question: 'Without facts?' },
+      { id: '2wiki', question: 'Without an answer?' },
     ],
+  },
+  {
+    name: 'HotpotQA, with the columns of Hugging Face',
+    text: lines(
+      {
+        id: 'h1',
+        question: 'Which?',
+        answer: 'A',
+        type: 'bridge',
+        supporting_facts: { title: ['P', 'Q', 'P'], sent_id: [0, 1, 2] },
+        context: { title: ['P', 'Q'], sentences: [['One.'], ['Two.']] },
+      },
+      {
+        id: 'h2',
+        question: 'In the test set?',
+        answer: null,
+        type: null,
+        supporting_facts: { title: [], sent_id: [] },
+        context: { title: ['P'], sentences: [['One.']] },
+      },
+    ),
+    source: /^HotpotQA or 2WikiMultihopQA, JSON lines$/,
+    questions: [
+      { id: 'h1', question: 'Which?', goldTitles: ['P', 'Q'], goldenAnswers: ['A'], type: 'bridge' },
+      { id: 'h2', question: 'In the test set?' },
+    ],
+  },
+  {
+    name: "HotpotQA's test set with the columns of Hugging Face, without facts",
+    text: lines({ id: 'h', question: 'Which?', context: { title: ['P'], sentences: [['One.']] } }),
+    source: /^HotpotQA or 2WikiMultihopQA, JSON lines$/,
+    questions: [{ id: 'h', question: 'Which?' }],
+  },
+  {
+    name: 'a set with lists of texts as contexts, and with several answers,',
+    text: lines({ id: 'c', question: 'Which?', context: ['A passage.'], answers: ['A', 'B'] }),
+    source: /^questions with answers, JSON lines$/,
+    questions: [{ id: 'c', question: 'Which?', goldenAnswers: ['A', 'B'] }],
+  },
+  {
+    name: 'a set with supporting facts and several answers',
+    text: lines({ _id: 'c', question: 'Which?', supporting_facts: [['P', 0]], answers: ['A', 'B'] }),
+    source: /^HotpotQA or 2WikiMultihopQA, JSON lines$/,
+    questions: [{ id: 'c', question: 'Which?', goldTitles: ['P'], goldenAnswers: ['A', 'B'] }],
   },
   {
     name: 'MuSiQue',
@@ -106,6 +152,44 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     questions: [{ id: '7', question: 'Which?', goldTitles: ['P', 'Q'], goldenAnswers: ['A'] }],
   },
   {
+    name: "KILT's FEVER, whose classes are no answers,",
+    text: lines(
+      ...['SUPPORTS', 'REFUTES'].map((answer, i) => ({
+        id: i,
+        input: 'A claim.',
+        output: [{ answer, provenance: [{ title: 'P' }] }],
+      })),
+    ),
+    source: /^KILT, JSON lines$/,
+    questions: ['0', '1'].map((id) => ({ id, question: 'A claim.', goldTitles: ['P'] })),
+  },
+  {
+    name: 'questions with answers and an id, whatever its name is,',
+    text: lines(
+      { _id: '5a8b', question: 'who', answer: 'A' },
+      { question_id: 'x2', question: 'what', answer: ['B', ' '] },
+      { id: 3, question: 'when', answers: null, answer: 'C' },
+      { question: 'where', answer: 'D' },
+      { qid: 'q5', question: 'why', answer: 'E' },
+      { query_id: 6, question: 'how', golden_answers: null, answer: 'F' },
+    ),
+    source: /^questions with answers, JSON lines$/,
+    questions: [
+      { id: '5a8b', question: 'who', goldenAnswers: ['A'] },
+      { id: 'x2', question: 'what', goldenAnswers: ['B'] },
+      { id: '3', question: 'when', goldenAnswers: ['C'] },
+      { id: '4', question: 'where', goldenAnswers: ['D'] },
+      { id: 'q5', question: 'why', goldenAnswers: ['E'] },
+      { id: '6', question: 'how', goldenAnswers: ['F'] },
+    ],
+  },
+  {
+    name: 'questions with question_id and judgements',
+    text: lines({ question_id: 'x1', question: 'who', gold_ids: ['p0'] }),
+    source: /^questions with ids, JSON lines$/,
+    questions: [{ id: 'x1', question: 'who', goldIds: ['p0'] }],
+  },
+  {
     name: 'NQ-open',
     text: lines(
       { question: 'who won', answer: ['Röntgen', 'W. Röntgen', 'Röntgen'] },
@@ -131,6 +215,18 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     ),
     source: /^TriviaQA, the list "Data" of a JSON object$/,
     questions: [{ id: 'tc_1', question: 'Which?', goldenAnswers: ['Sunset Boulevard', 'Sunset Blvd'] }],
+  },
+  {
+    name: 'TriviaQA, with the columns of Hugging Face',
+    text: lines(
+      { question_id: 'tc_1', question: 'Which?', answer: { value: 'V', aliases: ['A', 'V'] } },
+      { question_id: 'tc_2', question: 'In the test set?', answer: { value: '<unk>', aliases: [] } },
+    ),
+    source: /^TriviaQA, JSON lines$/,
+    questions: [
+      { id: 'tc_1', question: 'Which?', goldenAnswers: ['V', 'A'] },
+      { id: 'tc_2', question: 'In the test set?' },
+    ],
   },
   {
     name: 'TriviaQA on one line',
@@ -167,7 +263,7 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     text: JSON.stringify([
       {
         question: 'big?',
-        answers: ['yes'],
+        answers: ['yes', ''],
         positive_ctxs: [
           { title: 'P', text: '…', passage_id: '12' },
           { title: 'P', text: '…', passage_id: 13 },
@@ -175,9 +271,13 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
         negative_ctxs: [],
         hard_negative_ctxs: [],
       },
+      { _id: 'own', question: 'small?', answers: [], positive_ctxs: [] },
     ]),
     source: /^DPR, a JSON array$/,
-    questions: [{ id: '1', question: 'big?', goldIds: ['12', '13'], goldTitles: ['P'], goldenAnswers: ['yes'] }],
+    questions: [
+      { id: '1', question: 'big?', goldIds: ['12', '13'], goldTitles: ['P'], goldenAnswers: ['yes'] },
+      { id: 'own', question: 'small?' },
+    ],
   },
   {
     name: 'topics of Anserini and MS MARCO',
@@ -189,10 +289,28 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     ],
   },
   {
+    name: 'topics with a header, and spaces around the ids,',
+    text: 'qid\tquery\n1 \tfirst\r\n2\t second\n',
+    source: /^questions with ids, tab-separated$/,
+    questions: [
+      { id: '1', question: 'first' },
+      { id: '2', question: 'second' },
+    ],
+  },
+  {
     name: 'TREC topics',
     text: '<top>\n<num> Number: 301\n<title> organized crime\n</top>\n',
     source: /^TREC topics$/,
     questions: [{ id: '301', question: 'organized crime' }],
+  },
+  {
+    name: 'TREC topics with leading zeros and a title over several lines',
+    text: '<top>\n<num> Number: 051\n<title> Topic: mergers of\n  banks with assets\n< 1 billion\n<desc> …\n</top>\n<top><num>C041<title>x</top>',
+    source: /^TREC topics$/,
+    questions: [
+      { id: '51', question: 'mergers of banks with assets < 1 billion' },
+      { id: 'C041', question: 'x' },
+    ],
   },
 ];
 
@@ -217,6 +335,35 @@ test("Trawl's own columns count before those of a format", async (t) => {
   assert.deepEqual(judgements, new Map([['a', new Map([['p1', 1]])]]));
 });
 
+test('of a question that MuSiQue-Full has twice, the answerable one counts', async (t) => {
+  const file = join(await tempFolder(t), 'questions.jsonl');
+  const entry = (id: string, title: string, answerable: boolean): object => ({
+    id,
+    paragraphs: [{ title, is_supporting: true }],
+    question: 'When?',
+    answer: '1999',
+    answer_aliases: [],
+    answerable,
+  });
+  const [a, b] = ['2hop__1_2', '3hop__4_5_6'] as const;
+  await writeFile(
+    file,
+    lines(entry(a, 'A', true), entry(a, 'B', false), entry(b, 'C', false), entry(b, 'D', true), entry('x', 'E', false)),
+  );
+  const { questions, notes } = await readQuestionSet(file);
+  assert.deepEqual(
+    questions.map(({ id, goldTitles, goldenAnswers }) => [id, goldTitles, goldenAnswers]),
+    [
+      [a, ['A'], ['1999']],
+      [b, ['D'], ['1999']],
+      ['x', ['E'], undefined],
+    ],
+  );
+  assert.deepEqual(notes, [
+    '2 of 5 questions cannot be answered and are left out, because answerable ones have the same ids (MuSiQue).',
+  ]);
+});
+
 test("an entry that also has another format's columns is read by that of the first, if it has judgements of its own or the other has none", async (t) => {
   const file = join(await tempFolder(t), 'questions.jsonl');
   const own = { question: 'q', gold_ids: ['p'] };
@@ -239,18 +386,6 @@ test("an entry that also has another format's columns is read by that of the fir
   );
 });
 
-test('a folder of BEIR has the questions that its test judgements have, with their grades', async (t) => {
-  const folder = await tempFolder(t);
-  await mkdir(join(folder, 'qrels'));
-  await writeFile(join(folder, 'queries.jsonl'), lines({ _id: '1', text: 'one' }, { _id: '2', text: 'two' }));
-  await writeFile(join(folder, 'qrels', 'train.tsv'), 'query-id\tcorpus-id\tscore\n2\td\t1\n');
-  await writeFile(join(folder, 'qrels', 'test.tsv'), 'query-id\tcorpus-id\tscore\n1\td\t2\n');
-  const { questions, judgements, source } = await readQuestionSet(folder);
-  assert.deepEqual(questions, [{ id: '1', question: 'one', goldIds: ['d'] }]);
-  assert.deepEqual(judgements, new Map([['1', new Map([['d', 2]])]]));
-  assert.match(source, /qrels\/test\.tsv/);
-});
-
 const TOPIC = '<top>\n<num> 301\n<title> organized crime\n</top>\n';
 
 const REFUSED: readonly { what: string; text: string; code: string; message: RegExp }[] = [
@@ -268,6 +403,24 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     ),
     code: 'CORPUS_BAD_LINE',
     message: /:2: the format is HotpotQA or 2WikiMultihopQA, and that of the first entry is questions with ids/,
+  },
+  {
+    what: "an answer of TriviaQA's that is none",
+    text: lines({ QuestionId: 'a', Question: 'q', Answer: 'V' }),
+    code: 'CORPUS_FORMAT_UNKNOWN',
+    message: /has the columns QuestionId, Question, Answer\. Expected those of /,
+  },
+  {
+    what: 'an answerable question of MuSiQue that occurs twice',
+    text: lines(...[1, 2].map(() => ({ id: 'x', question: 'q', paragraphs: [], answerable: true }))),
+    code: 'CORPUS_BAD_LINE',
+    message: /:2: the id "x" is already used by entry 1/,
+  },
+  {
+    what: 'supporting facts of another form',
+    text: lines({ id: 'x', question: 'q', supporting_facts: ['P'] }),
+    code: 'CORPUS_BAD_LINE',
+    message: /:1: "supporting_facts" must be a list of pairs/,
   },
   {
     what: 'a repeated id',
@@ -314,6 +467,12 @@ const REFUSED: readonly { what: string; text: string; code: string; message: Reg
     text: 'question,answer\nonly\n',
     code: 'CORPUS_BAD_LINE',
     message: /row 1: it has 1 columns; expected 2: question, answer/,
+  },
+  {
+    what: 'a table of questions and answers that is none of ids and questions',
+    text: 'who sat on the mat\tthe cat\n',
+    code: 'CORPUS_BAD_LINE',
+    message: /row 1: the first of two columns is the id of a question, and it has spaces\. Write answers as a list/,
   },
   {
     what: 'a list of answers that is none',

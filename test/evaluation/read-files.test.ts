@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 
 import { readQrels } from '../../evaluation/read-qrels.ts';
-import { judgementsOf, readQuestions } from '../../evaluation/read-questions.ts';
+import { answersOf, judgementsOf, readQuestions, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import type { Run } from '../../evaluation/run.ts';
 import { formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -54,6 +54,43 @@ test("questions are read from BEIR's columns _id and text", async (t) => {
   ]);
 });
 
+test('blank titles, answers and ids of passages judge nothing', async (t) => {
+  const judged = { gold_ids: ['', 'p'], gold_titles: [' ', 'T'], golden_answers: ['', 'A'] };
+  const blank = { gold_ids: [''], gold_titles: [''], golden_answers: ['\t'] };
+  const file = fileWith(
+    t,
+    [judged, blank].map((columns, id) => `${JSON.stringify({ id, question: 'q', ...columns })}\n`).join(''),
+  );
+  const questions = await readQuestions(file);
+  assert.deepEqual(
+    questions.map(({ goldIds, goldTitles, goldenAnswers }) => [goldIds, goldTitles, goldenAnswers]),
+    [
+      [['p'], ['T'], ['A']],
+      [[], [], []],
+    ],
+  );
+  for (const judgements of [judgementsOf(questions), titleJudgementsOf(questions), answersOf(questions)])
+    assert.deepEqual([...judgements.keys()], ['0']);
+});
+
+test('a title without a key, such as _, is no page', () => {
+  const question = { id: '1', question: 'q' };
+  assert.equal(titleJudgementsOf([{ ...question, goldTitles: ['_', '""'] }]).size, 0);
+  assert.deepEqual(
+    titleJudgementsOf([{ ...question, goldTitles: ['_', 'Ed_Wood'] }]),
+    new Map([['1', new Map([['ed wood', 1]])]]),
+  );
+});
+
+test('yes, no and the like are no answers that passages are searched for', () => {
+  const answers = (...goldenAnswers: readonly string[]): readonly string[] | undefined =>
+    answersOf([{ id: '1', question: 'q', goldenAnswers }]).get('1');
+  for (const label of ['yes', 'No', ' no. ', 'True', 'SUPPORTS', 'REFUTES', 'NOT ENOUGH INFO'])
+    assert.equal(answers(label), undefined, label);
+  for (const answer of ['No Doubt', 'yes, he was', 'supports', 'noon']) assert.deepEqual(answers(answer), [answer]);
+  assert.deepEqual(answers('no', 'none of them'), ['none of them']);
+});
+
 for (const [line, reason] of [
   ['oops', 'not valid JSON'],
   ['[]', 'JSON object'],
@@ -101,6 +138,9 @@ test('judgements are read in the formats of TREC and BEIR', async (t) => {
   assert.deepEqual(await readQrels(fileWith(t, 'q1 0 a 2\nq1\t0\tb  0\r\n\nq2 Q0 a -1')), expected);
   const beir = 'query-id\tcorpus-id\tscore\r\nq1\ta\t2\r\nq1\tb\t0\r\nq2\ta\t-1\r\n';
   assert.deepEqual(await readQrels(fileWith(t, beir)), expected);
+  // As pandas writes a column of numbers.
+  const decimals = 'query-id\tcorpus-id\tscore\nq1\ta\t2.0\nq1\tb\t0.\nq2\ta\t-1.00\n';
+  assert.deepEqual(await readQrels(fileWith(t, decimals)), expected);
 });
 
 for (const [content, line] of [

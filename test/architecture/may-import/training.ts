@@ -2,8 +2,15 @@ import type { ImportRules } from './import-rules.ts';
 
 /** What agents and encoders are trained and judged with. */
 export const TRAINING: ImportRules = {
-  // Ids of questions keep integers of any size.
-  'evaluation/': ['src/errors.ts', 'src/random.ts', 'corpus/parse-json.ts'],
+  // Ids of questions keep integers of any size; questions, judgements and runs may be compressed.
+  'evaluation/': [
+    'src/errors.ts',
+    'src/random.ts',
+    'corpus/parse-json.ts',
+    'corpus/compression.ts',
+    'corpus/gzip.ts',
+    'corpus/zstd.ts',
+  ],
   // Asks any server's questions; a dialect a file.
   'evaluation/server/': [
     'src/errors.ts',

@@ -1,0 +1,11 @@
+const FEVER_LABELS: readonly string[] = ['SUPPORTS', 'REFUTES', 'NOT ENOUGH INFO'];
+
+/** Whether an answer is a class of FEVER, which judges claims. */
+export function isFeverLabel(answer: string): boolean {
+  return FEVER_LABELS.includes(answer.trim());
+}
+
+/** Whether an answer is yes or no, true or false, or a class of FEVER: passages of any subject have the word, so finding it says nothing. */
+export function isLabel(answer: string): boolean {
+  return isFeverLabel(answer) || /^\s*(yes|no|true|false)[\s.!]*$/i.test(answer);
+}
