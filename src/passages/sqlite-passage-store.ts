@@ -1,6 +1,6 @@
 import { TrawlError } from '../errors.ts';
 import { takeBatch } from './document-batch.ts';
-import { checkPassageFile } from './passage-file.ts';
+import { checkPassageFile } from './passage-file-header.ts';
 import type { PassageShard, RowContent } from './passage-protocol.ts';
 import { DocumentsRead, FindRead } from './passage-read.ts';
 import { PassageReader } from './passage-reader.ts';
