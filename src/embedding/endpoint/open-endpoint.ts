@@ -1,7 +1,7 @@
 import { throwIfCancelled } from '../../abort.ts';
+import { decodeVector } from '../../base64-vector.ts';
 import { TrawlError } from '../../errors.ts';
 import type { EmbeddingApi, Probe } from '../../manifest/endpoint-record.ts';
-import { decodeVector } from '../../manifest/probe-vectors.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import { type Freshness, isRefusedContent, type SentSettings } from './endpoint-client.ts';
 import { type ClientLease, EndpointClients } from './endpoint-clients.ts';

@@ -70,14 +70,6 @@ export function normalizeL2(vector: Float32Array): Float32Array {
   return vector;
 }
 
-/** Index of the first NaN or infinity; −1 if all values are finite. */
-export function firstNonFinite(values: Float32Array): number {
-  for (let i = 0; i < values.length; i++) {
-    if (!Number.isFinite(values[i])) return i;
-  }
-  return -1;
-}
-
 function meanOfRows(data: Float32Array, tokens: number, dimension: number): Float32Array {
   const sums = new Float64Array(dimension);
   for (let token = 0, at = 0; token < tokens; token++) {

@@ -8,6 +8,7 @@ export const TRAINING: ImportRules = {
   'evaluation/server/': ['src/errors.ts', 'src/passages/exact-numbers.ts', 'src/trawl-server/repeated-request.ts'],
   'bulk-search/': [
     'src/errors.ts',
+    'src/first-non-finite.ts',
     'src/abort.ts',
     'src/system/',
     'src/embedding/text-encoder.ts',
@@ -22,6 +23,7 @@ export const TRAINING: ImportRules = {
   ],
   'replay/': [
     'src/errors.ts',
+    'src/is-object.ts',
     'src/abort.ts',
     'src/package-root.ts',
     'src/running-calls.ts',

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { encodeVector } from '../../../src/base64-vector.ts';
 import { TrawlError } from '../../../src/errors.ts';
 import type { EndpointRecord } from '../../../src/manifest/endpoint-record.ts';
-import { encodeVector } from '../../../src/manifest/probe-vectors.ts';
 import type { Hit, QueryOutcome } from '../../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall, RetrieveResult } from '../../../src/retrieval/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../../src/retrieval/deepening.ts';
