@@ -38,7 +38,8 @@ export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
       if (tokens !== 1) {
         throw new TrawlError(
           'ENCODER_FAILED',
-          `Pooling "${pooling}" expects one vector per text, but the model returned ${tokens}.`,
+          `Pooling "${pooling}" expects one vector per text, but the model returned ${tokens}. Import the model again with the ` +
+            'pooling that it was trained with: trawl model add SOURCE --pooling mean, cls or last.',
         );
       }
       return data.slice(0, dimension);
