@@ -1,4 +1,5 @@
 import { TrawlError } from '../src/errors.ts';
+import { firstNonFinite } from '../src/first-non-finite.ts';
 import type { EmbeddedQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
@@ -113,7 +114,7 @@ class VectorSource implements QuerySource {
     const { dimension } = this.#reader;
     const block = new Float32Array(count * dimension);
     this.#reader.read(first, count, block);
-    const bad = block.findIndex((value) => !Number.isFinite(value));
+    const bad = firstNonFinite(block);
     if (bad >= 0) {
       const [query, column] = [first + Math.floor(bad / dimension), bad % dimension];
       throw new TrawlError('NON_FINITE_QUERY', `${this.#path}: query ${query} has ${block[bad]} in column ${column}.`, {

@@ -78,7 +78,8 @@ function compactBlock(
 /**
  * Reads the chosen passages in row order.
  *
- * @throws TrawlError INDEX_FILE_TRUNCATED if the rows of a passage file differ from those of the index, or the file is damaged.
+ * @throws TrawlError INDEX_FILE_TRUNCATED if the rows of a passage file differ from those of the index; INDEX_FILE_FOREIGN if a
+ * page of the file is damaged.
  */
 export async function* passagesOf(
   { passages }: IndexDirectory,
@@ -98,19 +99,15 @@ export async function* passagesOf(
         if (kept?.has(firstRow + row) ?? true) yield { row: firstRow + row, id, document };
       }
       if (next !== rows) throw damaged(path, `${next} passages for ${rows} vectors`);
-    } catch (error) {
-      if (error instanceof Error && error.name === 'SqliteError') throw damaged(path, error.message, error);
-      throw error;
     } finally {
       file.close();
     }
   }
 }
 
-function damaged(path: string, reason: string, cause?: unknown): TrawlError {
+function damaged(path: string, reason: string): TrawlError {
   return new TrawlError(
     'INDEX_FILE_TRUNCATED',
     `${path}: ${reason}. Copy or build the index again; trawl verify shows what is damaged.`,
-    cause === undefined ? {} : { cause },
   );
 }

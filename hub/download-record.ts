@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
+import { isObject } from '../src/is-object.ts';
 import { writeJsonDurably } from '../src/system/durable-file.ts';
 import type { FileHash } from './repository.ts';
 import { writingFailed } from './writing-failed.ts';
@@ -115,13 +116,9 @@ async function readRecord(path: string): Promise<RecordFile | undefined> {
       typeof value.repository === 'string' &&
       isObject(value.finished) &&
       isObject(value.partial) &&
-      [...Object.values(value.finished!), ...Object.values(value.partial!)].every(isObject);
+      [...Object.values(value.finished), ...Object.values(value.partial)].every(isObject);
     return usable ? (value as RecordFile) : undefined;
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

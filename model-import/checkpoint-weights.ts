@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readJsonFile } from '../src/embedding/model/json-file.ts';
 import { TrawlError } from '../src/errors.ts';
+import { firstNonFinite } from '../src/first-non-finite.ts';
 import { widenBfloat16, widenFloat16 } from '../src/system/float16.ts';
 import { SafetensorsFile } from './safetensors.ts';
 import type { TensorEntry } from './safetensors-header.ts';
@@ -128,7 +129,7 @@ function widen(path: string, tensor: TensorEntry, bytes: Uint8Array<ArrayBuffer>
 }
 
 function checkFinite(path: string, tensor: TensorEntry, values: Float32Array): void {
-  const bad = values.findIndex((value) => !Number.isFinite(value));
+  const bad = firstNonFinite(values);
   if (bad < 0) return;
   throw invalid(
     `${path}: ${tensor.name} contains ${values[bad]}, so every vector of the model would be unusable. Use a checkpoint from ` +

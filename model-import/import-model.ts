@@ -21,8 +21,9 @@ import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { FileLock } from '../src/system/file-lock.ts';
 import { isSupportedArchitecture } from './architectures.ts';
+import { checkConfigs } from './checkpoint-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
-import { checkConfigs, planCheckpoint } from './plan-checkpoint.ts';
+import { planCheckpoint } from './plan-checkpoint.ts';
 import { checkGraphConfigs, findOnnx, planOnnx } from './plan-onnx.ts';
 
 /** Where a model came from; recorded in its description. */

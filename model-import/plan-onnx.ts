@@ -6,16 +6,12 @@ import { type OnnxFacts, readOnnxFacts } from '../src/embedding/model/onnx-facts
 import { otherPooling, readTransformersFacts, type StatedPooling } from '../src/embedding/model/transformers-folder.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
+import { crossEncoderFacts, encoderRemarks } from './checkpoint-facts.ts';
+import { isClassifier, refusePoolingOfPairs } from './checkpoint-kind.ts';
 import { isTrunkOfLateInteraction } from './late-interaction.ts';
 import { refuseOtherKind } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
-import {
-  crossEncoderFacts,
-  encoderRemarks,
-  GRAPH_FILES,
-  isClassifier,
-  refusePoolingOfPairs,
-} from './plan-checkpoint.ts';
+import { GRAPH_FILES } from './plan-checkpoint.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
 import { refuseSparseEncoder } from './sparse-encoder.ts';
 import { yesNoReranker } from './yes-no-reranker.ts';

@@ -1,4 +1,5 @@
 import { TrawlError } from '../src/errors.ts';
+import { isObject } from '../src/is-object.ts';
 import { repeatedKey } from './json-keys.ts';
 
 /** Bytes per element, by the format's type names. */
@@ -121,10 +122,6 @@ function checkRanges(path: string, entries: readonly TensorEntry[], dataBytes: n
       ? `is incomplete: it has ${dataBytes} bytes of tensors; its header describes ${at}`
       : `is damaged: it has ${dataBytes} bytes of tensors; its header describes only ${at}`,
   );
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isCounts(value: unknown): value is readonly number[] {

@@ -33,6 +33,7 @@ export function transposed(name: string, weights: readonly Weight[]): OnnxTensor
   };
 }
 
+/** The values of `transposed`: float32, row-major, `inputs` × the sum of the weights' outputs. */
 export async function transposedValues(weights: readonly Weight[]): Promise<Float32Array<ArrayBuffer>> {
   const inputs = weights[0]!.shape[1]!;
   const outputs = weights.reduce((sum, weight) => sum + weight.shape[0]!, 0);
@@ -60,6 +61,7 @@ export function addedRows(name: string, table: Weight, row: Weight): OnnxTensor 
   return { name, type: 'float32', shape: table.shape, bytes };
 }
 
+/** The memory of the values, not a copy. ONNX stores tensors little-endian, as the processors that Trawl supports have them. */
 export function bytesOf(values: Float32Array<ArrayBuffer> | Uint16Array<ArrayBuffer>): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }

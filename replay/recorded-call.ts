@@ -2,6 +2,7 @@ import type { RecordedQuery } from '../records/recorded-query.ts';
 import { type EncoderInput, TRUNCATE_SIDES, TRUNCATIONS, type Truncation } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import { filterOf } from '../src/filter/filter-json.ts';
+import { isObject } from '../src/is-object.ts';
 import { QUERY_TEMPLATES } from '../src/manifest/model-identity.ts';
 import type { AnswerFacts } from '../src/recording/answer-facts.ts';
 import { hasOtherHits } from '../src/retrieval/calls/perturbed.ts';
@@ -87,10 +88,6 @@ function inputOfRecord({ query, question, history }: RecordedQuery): EncoderInpu
 
 function isOneOf(value: unknown, known: readonly string[]): boolean {
   return value === undefined || (typeof value === 'string' && known.includes(value));
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function knownFilter(json: unknown): RetrieveCall['filter'] | null {

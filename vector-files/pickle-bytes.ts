@@ -32,7 +32,7 @@ export class PickleBytes {
     this.size = stats.size;
     if (!stats.isFile()) {
       this.close();
-      throw new TrawlError('PICKLE_INVALID', `${path} is not a regular file.`);
+      throw new TrawlError('PICKLE_INVALID', `${path} is not a regular file. Save the pickle to a file first.`);
     }
     this.#window = Buffer.allocUnsafe(Math.min(WINDOW_BYTES, this.size));
   }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { TrawlError } from '../../src/errors.ts';
+import { firstNonFinite } from '../../src/first-non-finite.ts';
 import { Random } from '../../src/random.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { decodeNpy, type Matrix } from '../vectors/npy.ts';
@@ -53,7 +54,7 @@ export async function queriesOfFile(path: string, dimension: number): Promise<Ma
       `${path}: the queries have ${queries.columns} dimensions, the rows ${dimension}.`,
     );
   }
-  const bad = queries.values.findIndex((value) => !Number.isFinite(value));
+  const bad = firstNonFinite(queries.values);
   if (bad >= 0) {
     const [query, column] = [Math.floor(bad / dimension), bad % dimension];
     throw new TrawlError(

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { asTrawlError, bug, TrawlError } from '../../src/errors.ts';
+import { bug } from '../../src/errors.ts';
 import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { CHECKPOINT_FILE, CheckpointRecord, readRecord } from '../../src/manifest/build-records.ts';
@@ -10,13 +10,13 @@ import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import type { Metric } from '../../src/metric.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { makeColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import { checkFinite } from '../vectors/check-finite.ts';
 import type { PrecomputedVectors, ShardRows } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
+import { CheckpointedRows } from './checkpointed-rows.ts';
 import { type EncodedBatch, encodePassages, storedTexts } from './encode-passages.ts';
 import { storedPassages } from './planned-shard.ts';
 import { writeShardManifest } from './shard-manifest.ts';
@@ -24,10 +24,6 @@ import { ShardVectors } from './shard-vectors.ts';
 
 /** Milliseconds between checkpoints. A killed build repeats the work since its last checkpoint. */
 export const DEFAULT_CHECKPOINT_MS = 5_000;
-/** An encoder that may change is checked before each checkpoint; the time between two is at least this multiple of the check's own. */
-const CHECK_SHARE = 20;
-/** Limit of that check when a build ends early. Without it, the rows since the last checkpoint are embedded again. */
-const LAST_CHECK_MS = 5_000;
 
 /** Record of a corpus file in a manifest. */
 export interface CorpusFileRecord {
@@ -100,87 +96,54 @@ export async function buildShard(
   const passages = new PassageFile(join(folder, PASSAGES_FILE), { mapped: false });
   let vectors: ShardVectors | undefined;
   try {
-    const opened = await ShardVectors.open(folder, shape, { kernel, checkpoint, signal });
-    vectors = opened;
-    const resumedRows = opened.rowsWritten;
-    let { tokens, truncatedPassages } = resumedRows > 0 ? checkpoint! : { tokens: 0, truncatedPassages: 0 };
+    vectors = await ShardVectors.open(folder, shape, { kernel, checkpoint, signal });
+    const rows = new CheckpointedRows(folder, vectors, {
+      earlier: checkpoint,
+      encoder: source === undefined ? encoder : undefined,
+      everyMs: checkpointMs,
+      signal,
+    });
+    const resumedRows = rows.resumed;
     if (checkpoint !== undefined && checkpoint.rows > 0 && resumedRows === 0) {
       context.onNote(`${folder}: the vectors do not match their checkpoint; the build computes them again.`);
     }
-    const tokensBefore = tokens;
-    let savedAt = performance.now();
-    let savedRows = resumedRows;
-    let checkMs = 0;
-    const save = async (checkSignal = signal): Promise<void> => {
-      const checkedAt = performance.now();
-      if (source === undefined) await checkUnchanged(encoder, checkSignal);
-      checkMs = performance.now() - checkedAt;
-      const at = await opened.checkpoint();
-      await writeJsonDurably(join(folder, CHECKPOINT_FILE), { ...at, tokens, truncatedPassages });
-      savedAt = performance.now();
-      savedRows = at.rows;
-    };
-    onProgress({ doing: 'vectors', rows: resumedRows, tokens: 0 });
-    const onBatch = async (batch: { vectors: Float32Array; tokens: number; truncatedPassages: number }) => {
-      await opened.append(batch.vectors);
-      tokens += batch.tokens;
-      truncatedPassages += batch.truncatedPassages;
-      onProgress({ doing: 'vectors', rows: opened.rowsWritten, tokens: tokens - tokensBefore });
-      if (performance.now() - savedAt >= Math.max(checkpointMs, CHECK_SHARE * checkMs)) await save();
+    const report = (doing: ShardProgress['doing'], done: number): void =>
+      onProgress({ doing, rows: done, tokens: rows.tokens });
+    report('vectors', resumedRows);
+    const onBatch = async (batch: EncodedBatch): Promise<void> => {
+      await rows.append(batch);
+      report('vectors', rows.written);
+      await rows.saveIfDue();
     };
     try {
-      const rows = { from: resumedRows, rows: shape.rows };
+      const range = { from: resumedRows, rows: shape.rows };
       if (source !== undefined) await copyVectors(source.rows, dimension, { from: resumedRows, onBatch, signal });
-      else await encodePassages(storedTexts(passages, template), rows, encoder, { onBatch, signal });
+      else await encodePassages(storedTexts(passages, template), range, encoder, { onBatch, signal });
     } catch (error) {
-      // Keep the embedded rows, unless they may be of another model. If the disk failed, this fails as well.
-      const mayKeep = opened.rowsWritten > savedRows && asTrawlError(error).code !== 'MODEL_MISMATCH';
-      if (mayKeep) await save(AbortSignal.timeout(LAST_CHECK_MS)).catch(() => undefined);
+      await rows.saveAfter(error);
       throw error;
     }
-    onProgress({ doing: 'finish', rows: shape.rows, tokens: tokens - tokensBefore });
-    if (shape.rows > savedRows) await save();
+    report('finish', shape.rows);
+    await rows.save();
     throwIfCancelled(signal);
-    const written = await opened.finish(signal);
-    const lexical = await makeLexicalIfWanted(folder, context, (rows) =>
-      onProgress({ doing: 'words', rows, tokens: tokens - tokensBefore }),
-    );
+    const written = await vectors.finish(signal);
+    const lexical = await makeLexicalIfWanted(folder, context, (done) => report('words', done));
     const manifest = await writeShardManifest(folder, {
       rows: shape.rows,
       vectors: { space: { model: encoder.identity, metric, dimension }, written },
       stored,
-      truncatedPassages,
+      truncatedPassages: rows.truncatedPassages,
       lexical,
       columns: await makeColumns(folder, join(folder, PASSAGES_FILE), context.columns, { signal }),
       input,
       context,
     });
-    return { manifest, tokens: tokens - tokensBefore, resumedRows };
+    return { manifest, tokens: rows.tokens, resumedRows };
   } catch (error) {
     await vectors?.abandon();
     throw error;
   } finally {
     passages.close();
-  }
-}
-
-/**
- * Rows become durable only after this, so that no shard has rows of two models.
- *
- * @throws TrawlError MODEL_MISMATCH, ENDPOINT_FAILED, CANCELLED.
- */
-async function checkUnchanged(encoder: TextEncoder, signal: AbortSignal | undefined): Promise<void> {
-  try {
-    await encoder.check?.(signal);
-  } catch (error) {
-    const { code, message, details } = asTrawlError(error);
-    if (code !== 'MODEL_MISMATCH') throw error;
-    throw new TrawlError(
-      code,
-      `The model behind the endpoint changed during the build; the rows since the last checkpoint are not kept. ${message} ` +
-        'Then the same command resumes the build.',
-      { details, cause: error },
-    );
   }
 }
 

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';

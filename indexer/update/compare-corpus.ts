@@ -114,7 +114,7 @@ async function addRows(
       }
     } finally {
       // SQLite cannot close a file while a query is running.
-      documents.return?.();
+      documents.return();
       file.close();
     }
   }

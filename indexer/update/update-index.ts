@@ -126,7 +126,6 @@ export function updateBuild(
 ): WorkOptions {
   return {
     ...options,
-
     encoder: encoderOfIndex(model, options.encoder),
     metric: metric ?? undefined,
     bm25: bm25?.made,

@@ -1,4 +1,5 @@
 import { TrawlError } from '../../src/errors.ts';
+import { firstNonFinite } from '../../src/first-non-finite.ts';
 import { DTYPE_BYTES, type VectorSegment } from '../../src/vector-index/vector-segments.ts';
 
 /** Rows read from the segments of a shard. */
@@ -22,7 +23,7 @@ export interface NonFiniteValue {
 
 /** The first value that is not finite; undefined if all are. */
 export function findNonFinite({ values, first, segments, dimension }: ReadRows): NonFiniteValue | undefined {
-  const bad = values.findIndex((value) => !Number.isFinite(value));
+  const bad = firstNonFinite(values);
   if (bad < 0) return undefined;
   const row = first + Math.floor(bad / dimension);
   const column = bad % dimension;

@@ -35,8 +35,7 @@ export async function passageProblems(
     if (damaged.length > 0) return damaged.map((found) => problem(path, found.replaceAll('\n', ' ')));
     return await contentProblems(file, path, shard, { bytes: bytes / 2, onBytes, signal });
   } catch (error) {
-    if (error instanceof Error && error.name === 'SqliteError') return [problem(path, error.message)];
-    throw error;
+    return [problemOf(error, path)];
   } finally {
     file.close();
   }

@@ -2,6 +2,7 @@ import type { StoredValue } from '../filter/bind-filter.ts';
 import type { Column, ColumnType } from '../filter/column.ts';
 import { DATE_FORMATS, parseDate } from '../filter/date.ts';
 import { wellFormed } from '../filter/well-formed.ts';
+import { isObject } from '../is-object.ts';
 
 /** A value of another type than the column's, described for a message. */
 export interface WrongValue {
@@ -34,10 +35,6 @@ function collect(value: unknown, keys: readonly string[], found: unknown[]): voi
   const [key, ...rest] = keys;
   if (key === undefined) found.push(value);
   else if (isObject(value) && Object.hasOwn(value, key)) collect(value[key], rest, found);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const STORED: Readonly<Record<ColumnType, (value: unknown) => StoredValue | undefined>> = {

@@ -1,3 +1,4 @@
+import { isObject } from '../is-object.ts';
 import { parseNumbers } from '../passages/exact-numbers.ts';
 import type { Failure, WriteItem } from './operations.ts';
 
@@ -145,10 +146,6 @@ function readMetadata(
     }
   }
   return { action, index, id, failure };
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function tokenOf(value: unknown): string {

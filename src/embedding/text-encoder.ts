@@ -41,8 +41,9 @@ export type EncodeOutcome =
       /** Tokens embedded, special tokens included; null if an endpoint counts only those of a whole request. */
       readonly tokens: number | null;
       /**
-       * For an endpoint: whether it is known to have truncated the text; it need not say so. Otherwise whether the text had more tokens than the limit, or the text, question or query had more than 200,000 characters.
-       * Characters beyond that are not read, so that no text occupies a worker for long.
+       * For an endpoint: whether it is known to have truncated the text; it need not say so. Otherwise whether the text had more
+       * tokens than the limit, or the text, question or query had more than 200,000 characters. Characters beyond that are not
+       * read, so that no text occupies a worker for long.
        */
       readonly truncated: boolean;
       /** `nothing` if `truncated` is false. */

@@ -10,7 +10,11 @@ export function folderSnapshot(folder: string): Promise<IndexSnapshot> {
       return await readFile(join(folder, path));
     } catch (cause) {
       if (!isNodeError(cause)) throw cause;
-      throw new TrawlError('INDEX_NOT_FOUND', `${join(folder, path)} cannot be read (${cause.code}).`, { cause });
+      throw new TrawlError(
+        'INDEX_NOT_FOUND',
+        `${join(folder, path)} cannot be read (${cause.code}). Check the path, or build the index again.`,
+        { cause },
+      );
     }
   });
 }

@@ -9,6 +9,8 @@ import { type IndexSnapshot, MAX_MANIFEST_BYTES, readSnapshot } from './index-sn
 const MAX_CHANGES = 10;
 
 interface HeldFile {
+  /** For messages. */
+  readonly path: string;
   readonly handle: FileHandle;
   readonly bytes: number;
   /** Changes if another file takes the path. */
@@ -65,7 +67,7 @@ export class HeldIndex {
       const snapshot = await readSnapshot(folder, async (path) => {
         const file = await hold(folder, path);
         files.set(path, file);
-        return readWhole(`${folder}/${path}`, file);
+        return readWhole(file);
       });
       for (const { path, bytes } of snapshot.files) {
         const file = await hold(folder, path);
@@ -73,7 +75,7 @@ export class HeldIndex {
         if (bytes === null || bytes === file.bytes) continue;
         throw new TrawlError(
           'INDEX_FILE_TRUNCATED',
-          `${join(folder, path)}: has ${file.bytes} bytes, but the manifest says ${bytes}.`,
+          `${join(folder, path)}: has ${file.bytes} bytes, but the manifest says ${bytes}. Restore the file or build the index again.`,
         );
       }
       return new HeldIndex(folder, snapshot, files);
@@ -98,13 +100,18 @@ export class HeldIndex {
  * and later reads would be of whatever file got the number.
  */
 export async function* bytesOf(
-  { handle }: HeldFile,
+  { path, handle }: HeldFile,
   { first, last, chunkBytes }: { readonly first: number; readonly last: number; readonly chunkBytes: number },
 ): AsyncGenerator<Buffer> {
   for (let position = first; position <= last; ) {
     const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, last + 1 - position));
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
-    if (bytesRead === 0) throw new TrawlError('SOURCE_CHANGED', 'The file was cut off while it was read.');
+    if (bytesRead === 0) {
+      throw new TrawlError(
+        'SOURCE_CHANGED',
+        `${path}: was cut off at byte ${position} while it was read. Restore the file or build the index again, then copy it again.`,
+      );
+    }
     position += bytesRead;
     yield buffer.subarray(0, bytesRead);
   }
@@ -113,14 +120,19 @@ export async function* bytesOf(
 async function readOnce(folder: string, path: string): Promise<Buffer> {
   const file = await hold(folder, path);
   try {
-    return await readWhole(`${folder}/${path}`, file);
+    return await readWhole(file);
   } finally {
     await file.handle.close();
   }
 }
 
-async function readWhole(shown: string, { handle, bytes }: HeldFile): Promise<Buffer> {
-  if (bytes > MAX_MANIFEST_BYTES) throw new TrawlError('INDEX_MANIFEST_INVALID', `${shown}: has ${bytes} bytes.`);
+async function readWhole({ path, handle, bytes }: HeldFile): Promise<Buffer> {
+  if (bytes > MAX_MANIFEST_BYTES) {
+    throw new TrawlError(
+      'INDEX_MANIFEST_INVALID',
+      `${path}: has ${bytes} bytes; a manifest has at most ${MAX_MANIFEST_BYTES}. Restore the file or build the index again.`,
+    );
+  }
   const buffer = Buffer.alloc(bytes);
   const { bytesRead } = await handle.read(buffer, 0, bytes, 0);
   return buffer.subarray(0, bytesRead);
@@ -137,9 +149,12 @@ async function hold(folder: string, path: string): Promise<HeldFile> {
     throw missing(folder, path, error);
   }
   const stats = await handle.stat();
-  if (stats.isFile()) return { handle, bytes: stats.size, tag: tagOf(stats) };
+  if (stats.isFile()) return { path: shown, handle, bytes: stats.size, tag: tagOf(stats) };
   await handle.close();
-  throw new TrawlError('INDEX_FILE_FOREIGN', `${shown} is not a file.`);
+  throw new TrawlError(
+    'INDEX_FILE_FOREIGN',
+    `${shown} is not a regular file. Restore the file or build the index again.`,
+  );
 }
 
 /** The shard's folder may be a link, as the format allows. A link to a file must stay inside the shard's or the index's folder. */
@@ -165,11 +180,17 @@ function missing(folder: string, path: string, cause: unknown): unknown {
   if (!isNodeError(cause)) return cause;
   const isMissing = cause.code === 'ENOENT' || cause.code === 'ENOTDIR';
   if (path === INDEX_MANIFEST_FILE && isMissing) {
-    return new TrawlError('INDEX_NOT_FOUND', `${folder}: no index found (${INDEX_MANIFEST_FILE} is missing).`, {
-      cause,
-    });
+    return new TrawlError(
+      'INDEX_NOT_FOUND',
+      `${folder}: no index found (${INDEX_MANIFEST_FILE} is missing). Check the path, or build an index there with \`trawl index\`.`,
+      { cause },
+    );
   }
-  return new TrawlError('INDEX_FILE_MISSING', `${join(folder, path)} cannot be read (${cause.code}).`, { cause });
+  return new TrawlError(
+    'INDEX_FILE_MISSING',
+    `${join(folder, path)} cannot be read (${cause.code}). Restore the file or build the index again.`,
+    { cause },
+  );
 }
 
 function tagOf({ dev, ino, size, mtimeMs }: Stats): string {

@@ -1,3 +1,4 @@
+import { decodeVector } from '../base64-vector.ts';
 import type { Probe } from './endpoint-record.ts';
 
 /** The comparison of a probe's vector with the recorded one. */
@@ -14,17 +15,6 @@ export interface ProbeSimilarity {
 const SAME_PROBE = 0.999;
 /** Largest difference of two lengths, as a fraction of the recorded one. */
 const SAME_LENGTH = 0.02;
-
-export function encodeVector(vector: Float32Array): string {
-  const bytes = Buffer.alloc(vector.length * 4);
-  for (const [i, value] of vector.entries()) bytes.writeFloatLE(value, i * 4);
-  return bytes.toString('base64');
-}
-
-export function decodeVector(text: string): Float32Array {
-  const bytes = Buffer.from(text, 'base64');
-  return Float32Array.from({ length: Math.floor(bytes.length / 4) }, (_, i) => bytes.readFloatLE(i * 4));
-}
 
 /**
  * Compares probes by their names. A probe that only one of the two has is left out, and so is one that only one of them refused: a

@@ -46,7 +46,12 @@ function fromSystem(error: NativeError): TrawlError {
   const { code, message, errno = 0, path = '' } = error;
   const reason = ERRNO_NAMES.get(errno) ?? `errno ${errno}`;
   const details = { path, reason };
-  if (reason === 'ENOMEM') return new TrawlError('OUT_OF_MEMORY', `${message}.`, { details, cause: error });
+  if (reason === 'ENOMEM') {
+    return new TrawlError('OUT_OF_MEMORY', `${message}. Free memory or raise its limit, then try again.`, {
+      details,
+      cause: error,
+    });
+  }
   if (code === 'READ_FAILED') {
     return new TrawlError('INDEX_FILE_MISSING', `${message}. Restore the file or build the index again.`, {
       details,
@@ -58,5 +63,8 @@ function fromSystem(error: NativeError): TrawlError {
     path,
   );
   if (failure instanceof TrawlError) return failure;
-  return new TrawlError('OUTPUT_NOT_WRITABLE', `${message}.`, { details, cause: error });
+  return new TrawlError('OUTPUT_NOT_WRITABLE', `${message}. Check the disk and its mount, or choose another path.`, {
+    details,
+    cause: error,
+  });
 }

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { TrawlError } from '../errors.ts';
+import { isObject } from '../is-object.ts';
 import { closestTo } from './closest.ts';
 import { type OptionSpec, type OptionTable, optionOf } from './option-spec.ts';
 import { optionValue } from './option-value.ts';
@@ -75,10 +76,6 @@ function parseJsonFile(file: string, invalid: (reason: string, cause?: unknown) 
   } catch (error) {
     throw invalid(`not valid JSON: ${(error as Error).message}.`, error);
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A JSON value must have the option's type: a number in quotes is refused. */

@@ -1,4 +1,5 @@
 import { throwIfCancelled } from '../abort.ts';
+import { idsOfFiles } from './ids-of-files.ts';
 import { PassageFile, type StoredId } from './passage-file.ts';
 
 interface DuplicateId {
@@ -27,14 +28,6 @@ export interface DuplicateOptions {
 const EXAMPLE_ROWS = 5;
 /** Ids between two checks of the signal. */
 const CHECK_EVERY = 100_000;
-
-/** The next id of one file. */
-interface Head {
-  id: StoredId;
-  row: number;
-  readonly file: number;
-  readonly rest: Generator<{ id: StoredId; row: number }, void>;
-}
 
 /**
  * Finds repeated ids. `paths`: the complete passage files of an index in row order. Merges the files' indexes over ids, so
@@ -69,93 +62,69 @@ function merge(
   firstRows: readonly number[],
   { exampleCount, liveRows, signal }: DuplicateOptions & { exampleCount: number },
 ): Duplicates {
-  const heap: Head[] = [];
-  for (const [i, file] of files.entries()) {
-    const rest = file.idsInOrder();
-    const first = rest.next();
-    if (first.done !== true) heap.push({ ...first.value, file: i, rest });
-  }
-  for (let at = (heap.length >> 1) - 1; at >= 0; at--) siftDown(heap, at);
-  let examples: { id: StoredId; rows: [file: number, row: number][] }[] = [];
-  let count = 0;
+  const groups = new IdGroups(exampleCount);
   let seen = 0;
-  let group: { id: StoredId; rows: [file: number, row: number][]; size: number } | undefined;
-  const globalRow = ([file, row]: [number, number]): number => firstRows[file]! + row;
-  const endGroup = (): void => {
-    if (group === undefined || group.size < 2) return;
-    count += group.size - 1;
-    examples.push({ id: group.id, rows: group.rows });
-    examples.sort((a, b) => globalRow(a.rows[0]!) - globalRow(b.rows[0]!));
-    examples = examples.slice(0, exampleCount);
-  };
-  while (heap.length > 0) {
-    if (++seen % CHECK_EVERY === 0 && signal?.aborted === true) {
-      // SQLite cannot close a file while a query is running.
-      for (const { rest } of heap) rest.return();
-      throwIfCancelled(signal);
-    }
-    const head = heap[0]!;
-    if (group === undefined || head.id !== group.id) {
-      endGroup();
-      group = { id: head.id, rows: [], size: 0 };
-    }
-    if (liveRows === undefined || liveRows.has(globalRow([head.file, head.row]))) {
-      group.size++;
-      if (group.rows.length < EXAMPLE_ROWS) group.rows.push([head.file, head.row]);
-    }
-    const next = head.rest.next();
-    if (next.done === true) {
-      const last = heap.pop()!;
-      if (last !== head) heap[0] = last;
-    } else {
-      head.id = next.value.id;
-      head.row = next.value.row;
-    }
-    if (heap.length > 1) siftDown(heap, 0);
+  for (const { id, row, file } of idsOfFiles(files)) {
+    if (++seen % CHECK_EVERY === 0) throwIfCancelled(signal);
+    const globalRow = firstRows[file]! + row;
+    if (liveRows?.has(globalRow) ?? true) groups.add(id, { file, row, globalRow });
   }
-  endGroup();
+  const { count, examples } = groups.finish();
   return {
     count,
-    examples: examples.map(({ id, rows }) => ({
+    examples: examples.map(({ id, places }) => ({
       id: String(id),
-      rows: rows.map(globalRow),
-      lines: rows.map(([file, row]) => files[file]!.line(row)),
+      rows: places.map(({ globalRow }) => globalRow),
+      lines: places.map(({ file, row }) => files[file]!.line(row)),
     })),
   };
 }
 
-function siftDown(heap: Head[], from: number): void {
-  const item = heap[from]!;
-  let at = from;
-  for (;;) {
-    let child = 2 * at + 1;
-    if (child >= heap.length) break;
-    if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
-    if (!isBefore(heap[child]!, item)) break;
-    heap[at] = heap[child]!;
-    at = child;
+interface Place {
+  readonly file: number;
+  readonly row: number;
+  /** The row, numbered over all files. */
+  readonly globalRow: number;
+}
+
+interface IdGroup {
+  readonly id: StoredId;
+  /** The first places. */
+  readonly places: Place[];
+  size: number;
+}
+
+/** Counts the repeated ids among ids in order, and keeps those that come first in the index. */
+class IdGroups {
+  readonly #exampleCount: number;
+  #group: IdGroup | undefined;
+  #count = 0;
+  #examples: IdGroup[] = [];
+
+  constructor(exampleCount: number) {
+    this.#exampleCount = exampleCount;
   }
-  heap[at] = item;
-}
 
-function isBefore(a: Head, b: Head): boolean {
-  const order = compareIds(a.id, b.id);
-  return order !== 0 ? order < 0 : a.file !== b.file ? a.file < b.file : a.row < b.row;
-}
+  add(id: StoredId, place: Place): void {
+    if (this.#group?.id !== id) {
+      this.#endGroup();
+      this.#group = { id, places: [], size: 0 };
+    }
+    this.#group.size++;
+    if (this.#group.places.length < EXAMPLE_ROWS) this.#group.places.push(place);
+  }
 
-/** SQLite's order: integers first, then text by its UTF-8 bytes. */
-function compareIds(a: StoredId, b: StoredId): number {
-  if (typeof a !== 'string') return typeof b !== 'string' ? (a < b ? -1 : a > b ? 1 : 0) : -1;
-  if (typeof b !== 'string') return 1;
-  if (a === b) return 0;
-  const end = Math.min(a.length, b.length);
-  let i = 0;
-  while (i < end && a.charCodeAt(i) === b.charCodeAt(i)) i++;
-  if (i === end) return a.length - b.length;
-  return utf8Rank(a.charCodeAt(i)) - utf8Rank(b.charCodeAt(i));
-}
+  finish(): { count: number; examples: readonly IdGroup[] } {
+    this.#endGroup();
+    return { count: this.#count, examples: this.#examples };
+  }
 
-/** Surrogates encode characters beyond U+FFFF, whose UTF-8 sorts after that of every other code unit. */
-function utf8Rank(unit: number): number {
-  return unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit;
+  #endGroup(): void {
+    const group = this.#group;
+    if (group === undefined || group.size < 2) return;
+    this.#count += group.size - 1;
+    this.#examples.push(group);
+    this.#examples.sort((a, b) => a.places[0]!.globalRow - b.places[0]!.globalRow);
+    this.#examples = this.#examples.slice(0, this.#exampleCount);
+  }
 }

@@ -1,80 +1,7 @@
-import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../errors.ts';
-import {
-  LOOKUP_KEYS,
-  LOOKUPS,
-  type Lookup,
-  lookupIndex,
-  PASSAGE_APPLICATION_ID,
-  PASSAGE_SCHEMA_VERSION,
-} from './schema.ts';
-
-/** Fields of SQLite's own 100-byte file header (sqlite.org/fileformat2.html, "The Database Header"). */
-const HEADER_BYTES = 100;
-const MAGIC = 'SQLite format 3\0';
-const OFFSET = { pageSize: 16, pageCount: 28, userVersion: 60, applicationId: 68 } as const;
-
-/**
- * Checks the header and size of a passage file.
- *
- * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_TRUNCATED, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED.
- */
-export function checkPassageFile(path: string): void {
-  const header = new Uint8Array(HEADER_BYTES);
-  let fileBytes: number;
-  let headerBytes: number;
-  try {
-    // Checked first, because opening a pipe would block.
-    if (!statSync(path).isFile()) throw new Error('it is not a regular file');
-    const file = openSync(path, 'r');
-    try {
-      fileBytes = fstatSync(file).size;
-      headerBytes = readSync(file, header, 0, HEADER_BYTES, 0);
-    } finally {
-      closeSync(file);
-    }
-  } catch (cause) {
-    throw new TrawlError(
-      'INDEX_FILE_MISSING',
-      `${path}: cannot be read (${(cause as Error).message}). Restore the file or build the index again.`,
-      {
-        cause,
-      },
-    );
-  }
-  if (headerBytes < HEADER_BYTES) {
-    throw new TrawlError(
-      'INDEX_FILE_TRUNCATED',
-      `${path}: has only ${fileBytes} bytes, too few for a SQLite file. Copy or build it again.`,
-    );
-  }
-  const view = new DataView(header.buffer);
-  if (new TextDecoder('latin1').decode(header.subarray(0, MAGIC.length)) !== MAGIC) {
-    throw new TrawlError('INDEX_FILE_FOREIGN', `${path}: is not a SQLite file. Copy or build it again.`);
-  }
-  if (view.getUint32(OFFSET.applicationId) !== PASSAGE_APPLICATION_ID) {
-    throw new TrawlError(
-      'INDEX_FILE_FOREIGN',
-      `${path}: is a SQLite file, but not a passage file. Copy or build it again.`,
-    );
-  }
-  const version = view.getUint32(OFFSET.userVersion);
-  if (version !== PASSAGE_SCHEMA_VERSION) {
-    throw new TrawlError(
-      'INDEX_VERSION_UNSUPPORTED',
-      `${path}: has passage table version ${version}; this program reads version ${PASSAGE_SCHEMA_VERSION}. Build the index again.`,
-    );
-  }
-  const pageSize = view.getUint16(OFFSET.pageSize) === 1 ? 65_536 : view.getUint16(OFFSET.pageSize);
-  const expected = view.getUint32(OFFSET.pageCount) * pageSize;
-  if (fileBytes !== expected) {
-    throw new TrawlError(
-      'INDEX_FILE_TRUNCATED',
-      `${path}: has ${fileBytes} bytes, but its header says ${expected}. Copy or build it again.`,
-    );
-  }
-}
+import { checkPassageFile } from './passage-file-header.ts';
+import { LOOKUP_KEYS, LOOKUPS, type Lookup, lookupIndex } from './schema.ts';
 
 /** An id as stored in the table. */
 export type StoredId = string | bigint;
@@ -88,7 +15,11 @@ export interface KeyedRow {
   readonly keys: Readonly<Record<Lookup, StoredId | number | null>>;
 }
 
-/** A complete passage file, opened for reading. Calls block, so use it only in worker threads and commands. */
+/**
+ * A complete passage file, opened for reading. Calls block, so use it only in worker threads and commands. Every method that
+ * reads, and every iterator, throws TrawlError INDEX_FILE_FOREIGN if a page of the file is damaged. A running iterator keeps
+ * the file from being closed: return it first.
+ */
 export class PassageFile {
   readonly #path: string;
   readonly #database: Database.Database;
@@ -128,26 +59,17 @@ export class PassageFile {
     }
   }
 
-  /** @throws TrawlError INDEX_FILE_FOREIGN if a page of the file is damaged. */
   get rows(): number {
     const rows = this.#database.prepare('SELECT coalesce(max(row) + 1, 0) FROM passages').pluck();
     return this.#reading(() => rows.get() as number);
   }
 
-  /**
-   * JSON text of a row's document; undefined for a row that does not exist.
-   *
-   * @throws TrawlError INDEX_FILE_FOREIGN if a page of the file is damaged.
-   */
+  /** JSON text of a row's document; undefined for a row that does not exist. */
   document(row: number): string | undefined {
     return this.#reading(() => this.#one.get(row) as string | undefined);
   }
 
-  /**
-   * The id of a row as text, null for a row without one, undefined for a row that does not exist. Integers are exact.
-   *
-   * @throws TrawlError INDEX_FILE_FOREIGN if a page of the file is damaged.
-   */
+  /** The id of a row as text, null for a row without one, undefined for a row that does not exist. Integers are exact. */
   id(row: number): string | null | undefined {
     this.#idOfRow ??= this.#database.prepare('SELECT CAST(id AS TEXT) FROM passages WHERE row = ?').pluck();
     const statement = this.#idOfRow;
@@ -157,7 +79,7 @@ export class PassageFile {
   /**
    * Rows with this key, ascending, at most `limit`. The key of an integer id, of a passage or a document, is its decimal text.
    *
-   * @throws TrawlError NOT_SUPPORTED if the file was built without that look-up; INDEX_FILE_FOREIGN if it is damaged.
+   * @throws TrawlError NOT_SUPPORTED if the file was built without that look-up.
    */
   find(by: Lookup, key: string, limit: number): number[] {
     const finder = this.#finder(by);
@@ -184,17 +106,13 @@ export class PassageFile {
   }
 
   /** Streams all documents in row order. */
-  documents(): IterableIterator<string> {
-    return this.#database
-      .prepare('SELECT document FROM passages ORDER BY row')
-      .pluck()
-      .iterate() as IterableIterator<string>;
+  documents(): Generator<string, void> {
+    return this.#streaming(this.#database.prepare('SELECT document FROM passages ORDER BY row').pluck());
   }
 
   /** Streams the id of every row in row order; null for a row without one. */
-  *ids(): Generator<StoredId | null, void> {
-    const ids = this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers();
-    yield* ids.iterate() as IterableIterator<StoredId | null>;
+  ids(): Generator<StoredId | null, void> {
+    return this.#streaming(this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers());
   }
 
   /** Streams all rows in order. */
@@ -203,9 +121,7 @@ export class PassageFile {
       .prepare('SELECT row, id, line, document FROM passages ORDER BY row')
       .safeIntegers()
       .raw();
-    for (const [row, id, line, document] of rows.iterate() as IterableIterator<
-      [bigint, StoredId | null, bigint, string]
-    >) {
+    for (const [row, id, line, document] of this.#streaming<[bigint, StoredId | null, bigint, string]>(rows)) {
       yield { row: Number(row), id, line: Number(line), document };
     }
   }
@@ -259,19 +175,23 @@ export class PassageFile {
 
   /** The row's line in the corpus file. */
   line(row: number): number {
-    return this.#database.prepare('SELECT line FROM passages WHERE row = ?').pluck().get(row) as number;
+    const line = this.#database.prepare('SELECT line FROM passages WHERE row = ?').pluck();
+    return this.#reading(() => line.get(row) as number);
   }
 
   /** Passages with the id of an earlier passage of this file. */
   repeatedIds(): number {
-    const repeated = this.#database.prepare(
-      'SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
-    );
-    return repeated.pluck().get() as number;
+    const repeated = this.#database
+      .prepare(
+        'SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
+      )
+      .pluck();
+    return this.#reading(() => repeated.get() as number);
   }
 
   rowsWithId(): number {
-    return this.#database.prepare('SELECT count(*) FROM passages WHERE id IS NOT NULL').pluck().get() as number;
+    const counted = this.#database.prepare('SELECT count(*) FROM passages WHERE id IS NOT NULL').pluck();
+    return this.#reading(() => counted.get() as number);
   }
 
   /** Streams all ids with their rows, by id in SQLite's order, then by row. */
@@ -280,7 +200,7 @@ export class PassageFile {
       .prepare('SELECT id, row FROM passages WHERE id IS NOT NULL ORDER BY id, row')
       .safeIntegers()
       .raw();
-    for (const [id, row] of ids.iterate() as IterableIterator<[StoredId, bigint]>) yield { id, row: Number(row) };
+    for (const [id, row] of this.#streaming<[StoredId, bigint]>(ids)) yield { id, row: Number(row) };
   }
 
   /** Describes the look-ups that fail. SQLite's integrity check does not detect an index over another expression. */
@@ -316,12 +236,25 @@ export class PassageFile {
     try {
       return read();
     } catch (cause) {
-      throw new TrawlError(
-        'INDEX_FILE_FOREIGN',
-        `${this.#path}: cannot be read (${(cause as Error).message}). Run trawl verify for details; copy or build the file again.`,
-        { cause },
-      );
+      throw this.#unreadable(cause);
     }
+  }
+
+  /** `#reading` for a statement with many rows. */
+  *#streaming<T>(statement: Database.Statement): Generator<T, void> {
+    try {
+      yield* statement.iterate() as IterableIterator<T>;
+    } catch (cause) {
+      throw this.#unreadable(cause);
+    }
+  }
+
+  #unreadable(cause: unknown): TrawlError {
+    return new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${this.#path}: cannot be read (${(cause as Error).message}). Run trawl verify for details; copy or build the file again.`,
+      { cause },
+    );
   }
 }
 

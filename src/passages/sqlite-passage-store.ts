@@ -1,6 +1,6 @@
 import { TrawlError } from '../errors.ts';
 import { takeBatch } from './document-batch.ts';
-import { checkPassageFile } from './passage-file.ts';
+import { checkPassageFile } from './passage-file-header.ts';
 import type { PassageShard, RowContent } from './passage-protocol.ts';
 import { DocumentsRead, FindRead } from './passage-read.ts';
 import { PassageReader } from './passage-reader.ts';
@@ -233,9 +233,12 @@ export class SqlitePassageStore implements PassageStore {
 }
 
 function diedReading(cause: Error): TrawlError {
-  return new TrawlError('INTERNAL', `Two reader threads died while reading these passages: ${cause.message}`, {
-    cause,
-  });
+  return new TrawlError(
+    'INTERNAL',
+    `${MAX_DEATHS_OF_A_READ} reader threads died while reading these passages: ${cause.message} Try again; if that fails, too, ` +
+      'run trawl verify.',
+    { cause },
+  );
 }
 
 function cannotRead(cause: Error): TrawlError {

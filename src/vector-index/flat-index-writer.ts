@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { throwIfCancelled } from '../abort.ts';
 import { bug, TrawlError } from '../errors.ts';
+import { firstNonFinite } from '../first-non-finite.ts';
 import type { Metric } from '../metric.ts';
 import { encodeFlatHeader, FAISS_HEADER_BYTES, faissMetric, flatFileBytes } from './faiss-format.ts';
 import type { VectorSegment } from './vector-segments.ts';
@@ -111,7 +112,7 @@ export class FlatIndexWriter {
     if (!Number.isInteger(count) || this.#written + count > this.#rows) {
       throw bug(`${rows.length} values appended to ${this.#written} of ${this.#rows} rows of ${this.#dimension}`);
     }
-    const bad = firstNotFinite(rows);
+    const bad = firstNonFinite(rows);
     if (bad >= 0) {
       const row = this.#written + Math.floor(bad / this.#dimension);
       const column = bad % this.#dimension;
@@ -176,11 +177,6 @@ export class FlatIndexWriter {
 
 function headerOf(shape: FlatShape): Uint8Array {
   return encodeFlatHeader({ ...shape, metric: faissMetric(shape.metric) });
-}
-
-function firstNotFinite(values: Float32Array): number {
-  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return i;
-  return -1;
 }
 
 async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {

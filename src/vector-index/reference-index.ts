@@ -86,7 +86,7 @@ export class ReferenceIndex implements VectorIndex {
     checkSearchRequest(request, this.dimension);
     checkFilter(request, this.rows);
     if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The index is closed.');
-    if (this.#failure !== undefined) throw bug('a search thread has died', this.#failure);
+    if (this.#failure !== undefined) throw threadDied(this.#failure);
     throwIfCancelled(request.signal);
     const k = request.k;
     const parts = request.count === 0 ? [] : await this.#scan(request);
@@ -180,8 +180,16 @@ export class ReferenceIndex implements VectorIndex {
 
   #fail(error: Error): void {
     this.#failure ??= error;
-    for (const pending of this.#pending.values()) pending.reject(bug('a search thread has died', error));
+    for (const pending of this.#pending.values()) pending.reject(threadDied(error));
   }
+}
+
+function threadDied(cause: Error): TrawlError {
+  return new TrawlError(
+    'INTERNAL',
+    `A search thread has died: ${cause.message} Reload the index (SIGHUP, or its reload route) or restart the server.`,
+    { cause },
+  );
 }
 
 /** Merges the hits of all threads to the best k. */

@@ -1,4 +1,5 @@
 import { TrawlError } from '../errors.ts';
+import { firstNonFinite } from '../first-non-finite.ts';
 import type { Metric } from '../metric.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { TopK } from '../top-k.ts';
@@ -39,7 +40,7 @@ export function referenceSearch(input: ReferenceInput, heaps: readonly TopK[]): 
 }
 
 function nonFiniteRow(values: Float32Array, row: number): TrawlError {
-  const column = values.findIndex((value) => !Number.isFinite(value));
+  const column = firstNonFinite(values);
   return new TrawlError(
     'NON_FINITE_VECTOR',
     `Row ${row} has ${values[column]} in column ${column}; vectors must be finite. Build the index again.`,

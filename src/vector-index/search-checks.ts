@@ -1,4 +1,5 @@
 import { TrawlError } from '../errors.ts';
+import { firstNonFinite } from '../first-non-finite.ts';
 import type { SearchRequest, SearchResult } from './vector-index.ts';
 
 /** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k or count out of range. */
@@ -13,18 +14,15 @@ export function checkSearchRequest(request: SearchRequest, dimension: number): v
       `${count} queries of ${dimension} dimensions are ${count * dimension} values, but ${queries.length} were given.`,
     );
   }
-  for (let i = 0; i < queries.length; i++) {
-    if (!Number.isFinite(queries[i]!)) {
-      const query = Math.floor(i / dimension);
-      const column = i % dimension;
-      throw new TrawlError(
-        'NON_FINITE_QUERY',
-        `Query ${query} has ${queries[i]} in column ${column}; values must be finite.`,
-        {
-          details: { query, column },
-        },
-      );
-    }
+  const bad = firstNonFinite(queries);
+  if (bad >= 0) {
+    const query = Math.floor(bad / dimension);
+    const column = bad % dimension;
+    throw new TrawlError(
+      'NON_FINITE_QUERY',
+      `Query ${query} has ${queries[bad]} in column ${column}; values must be finite.`,
+      { details: { query, column } },
+    );
   }
 }
 

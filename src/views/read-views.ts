@@ -4,6 +4,7 @@ import { TrawlError } from '../errors.ts';
 import { parseDate } from '../filter/date.ts';
 import type { Filter } from '../filter/filter.ts';
 import { filterOf } from '../filter/filter-json.ts';
+import { isObject } from '../is-object.ts';
 import { type DateBound, isViewName, type ViewDefinition } from './view-definition.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -143,10 +144,6 @@ function parseJson(file: string, invalid: (reason: string, cause?: unknown) => T
   } catch (error) {
     throw invalid(`not valid JSON: ${(error as Error).message}`, error);
   }
-}
-
-function isObject(json: unknown): json is Json {
-  return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
 function shown(json: unknown): string {

@@ -7,9 +7,10 @@ import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { damagePages } from '../passages/passage-files.ts';
 import { indexProblems } from './index-problems.ts';
 import { filesOf, searchIndex } from './update.ts';
-import { indexed, kernel, rows, skip, withoutRow } from './updated-index.ts';
+import { indexed, kernel, row, rows, skip, withoutRow } from './updated-index.ts';
 
 test('compaction leaves out deleted rows, and searches find the same', { skip }, async (t) => {
   const { out, to } = await indexed(t, rows(...Array.from({ length: 12 }, (_, i) => i)), { shardRows: 4 });
@@ -65,6 +66,22 @@ test('a compaction refuses vectors and passages that changed', { skip }, async (
     assert.equal(readIndexManifest(out).generation, generation);
     assert.equal(existsSync(`${out}.partial`), false);
   }
+});
+
+test('a compaction of passages with a damaged page names their file, not the index, as what is wrong', {
+  skip,
+}, async (t) => {
+  const long = Array.from({ length: 60 }, (_, id) => row(id, `passage ${id} ${'long '.repeat(500)}`));
+  const { out } = await indexed(t, long);
+  await removePassages(out, ['1']);
+  const { generation } = readIndexManifest(out);
+  // A page of the table that opening the index does not read.
+  damagePages(join(out, 'shard-00000', 'passages.sqlite'), 25, 26);
+  await assert.rejects(
+    compactIndex(out, kernel, { onStep: () => undefined }),
+    trawlError('INDEX_FILE_FOREIGN', /shard-00000\/passages\.sqlite: cannot be read .* build the file again/),
+  );
+  assert.equal(readIndexManifest(out).generation, generation);
 });
 
 test('a stopped compaction leaves the index unchanged, and the next starts from the beginning', { skip }, async (t) => {

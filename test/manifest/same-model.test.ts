@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodeVector } from '../../src/base64-vector.ts';
 import type { EndpointRecord } from '../../src/manifest/endpoint-record.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { compareProbes, encodeVector } from '../../src/manifest/probe-vectors.ts';
+import { compareProbes } from '../../src/manifest/probe-vectors.ts';
 import { isSameModel } from '../../src/manifest/same-model.ts';
 import { modelIdentity } from '../helpers/model-identity.ts';
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
@@ -7,7 +8,9 @@ import type { PassageToStore } from '../../src/passages/sqlite-passage-writer.ts
 import { runs } from '../helpers/runs.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { writePassages } from './passage-files.ts';
+import { damagePages, writePassages } from './passage-files.ts';
+
+const skip = process.platform !== 'linux' && 'needs /proc/self/fd';
 
 type Id = PassageToStore['id'];
 
@@ -99,6 +102,19 @@ test('any ids in any number of files are counted as a set counts them', async (t
     }),
     { numRuns: runs(12, 40) },
   );
+});
+
+test('a damaged file among several is named, and all files are closed', { skip }, async (t) => {
+  const ids = Array.from({ length: 9000 }, (_, i) => `id-${i}`);
+  const paths = await files(t, ids, 3);
+  // A later page of the ids, which is read when the merge has begun.
+  damagePages(paths[1]!, 29, 30);
+  const openFiles = (): number => readdirSync('/proc/self/fd').length;
+  const before = openFiles();
+  for (let i = 0; i < 20; i++) {
+    assert.throws(() => duplicateIds(paths), trawlError('INDEX_FILE_FOREIGN', /1\.sqlite: cannot be read/));
+  }
+  assert.ok(openFiles() < before + 10, `${openFiles()} files are open`);
 });
 
 test('the search for duplicates can be cancelled', async (t) => {

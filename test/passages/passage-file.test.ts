@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../../src/errors.ts';
-import { checkPassageFile, PassageFile, sqliteVersion } from '../../src/passages/passage-file.ts';
+import { PassageFile, sqliteVersion } from '../../src/passages/passage-file.ts';
+import { checkPassageFile } from '../../src/passages/passage-file-header.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { numberedPassages, writePassages } from './passage-files.ts';
+import { damagePages, numberedPassages, writePassages } from './passage-files.ts';
 
 async function passageFile(t: Parameters<typeof tempFolder>[0], rows = 500): Promise<string> {
   const path = join(await tempFolder(t), 'p.sqlite');
@@ -109,11 +110,34 @@ test('pages of 65,536 bytes, which the header encodes as 1, are read', async (t)
   checkPassageFile(path);
 });
 
+test('every read of a damaged page is an error that names the file and what to do', async (t) => {
+  const path = await passageFile(t, 5000);
+  damagePages(path);
+  const file = new PassageFile(path);
+  t.after(() => file.close());
+  const reads: Record<string, () => unknown> = {
+    documents: () => [...file.documents()],
+    ids: () => [...file.ids()],
+    passages: () => [...file.passages()],
+    idsInOrder: () => [...file.idsInOrder()],
+    line: () => Array.from({ length: 5000 }, (_, row) => file.line(row)),
+    repeatedIds: () => file.repeatedIds(),
+    rowsWithId: () => file.rowsWithId(),
+    document: () => Array.from({ length: 5000 }, (_, row) => file.document(row)),
+    longestDocument: () => file.longestDocument(),
+  };
+  for (const [name, read] of Object.entries(reads)) {
+    assert.throws(
+      read,
+      trawlError('INDEX_FILE_FOREIGN', /p\.sqlite: cannot be read .* copy or build the file again/),
+      name,
+    );
+  }
+});
+
 test('integrityProblems finds a damaged page', async (t) => {
   const path = await passageFile(t, 5000);
-  const bytes = readFileSync(path);
-  bytes.fill(0xee, 4096 * 20, 4096 * 21);
-  writeFileSync(path, bytes);
+  damagePages(path);
   const file = new PassageFile(path);
   t.after(() => file.close());
   assert.ok(file.integrityProblems().length > 0);

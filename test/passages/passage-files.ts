@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { PassageShard } from '../../src/passages/passage-protocol.ts';
@@ -15,6 +16,13 @@ export function writePassages(path: string, passages: Iterable<PassageToStore>):
   } finally {
     writer.abandon();
   }
+}
+
+/** Damages pages of a passage file, by default from page 20 on: later than those that SQLite reads when it opens the file. */
+export function damagePages(path: string, first = 20, end = Number.POSITIVE_INFINITY): void {
+  const bytes = readFileSync(path);
+  bytes.fill(0xee, 4096 * first, Math.min(4096 * end, bytes.length));
+  writeFileSync(path, bytes);
 }
 
 export function documentOf(row: number): string {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { decodeVector } from '../../src/manifest/probe-vectors.ts';
+import { decodeVector } from '../../src/base64-vector.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';

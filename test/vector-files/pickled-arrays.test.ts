@@ -105,6 +105,10 @@ test('pickles that an index cannot use are refused with the reason', () => {
   );
   assert.throws(() => readPickledArrays(fixture('objects')), TrawlError);
   assert.throws(() => readPickledArrays(join(FIXTURES, 'none.pickle')), trawlError('PICKLE_INVALID', /Cannot read/));
+  assert.throws(
+    () => readPickledArrays(FIXTURES),
+    trawlError('PICKLE_INVALID', /not a regular file\. Save the pickle/),
+  );
   assert.throws(() => readPickledArrays(FIXTURES), trawlError('PICKLE_INVALID', /not a regular file/));
 });
 

@@ -397,10 +397,13 @@ test('when a thread dies, running and later searches fail', async (t) => {
   const index = await openForTest(t, source, 2);
   process.off('worker', onWorker);
   assert.equal(threads.length, 2);
-  const running = assert.rejects(index.search(request(queries, 1)), trawlError('INTERNAL', /thread has died/));
+  const running = assert.rejects(
+    index.search(request(queries, 1)),
+    trawlError('INTERNAL', /thread has died.*Reload the index/),
+  );
   await threads[1]!.terminate();
   await running;
-  await assert.rejects(index.search(request(queries, 1)), trawlError('INTERNAL', /thread has died/));
+  await assert.rejects(index.search(request(queries, 1)), trawlError('INTERNAL', /thread has died.*Reload the index/));
   await index.close();
 });
 

@@ -23,24 +23,25 @@ struct ByteTask {
   const int32_t* first_sums;  // of each column
   const float* column_scales;
   const float* bias;
-  int64_t depth;    // a multiple of 4, at most 2^16
+  int64_t depth;    // a multiple of 4, at most 2^16: the largest sum, 255 * 127 * depth, then fits int32
   int64_t columns;  // a multiple of 16
   int64_t rows;
 };
 
+// Pointers need no alignment beyond that of their type. Matrices are [rows][columns], row-major, without gaps.
 struct ByteProducts {
   const char* name;
-  // The values of a product, for the panels first … last - 1. Rows of `to` have `columns` values.
+  // The values of a product, for the panels first … last - 1. `to` is [rows][columns] of the whole product.
   void (*to_bf16)(const ByteTask& task, int64_t first_panel, int64_t last_panel, uint16_t* to);
   void (*to_float)(const ByteTask& task, int64_t first_panel, int64_t last_panel, float* to);
   // The same after the activation, in bfloat16, which has more digits than the codes.
   void (*to_activation)(const ByteTask& task, int activation, int64_t first_panel, int64_t last_panel, uint16_t* to);
-  // Rows of bfloat16 as codes with a scale each.
+  // Rows of bfloat16 as codes with a scale each; `columns` is a multiple of 16, scales is [rows].
   void (*quantize)(const uint16_t* values, int64_t rows, int64_t columns, uint8_t* codes, float* scales);
   // hidden = norm(values + hidden) * weight + shift, and the same as codes. values may be null.
   void (*normalize)(const float* values, const float* weight, const float* shift, float epsilon, int64_t rows, int64_t columns,
                     float* hidden, uint8_t* codes, float* scales);
-  // As in Products, with powers that are exact enough for bfloat16. Scores from `keys` to `stride` may be anything.
+  // As in Products, with powers that are exact enough for bfloat16. Scores from `keys` to `stride`, fewer than 16, may be anything.
   void (*softmax)(const float* scores, int64_t rows, int64_t keys, int64_t stride, float scale, uint16_t* bf16, float* sums);
 };
 

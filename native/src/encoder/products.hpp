@@ -45,11 +45,13 @@ struct ProductTask {
   int64_t sums_stride;
 };
 
+// Pointers need no alignment beyond that of their type. Nothing checks for overflow: a value beyond float32 becomes infinite or NaN.
 struct Products {
   const char* name;
   // sums = a · b for the panels first … last - 1 of b.
   void (*multiply)(const ProductTask& task, int64_t first_panel, int64_t last_panel);
-  // The steps between products. Rows have `columns` values, a multiple of 16, with no gap unless a stride is given.
+  // The steps between products. Matrices are [rows][columns], row-major, with `columns` a multiple of 16; a stride, in values, is given
+  // where rows have gaps. bias, weight and shift are [columns], sums is [rows].
   // bf16[row][column] = values[row][column] + bias[column]
   void (*add_bias)(const float* values, int64_t values_stride, const float* bias, int64_t rows, int64_t columns, uint16_t* bf16,
                    int64_t bf16_stride);
@@ -60,7 +62,7 @@ struct Products {
   void (*normalize)(const float* values, const float* bias, const float* weight, const float* shift, float epsilon, int64_t rows,
                     int64_t columns, float* hidden, uint16_t* bf16);
   // Replaces each row of scores by exp(scale * (score - largest)) as bf16, with zeros from `keys` to `stride`, a multiple of 16, and
-  // gives the sum of the rounded values of each row. Rows of scores are `stride` apart, rows of bf16 too.
+  // gives the sum of the rounded values of each row. scores and bf16 are [rows][stride]; scores from `keys` on are overwritten.
   void (*softmax)(float* scores, int64_t rows, int64_t keys, int64_t stride, float scale, uint16_t* bf16, float* sums);
   // bf16[row][column] = values[row][column] / sums[row]
   void (*divide)(const float* values, int64_t values_stride, const float* sums, int64_t rows, int64_t columns, uint16_t* bf16,

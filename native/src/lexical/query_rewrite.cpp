@@ -152,23 +152,26 @@ class Rewriter {
     next.minimum = clauses.minimum;
     bool changed = false;
     std::optional<NodeId> none;
-    const auto rewrite = [&](const std::vector<NodeId>& from, std::vector<NodeId>& to, bool scores, bool required) {
+    struct Role {
+      bool scores, required;
+    };
+    const auto rewrite = [&](const std::vector<NodeId>& from, std::vector<NodeId>& to, Role role) {
       to.reserve(from.size());
       for (const NodeId query : from) {
-        const NodeId rewritten = scores ? to_fixed_point(query) : filter_to_fixed_point(query);
+        const NodeId rewritten = role.scores ? to_fixed_point(query) : filter_to_fixed_point(query);
         if (is(rewritten, NodeType::kMatchNone)) {
           changed = true;
-          if (required) none = rewritten;
+          if (role.required) none = rewritten;
           continue;
         }
         changed |= rewritten != query;
         to.push_back(rewritten);
       }
     };
-    rewrite(clauses.must, next.must, true, true);
-    rewrite(clauses.should, next.should, true, false);
-    rewrite(clauses.filter, next.filter, false, true);
-    rewrite(clauses.must_not, next.must_not, false, false);
+    rewrite(clauses.must, next.must, {/*scores=*/true, /*required=*/true});
+    rewrite(clauses.should, next.should, {/*scores=*/true, /*required=*/false});
+    rewrite(clauses.filter, next.filter, {/*scores=*/false, /*required=*/true});
+    rewrite(clauses.must_not, next.must_not, {/*scores=*/false, /*required=*/false});
     if (none) return none;
     if (!changed) return {};
     return tree_.make_bool(std::move(next));

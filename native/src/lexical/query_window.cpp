@@ -369,13 +369,13 @@ void QueryWindow::exclude(const PlanNode& node, RowSet& rows, QueryMemory::Level
   }
 }
 
-void QueryWindow::add_should(uint32_t id, const RowSet& allowed, bool count, bool scores, RowSet& rows, QueryMemory::Level& level,
+void QueryWindow::add_should(uint32_t id, const RowSet& allowed, AddedTo added_to, RowSet& rows, QueryMemory::Level& level,
                              size_t depth) {
   const PlanNode& node = plan_.nodes[id];
   const auto add = [&](uint32_t at, float score) {
     include(rows, at);
-    if (scores) level.sums[at] += score;
-    if (count) level.counts[at]++;
+    if (added_to.sums) level.sums[at] += score;
+    if (added_to.counts) level.counts[at]++;
   };
   if (node.type == PlanNode::Type::kTerm) return for_each_posting(node, allowed, add);
   evaluate(id, allowed, kNoFloor, level.child, depth + 1);
@@ -390,7 +390,7 @@ void QueryWindow::add_shoulds(const PlanNode& node, const RowSet& allowed, float
   if (counts && level.counts.empty()) level.counts.resize(kQueryWindowRows);
   if (floor == kNoFloor || counts || node.order_matters) {
     for (const uint32_t child : node.any) {
-      if (bounds_[child] >= 0) add_should(child, allowed, counts, node.scores, rows, level, depth);
+      if (bounds_[child] >= 0) add_should(child, allowed, {counts, node.scores}, rows, level, depth);
     }
     return;
   }
@@ -408,7 +408,8 @@ void QueryWindow::add_shoulds(const PlanNode& node, const RowSet& allowed, float
     clauses[i].bound_with_before = sum * factor;
     if (static_cast<float>(clauses[i].bound_with_before) <= floor) non_essential = i + 1;
   }
-  for (size_t i = non_essential; i < clauses.size(); i++) add_should(clauses[i].id, allowed, false, true, rows, level, depth);
+  constexpr AddedTo only_sums{/*counts=*/false, /*sums=*/true};
+  for (size_t i = non_essential; i < clauses.size(); i++) add_should(clauses[i].id, allowed, only_sums, rows, level, depth);
   for (size_t i = non_essential; i > 0; i--) {
     keep_if(rows, [&](uint32_t at) {
       const bool can_pass = static_cast<float>((level.sums[at] + clauses[i - 1].bound_with_before) * factor) > floor;
@@ -417,7 +418,7 @@ void QueryWindow::add_shoulds(const PlanNode& node, const RowSet& allowed, float
     });
     if (is_empty(rows)) return;
     const RowSet found = rows;
-    add_should(clauses[i - 1].id, found, false, true, rows, level, depth);
+    add_should(clauses[i - 1].id, found, only_sums, rows, level, depth);
   }
 }
 

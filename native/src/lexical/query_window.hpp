@@ -76,6 +76,12 @@ class QueryWindow {
     double rows_per_window = 0;
   };
 
+  // What a should clause changes in the level besides its rows.
+  struct AddedTo {
+    bool counts;  // of the clauses that match, for a minimum
+    bool sums;    // of scores
+  };
+
   float bound_of(uint32_t id);
   float bound_of_bool(const PlanNode& node);
   bool has_rows(const PlanNode& node) const;
@@ -88,7 +94,7 @@ class QueryWindow {
   void exclude(const PlanNode& node, RowSet& rows, QueryMemory::Level& level, size_t depth);
   void evaluate_dis_max(const PlanNode& node, const RowSet& allowed, float floor, MatchedRows& matched, size_t depth);
   void add_shoulds(const PlanNode& node, const RowSet& allowed, float floor, RowSet& rows, QueryMemory::Level& level, size_t depth);
-  void add_should(uint32_t id, const RowSet& allowed, bool count, bool scores, RowSet& rows, QueryMemory::Level& level, size_t depth);
+  void add_should(uint32_t id, const RowSet& allowed, AddedTo added_to, RowSet& rows, QueryMemory::Level& level, size_t depth);
   template <class Visit>
   void for_each_posting(const PlanNode& node, const RowSet& allowed, Visit&& visit);
 

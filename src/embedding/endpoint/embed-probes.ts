@@ -1,6 +1,6 @@
+import { decodeVector, encodeVector } from '../../base64-vector.ts';
 import type { Probe } from '../../manifest/endpoint-record.ts';
 import type { ModelIdentity } from '../../manifest/model-identity.ts';
-import { decodeVector, encodeVector } from '../../manifest/probe-vectors.ts';
 import { normalizeL2 } from '../inference/pooling.ts';
 import type { TextEncoder } from '../text-encoder.ts';
 

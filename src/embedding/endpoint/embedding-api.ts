@@ -1,4 +1,5 @@
 import { TrawlError } from '../../errors.ts';
+import { firstNonFinite } from '../../first-non-finite.ts';
 import type { EmbeddingApi } from '../../manifest/endpoint-record.ts';
 
 /** The vectors of one reply, in the order of the texts. */
@@ -87,10 +88,8 @@ function readVector(embedding: unknown, dimension: number | null): Float32Array 
   if (dimension !== null && vector.length !== dimension) {
     return unusable(`the vector has ${vector.length} values; expected ${dimension}`);
   }
-  for (let i = 0; i < vector.length; i++) {
-    if (!Number.isFinite(vector[i]!)) return notFinite(`${vector[i]} in column ${i}`);
-  }
-  return vector;
+  const bad = firstNonFinite(vector);
+  return bad < 0 ? vector : notFinite(`${vector[bad]} in column ${bad}`);
 }
 
 function readBase64(text: string): Float32Array | TrawlError {

@@ -1,7 +1,7 @@
 import { untilAborted } from '../../abort.ts';
+import { encodeVector } from '../../base64-vector.ts';
 import { TrawlError } from '../../errors.ts';
 import type { EmbeddingApi, Probe } from '../../manifest/endpoint-record.ts';
-import { encodeVector } from '../../manifest/probe-vectors.ts';
 import { ModelServers } from '../../model-server/model-servers.ts';
 import type { InputType } from '../text-encoder.ts';
 import { type EmbeddingReply, type EmbeddingRequest, embeddingBody, readEmbeddings } from './embedding-api.ts';

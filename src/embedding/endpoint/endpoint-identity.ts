@@ -1,7 +1,7 @@
+import { decodeVector } from '../../base64-vector.ts';
 import { TrawlError } from '../../errors.ts';
 import type { EndpointRecord, Probe } from '../../manifest/endpoint-record.ts';
 import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../manifest/model-identity.ts';
-import { decodeVector } from '../../manifest/probe-vectors.ts';
 import { sha256OfText } from '../model/model-checksum.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import type { EndpointFacts, EndpointRoute } from './endpoint-facts.ts';

@@ -1,13 +1,20 @@
 import { throwIfCancelled } from '../../abort.ts';
+import { decodeVector } from '../../base64-vector.ts';
 import { TrawlError } from '../../errors.ts';
 import type { EmbeddingApi, Probe } from '../../manifest/endpoint-record.ts';
-import { decodeVector } from '../../manifest/probe-vectors.ts';
+import type { ModelIdentity } from '../../manifest/model-identity.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import { type Freshness, isRefusedContent, type SentSettings } from './endpoint-client.ts';
 import { type ClientLease, EndpointClients } from './endpoint-clients.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import { type EndpointFacts, TEI } from './endpoint-facts.ts';
-import { endpointIdentity, endpointSettings, isUnitVector, lengthOfVector } from './endpoint-identity.ts';
+import {
+  type EndpointSettings,
+  endpointIdentity,
+  endpointSettings,
+  isUnitVector,
+  lengthOfVector,
+} from './endpoint-identity.ts';
 import { changedEndpoint, EndpointWatch } from './endpoint-watch.ts';
 import type { OpenEndpointOptions } from './open-endpoint-options.ts';
 import { probeTexts } from './probe-texts.ts';
@@ -43,10 +50,46 @@ async function open(
 ): Promise<EndpointEncoder> {
   const { recorded, overrides = {}, onWarning = () => undefined } = options;
   const shown = client.addresses.map((address) => address.shown);
-  const all = await Promise.all(shown.map((_, server) => client.facts(server, options.model, fresh)));
-  const facts = common(all);
+  const facts = common(await Promise.all(shown.map((_, server) => client.facts(server, options.model, fresh))));
   if (facts.takesInputType && recorded === undefined) checkNoPrefixes(overrides);
   const own = endpointSettings(facts, options);
+  const settings = await sentSettings(client, { facts, own }, options, fresh);
+  const texts = recorded?.endpoint?.probes ?? probeTexts(facts.maxTokens);
+  const probe = (server: number, when: Freshness): Promise<Probe[]> => client.probe(server, texts, settings, when);
+  const probes = await probe(0, fresh);
+  for (const server of shown.keys()) {
+    if (server > 0) compareServers([shown[0]!, shown[server]!], [probes, await probe(server, fresh)], onWarning);
+  }
+  const identity = endpointIdentity(facts, settings.routes[0]!, own, probes, options);
+  for (const warning of warningsOf(identity, { facts, own, probes }, options)) onWarning(warning);
+  const { onChange = 'refuse', checkEveryMs = 0 } = options;
+  const expected = recorded?.endpoint?.probes ?? probes;
+  return new EndpointEncoder(identity, {
+    client,
+    release,
+    isUnit: probes.every(({ vector }) => vector === null || isUnitVector(decodeVector(vector))),
+    settings: { ...settings, dimension: identity.fullDimension ?? identity.dimension },
+    size: {
+      texts: Math.min(options.batchTexts ?? DEFAULT_BATCH_TEXTS, facts.maxTexts ?? Number.POSITIVE_INFINITY),
+      tokens: options.batchTokens ?? DEFAULT_BATCH_TOKENS,
+    },
+    watch: new EndpointWatch(expected, { everyMs: checkEveryMs, onChange, onWarning, shown, probe }),
+  });
+}
+
+interface Found {
+  readonly facts: EndpointFacts;
+  readonly own: EndpointSettings;
+}
+
+/** What requests are sent with. @throws TrawlError CONFIG_INVALID if the servers have different APIs; ENDPOINT_FAILED. */
+async function sentSettings(
+  client: ClientLease['client'],
+  { facts, own }: Found,
+  options: OpenEndpointOptions,
+  fresh: Freshness,
+): Promise<SentSettings> {
+  const { recorded, overrides = {} } = options;
   const unrouted = {
     model: facts.model,
     normalize: (recorded?.normalize ?? overrides.normalize) !== false,
@@ -55,66 +98,50 @@ async function open(
     dimension: null,
   };
   const apis = { wanted: options.api, preferred: preferredApi(facts, options) };
+  const shown = client.addresses.map((address) => address.shown);
   const routes = await Promise.all(shown.map((_, server) => client.findRoute(server, apis, unrouted, fresh)));
   const other = routes.findIndex(({ api }) => api !== routes[0]!.api);
-  if (other >= 0) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `The endpoints ${shown[0]} and ${shown[other]} have different APIs (${routes[0]!.api}, ${routes[other]!.api}). Choose one with --endpoint-api.`,
-    );
-  }
-  const settings: SentSettings = { ...unrouted, routes };
-  const texts = recorded?.endpoint?.probes ?? probeTexts(facts.maxTokens);
-  const probe = (server: number, when: Freshness): Promise<Probe[]> => client.probe(server, texts, settings, when);
-  const probes = await probe(0, fresh);
-  for (const server of shown.keys()) {
-    if (server === 0) continue;
-    const others = await probe(server, fresh);
-    const error = changedEndpoint(shown[server]!, probes, others);
-    if (error === undefined) {
-      if (refusesLong(others) !== refusesLong(probes)) {
-        onWarning(
-          `Of the endpoints ${shown[0]} and ${shown[server]}, one truncates texts that are longer than its model takes, the other refuses them. Whether a long text fails depends on the endpoint that gets it. Start both with the same settings.`,
-        );
-      }
-      continue;
-    }
-    throw new TrawlError('MODEL_MISMATCH', `The endpoints ${shown[0]} and ${shown[server]} differ. ${error.message}`, {
+  if (other < 0) return { ...unrouted, routes };
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `The endpoints ${shown[0]} and ${shown[other]} have different APIs (${routes[0]!.api}, ${routes[other]!.api}). Choose one with --endpoint-api.`,
+  );
+}
+
+/** Warns if only one of two servers truncates long texts. @throws TrawlError MODEL_MISMATCH if their vectors differ. */
+function compareServers(
+  [first, other]: readonly [string, string],
+  [probes, others]: readonly [readonly Probe[], readonly Probe[]],
+  onWarning: (message: string) => void,
+): void {
+  const error = changedEndpoint(other, probes, others);
+  if (error !== undefined) {
+    throw new TrawlError('MODEL_MISMATCH', `The endpoints ${first} and ${other} differ. ${error.message}`, {
       cause: error,
     });
   }
-  const identity = endpointIdentity(facts, routes[0]!, own, probes, options);
+  if (refusesLong(others) === refusesLong(probes)) return;
+  onWarning(
+    `Of the endpoints ${first} and ${other}, one truncates texts that are longer than its model takes, the other refuses them. Whether a long text fails depends on the endpoint that gets it. Start both with the same settings.`,
+  );
+}
+
+/** What the user should know of the model and its servers. */
+function* warningsOf(
+  identity: ModelIdentity,
+  { facts, own, probes }: Found & { readonly probes: readonly Probe[] },
+  { recorded, overrides = {} }: OpenEndpointOptions,
+): Generator<string> {
   if (own.arePrefixesUnknown) {
-    onWarning(
-      `The prompts of ${identity.name} are not known: queries and passages get no prefix. If the model has prompts, name them with --query-prefix and --passage-prefix.`,
-    );
+    yield `The prompts of ${identity.name} are not known: queries and passages get no prefix. If the model has prompts, name them with --query-prefix and --passage-prefix.`;
   }
   if (identity.endpoint!.overlong === 'refused') {
-    onWarning(
-      `The endpoint refuses texts that are longer than its model takes${facts.maxTokens === null ? '' : ` (${facts.maxTokens} tokens)`}; they fail. To truncate them, see docs/endpoints.md.`,
-    );
+    yield `The endpoint refuses texts that are longer than its model takes${facts.maxTokens === null ? '' : ` (${facts.maxTokens} tokens)`}; they fail. To truncate them, see docs/endpoints.md.`;
   }
-  const [raw] = probes.flatMap(({ vector }) => (vector === null ? [] : [decodeVector(vector)]));
   if (recorded === undefined && overrides.normalize === undefined && !identity.normalize) {
-    onWarning(
-      `The vectors of ${identity.name} are not normalised (length ${lengthOfVector(raw!).toPrecision(3)}) and are compared by inner product as they are, as contriever's model card wants. If the card names the cosine, add --normalize yes.`,
-    );
+    const [raw] = probes.flatMap(({ vector }) => (vector === null ? [] : [decodeVector(vector)]));
+    yield `The vectors of ${identity.name} are not normalised (length ${lengthOfVector(raw!).toPrecision(3)}) and are compared by inner product as they are, as contriever's model card wants. If the card names the cosine, add --normalize yes.`;
   }
-  const isUnit = probes.every(({ vector }) => vector === null || isUnitVector(decodeVector(vector)));
-  const { onChange = 'refuse', checkEveryMs = 0 } = options;
-  const expected = recorded?.endpoint?.probes ?? probes;
-  const watch = new EndpointWatch(expected, { everyMs: checkEveryMs, onChange, onWarning, shown, probe });
-  return new EndpointEncoder(identity, {
-    client,
-    release,
-    isUnit,
-    settings: { ...settings, dimension: identity.fullDimension ?? identity.dimension },
-    size: {
-      texts: Math.min(options.batchTexts ?? DEFAULT_BATCH_TEXTS, facts.maxTexts ?? Number.POSITIVE_INFINITY),
-      tokens: options.batchTokens ?? DEFAULT_BATCH_TOKENS,
-    },
-    watch,
-  });
 }
 
 /** @throws TrawlError CONFIG_INVALID for prefixes that would be recorded and not sent. */

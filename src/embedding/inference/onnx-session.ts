@@ -158,7 +158,11 @@ export class OnnxSession {
     const data = output?.data;
     if (data instanceof Float32Array) return { data, dims: output!.dims };
     if (output?.type === 'float16') return { data: fromFloat16(output.data), dims: output.dims };
-    throw new TrawlError('ENCODER_FAILED', `The graph's output ${this.#outputName} is not float32 or float16.`);
+    throw new TrawlError(
+      'ENCODER_FAILED',
+      `The graph's output ${this.#outputName} is ${output?.type ?? 'missing'}; expected float32 or float16. Export the model to ONNX ` +
+        'again with such an output, or import its checkpoint.',
+    );
   }
 
   /** Must not be called during a run. */

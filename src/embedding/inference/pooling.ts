@@ -38,7 +38,8 @@ export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
       if (tokens !== 1) {
         throw new TrawlError(
           'ENCODER_FAILED',
-          `Pooling "${pooling}" expects one vector per text, but the model returned ${tokens}.`,
+          `Pooling "${pooling}" expects one vector per text, but the model returned ${tokens}. Import the model again with the ` +
+            'pooling that it was trained with: trawl model add SOURCE --pooling mean, cls or last.',
         );
       }
       return data.slice(0, dimension);
@@ -68,14 +69,6 @@ export function normalizeL2(vector: Float32Array): Float32Array {
   const length = Math.sqrt(squares);
   for (let i = 0; i < vector.length; i++) vector[i] = vector[i]! / length;
   return vector;
-}
-
-/** Index of the first NaN or infinity; −1 if all values are finite. */
-export function firstNonFinite(values: Float32Array): number {
-  for (let i = 0; i < values.length; i++) {
-    if (!Number.isFinite(values[i])) return i;
-  }
-  return -1;
 }
 
 function meanOfRows(data: Float32Array, tokens: number, dimension: number): Float32Array {

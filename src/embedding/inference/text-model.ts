@@ -1,4 +1,5 @@
 import { asTrawlError, bug, TrawlError } from '../../errors.ts';
+import { firstNonFinite } from '../../first-non-finite.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 import { type QueryAndPassage, tokenizePair, type WorkInput } from '../tokenizer/text-pair.ts';
 import { tokenizeInTemplate } from '../tokenizer/tokenize-in-template.ts';
@@ -8,7 +9,7 @@ import { cudaFull } from './cuda-libraries.ts';
 import { canGroupTexts } from './grouping-trial.ts';
 import { NativeSession } from './native-session.ts';
 import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-session.ts';
-import { firstNonFinite, normalizeL2, pool, truncated, valuesPerInput } from './pooling.ts';
+import { normalizeL2, pool, truncated, valuesPerInput } from './pooling.ts';
 import { type TokenBatch, tokenBatch } from './token-batch.ts';
 
 const PADDING_TRIED = 32;

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { encodeVector } from '../../base64-vector.ts';
 import { type InputType, tokensOf } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import type { EmbedResult } from '../../retrieval/calls/embed-call.ts';
@@ -147,17 +148,11 @@ function* reply(
     if (!outcome.ok) throw outcome.error;
     if (outcome.truncated) truncated.push(index);
     const vector = vectors.subarray(index * dimension, (index + 1) * dimension);
-    const embedding = format === 'base64' ? `"${base64(vector)}"` : `[${vector.join(',')}]`;
+    const embedding = format === 'base64' ? `"${encodeVector(vector)}"` : `[${vector.join(',')}]`;
     return `{"object":"embedding","index":${index},"embedding":${embedding}}`;
   });
   const truncatedMember = truncated.length === 0 ? '' : `,"truncated":[${truncated.join(',')}]`;
   yield `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}${truncatedMember}}`;
-}
-
-function base64(vector: Float32Array): string {
-  const bytes = Buffer.alloc(vector.length * 4);
-  for (const [i, value] of vector.entries()) bytes.writeFloatLE(value, i * 4);
-  return bytes.toString('base64');
 }
 
 /** `param` is the first wrong field. `code` is Trawl's code, except for OpenAI's `model_not_found`. */

@@ -19,6 +19,8 @@ export const ENCODERS: ImportRules = {
   // Encoders behind HTTP.
   'src/embedding/endpoint/': [
     'src/errors.ts',
+    'src/base64-vector.ts',
+    'src/first-non-finite.ts',
     'src/abort.ts',
     'src/manifest/',
     'src/model-server/',
@@ -44,6 +46,7 @@ export const ENCODERS: ImportRules = {
   ],
   'src/embedding/inference/': [
     'src/errors.ts',
+    'src/first-non-finite.ts',
     'src/manifest/',
     'src/system/float16.ts',
     'src/options/onnxruntime-telemetry.ts',

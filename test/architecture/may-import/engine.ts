@@ -5,6 +5,9 @@ export const ENGINE: ImportRules = {
   'src/errors.ts': [],
   'src/metric.ts': [],
   'src/comparable-text.ts': [],
+  'src/is-object.ts': [],
+  'src/first-non-finite.ts': [],
+  'src/base64-vector.ts': [],
   'src/abort.ts': ['src/errors.ts'],
   'src/in-order.ts': ['src/abort.ts'],
   'src/package-root.ts': [],
@@ -22,12 +25,13 @@ export const ENGINE: ImportRules = {
   'src/in-parallel.ts': ['src/abort.ts'],
   'src/received-file.ts': ['src/abort.ts', 'src/transfer-retries.ts', 'src/system/file-checksum.ts'],
   'src/system/': ['src/errors.ts', 'src/abort.ts'],
-  'src/options/': ['src/errors.ts'],
+  'src/options/': ['src/errors.ts', 'src/is-object.ts'],
   'src/lexical-index/lexical-settings.ts': [],
   // The language of filters; it knows no files.
   'src/filter/': ['src/errors.ts'],
   'src/columns/': [
     'src/errors.ts',
+    'src/is-object.ts',
     'src/abort.ts',
     'src/row-bitmap.ts',
     'src/running-calls.ts',
@@ -38,6 +42,7 @@ export const ENGINE: ImportRules = {
   ],
   'src/manifest/': [
     'src/errors.ts',
+    'src/base64-vector.ts',
     'src/metric.ts',
     'src/system/',
     'src/lexical-index/lexical-settings.ts',
@@ -56,6 +61,7 @@ export const ENGINE: ImportRules = {
   ],
   'src/vector-index/': [
     'src/errors.ts',
+    'src/first-non-finite.ts',
     'src/metric.ts',
     'src/abort.ts',
     'src/row-bitmap.ts',

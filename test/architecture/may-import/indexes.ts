@@ -6,6 +6,7 @@ export const INDEXES: ImportRules = {
   // Documents written over HTTP: parsed, checked and stored in a thread of their own.
   'src/document-store/': [
     'src/errors.ts',
+    'src/is-object.ts',
     'src/system/durable-file.ts',
     'src/system/write-failure.ts',
     'src/lexical-index/lexical-settings.ts',
@@ -16,6 +17,7 @@ export const INDEXES: ImportRules = {
   // Which rows of an index are in a view; it knows no search.
   'src/views/': [
     'src/errors.ts',
+    'src/is-object.ts',
     'src/row-bitmap.ts',
     'src/filter/',
     'src/columns/',

@@ -4,6 +4,8 @@ import type { ImportRules } from './import-rules.ts';
 export const MAKING: ImportRules = {
   'model-import/': [
     'src/errors.ts',
+    'src/first-non-finite.ts',
+    'src/is-object.ts',
     'src/system/',
     'src/abort.ts',
     'src/manifest/',
@@ -12,6 +14,7 @@ export const MAKING: ImportRules = {
   ],
   'hub/': [
     'src/errors.ts',
+    'src/is-object.ts',
     'src/abort.ts',
     'src/in-parallel.ts',
     'src/retry-after.ts',
@@ -80,6 +83,7 @@ export const MAKING: ImportRules = {
   'indexer/': [
     'src/system/',
     'src/errors.ts',
+    'src/first-non-finite.ts',
     'src/metric.ts',
     'src/abort.ts',
     'src/in-order.ts',

@@ -74,6 +74,7 @@ export const SERVER: ImportRules = {
   ],
   'src/http/': [
     'src/errors.ts',
+    'src/base64-vector.ts',
     'src/tracing/tracer.ts',
     'src/perturbation/',
     'src/recording/',

@@ -21,6 +21,7 @@ export const TRAINING: ImportRules = {
   ],
   'bulk-search/': [
     'src/errors.ts',
+    'src/first-non-finite.ts',
     'src/abort.ts',
     'src/in-order.ts',
     'src/system/',
@@ -36,6 +37,7 @@ export const TRAINING: ImportRules = {
   ],
   'replay/': [
     'src/errors.ts',
+    'src/is-object.ts',
     'src/abort.ts',
     'src/package-root.ts',
     'src/running-calls.ts',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { decodeVector, encodeVector } from '../../../src/base64-vector.ts';
 import { storedProbes } from '../../../src/embedding/endpoint/embed-probes.ts';
 import type { EndpointEncoder } from '../../../src/embedding/endpoint/endpoint-encoder.ts';
 import { EndpointWatch } from '../../../src/embedding/endpoint/endpoint-watch.ts';
@@ -7,7 +8,6 @@ import { openEndpoint } from '../../../src/embedding/endpoint/open-endpoint.ts';
 import type { OpenEndpointOptions } from '../../../src/embedding/endpoint/open-endpoint-options.ts';
 import { TrawlError } from '../../../src/errors.ts';
 import type { Probe } from '../../../src/manifest/endpoint-record.ts';
-import { decodeVector, encodeVector } from '../../../src/manifest/probe-vectors.ts';
 import { ENDPOINT_DIMENSION, embeddingServer, endpointVector } from '../../helpers/embedding-server.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
