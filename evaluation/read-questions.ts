@@ -1,5 +1,5 @@
 import { parseJson } from '../corpus/parse-json.ts';
-import { isLabel } from './answer-labels.ts';
+import { withoutLabels } from './answer-labels.ts';
 import type { Judgements } from './judgements.ts';
 import { titleKey } from './page-title.ts';
 import { type Columns, columnsOf, type Fail, idOf, idsOf, isNotBlank, roundOf, stringsOf } from './question-columns.ts';
@@ -71,7 +71,7 @@ export function titleJudgementsOf(questions: readonly Question[]): Judgements {
 export function answersOf(questions: readonly Question[]): ReadonlyMap<string, readonly string[]> {
   return new Map(
     questions.flatMap(({ id, goldenAnswers = [] }) => {
-      const answers = goldenAnswers.filter((answer) => !isLabel(answer));
+      const answers = withoutLabels(goldenAnswers);
       return answers.length === 0 ? [] : [[id, answers] as const];
     }),
   );

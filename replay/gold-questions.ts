@@ -1,3 +1,4 @@
+import { withoutLabels } from '../evaluation/answer-labels.ts';
 import { answerMatcher } from '../evaluation/answer-match.ts';
 import type { Question } from '../evaluation/read-questions.ts';
 import { KnownQuestions } from '../records/known-questions.ts';
@@ -8,7 +9,7 @@ import { composedParts } from '../src/recording/composed-query.ts';
 export interface Gold {
   /** Ids of relevant passages; empty if none is known. */
   readonly ids: ReadonlySet<string>;
-  /** Whether a passage has a golden answer; undefined without golden answers. */
+  /** Whether a passage has a golden answer; undefined without golden answers, of which yes and no are none. */
   readonly hasAnswer: ((contents: string) => boolean) | undefined;
 }
 
@@ -47,9 +48,10 @@ export class GoldQuestions {
     const known = this.#golds.get(question);
     if (known !== undefined) return known;
     const { goldIds = [], goldenAnswers = [] } = question;
+    const answers = withoutLabels(goldenAnswers);
     const gold = {
       ids: new Set(goldIds),
-      hasAnswer: goldenAnswers.length === 0 ? undefined : this.#matcher(goldenAnswers),
+      hasAnswer: answers.length === 0 ? undefined : this.#matcher(answers),
     };
     this.#golds.set(question, gold);
     return gold;

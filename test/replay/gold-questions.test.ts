@@ -35,6 +35,16 @@ test('where the id does not decide, the text does: the question, its part of a c
   assert.equal(goldOf({ question: 'Unknown?' }, 'Of either?'), undefined, 'the query of another question');
 });
 
+test('yes and no are no golden answers, because passages of any subject have the word', () => {
+  const golds = new GoldQuestions([
+    { id: 'only', question: 'Is it?', goldenAnswers: ['yes'] },
+    { id: 'both', question: 'Is that?', goldenAnswers: ['no', 'Vienna'] },
+  ]);
+  assert.equal(golds.of({ questionId: 'only', query: 'q' })!.hasAnswer, undefined);
+  const { hasAnswer } = golds.of({ questionId: 'both', query: 'q' })!;
+  assert.deepEqual(['no river', 'Vienna'].map(hasAnswer!), [false, true]);
+});
+
 test('a question is found by the same object, so that its golds are made once', () => {
   const parsed = parseRecord(recordLine('Of either?'));
   assert.ok(parsed.ok);

@@ -1,3 +1,4 @@
+import { withoutLabels } from '../../evaluation/answer-labels.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { KnownQuestions } from '../../records/known-questions.ts';
 import type { Trajectory } from '../trajectory.ts';
@@ -50,5 +51,5 @@ export async function trajectoryReport(
 
 function goldOf({ goldenAnswers }: Trajectory, known: Question | undefined): Gold {
   const answers = known?.goldenAnswers ?? [];
-  return { ids: known?.goldIds ?? [], answers: answers.length > 0 ? answers : goldenAnswers };
+  return { ids: known?.goldIds ?? [], answers: withoutLabels(answers.length > 0 ? answers : goldenAnswers) };
 }

@@ -49,6 +49,7 @@ export const TRAINING: ImportRules = {
     'src/retrieval/',
     'src/recording/answer-facts.ts',
     'src/recording/composed-query.ts',
+    'evaluation/answer-labels.ts',
     'evaluation/answer-match.ts',
     'evaluation/read-questions.ts',
     'src/trawl-server/',
