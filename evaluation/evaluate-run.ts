@@ -193,14 +193,14 @@ function unionMetrics(
 export function metricsByGroup(
   perQuery: ReadonlyMap<string, Metrics>,
   groupOf: (queryId: string) => string | undefined,
-): Map<string, Metrics[]> {
-  const groups = new Map<string, Metrics[]>();
+): Map<string, Map<string, Metrics>> {
+  const groups = new Map<string, Map<string, Metrics>>();
   for (const [queryId, metrics] of perQuery) {
     const group = groupOf(queryId);
     if (group === undefined) continue;
     const members = groups.get(group);
-    if (members === undefined) groups.set(group, [metrics]);
-    else members.push(metrics);
+    if (members === undefined) groups.set(group, new Map([[queryId, metrics]]));
+    else members.set(queryId, metrics);
   }
   return groups;
 }

@@ -158,11 +158,12 @@ export const evalCommand = defineCommand({
       if (options.run !== undefined)
         await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
-      const context = { types, source: set.source, seed: options.seed };
+      const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
+      const context = { types, questionOf, source: set.source, seed: options.seed };
       if (comparing) {
         const { by, examples } = options;
         const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
-        const counts = countLine(evaluation, set.source);
+        const counts = countLine(evaluation, context);
         const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
         const coverage = await coverages(searched, agents, Math.max(...cutoffs));
         await page?.write(comparisonHtml(report, counts));

@@ -48,7 +48,20 @@ export function intervalText({ interval }: ComparedMetric): string {
   return interval === null ? '–' : `${signed(interval.low)} … ${signed(interval.high)}`;
 }
 
+/** How many questions are compared, and how many trajectories if a question has several. */
+export function countColumns(metrics: Comparison['metrics']): {
+  readonly heads: readonly string[];
+  cells(metric: ComparedMetric): string[];
+} {
+  const several = Object.values(metrics).some(({ questions }) => questions !== undefined);
+  return {
+    heads: several ? ['trajectories', 'questions'] : ['questions'],
+    cells: ({ queries, questions = queries }) => (several ? [queries, questions] : [queries]).map(formatCount),
+  };
+}
+
 function comparisonLines({ first, second, metrics, changed }: Comparison, width: number): string[] {
+  const counts = countColumns(metrics);
   const rows = Object.entries(metrics).map(([name, metric]) => [
     name,
     signed(metric.difference),
@@ -56,16 +69,16 @@ function comparisonLines({ first, second, metrics, changed }: Comparison, width:
     pText(metric.p),
     formatCount(metric.better),
     formatCount(metric.worse),
-    formatCount(metric.queries),
+    ...counts.cells(metric),
   ]);
   return [
     `${printable(second)} against ${printable(first)}`,
-    ...table([['', 'difference', '95 % interval', 'p', 'better', 'worse', 'questions'], ...rows]),
+    ...table([['', 'difference', '95 % interval', 'p', 'better', 'worse', ...counts.heads], ...rows]),
     ...(changed === null
       ? []
       : [
           '',
-          `${changed.metric}: ${formatNumberOf(changed.better, 'question')} better, ${formatCount(changed.worse)} worse, ` +
+          `${changed.metric}: ${better(changed, metrics)} better, ${formatCount(changed.worse)} worse, ` +
             `${formatCount(changed.queries - changed.better - changed.worse)} unchanged`,
           ...changed.most.flatMap((question) => [
             '',
@@ -73,6 +86,11 @@ function comparisonLines({ first, second, metrics, changed }: Comparison, width:
           ]),
         ]),
   ];
+}
+
+function better({ metric, better }: NonNullable<Comparison['changed']>, metrics: Comparison['metrics']): string {
+  const ofTrajectories = metrics[metric]!.questions !== undefined;
+  return ofTrajectories ? `of the trajectories ${formatCount(better)}` : formatNumberOf(better, 'question');
 }
 
 function sideBySide(

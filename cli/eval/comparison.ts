@@ -97,7 +97,7 @@ export function compareSystems(measured: readonly MeasuredSystem[], input: Compa
 type EvalValues = { readonly source: string; readonly seed: number; readonly metrics: Metrics };
 
 function compare(first: MeasuredSystem, second: MeasuredSystem, input: ComparisonInput): Comparison {
-  const metrics = compareEvaluations(first.evaluation, second.evaluation, input.context.seed);
+  const metrics = compareEvaluations(first.evaluation, second.evaluation, input.context.seed, input.context.questionOf);
   const by = input.by ?? defaultMetric(metrics, Math.max(...input.cutoffs));
   if (input.by !== undefined && !(input.by in metrics))
     throw new TrawlError(

@@ -13,7 +13,7 @@ interface EvalReport {
   readonly titleJudged: number;
   readonly answerable: number;
   readonly metrics: Readonly<Record<string, number>>;
-  readonly intervals: Readonly<Record<string, { readonly low: number; readonly high: number }>>;
+  readonly intervals: Readonly<Record<string, { readonly low: number; readonly high: number } | null>>;
   readonly seed: number;
 }
 
@@ -122,7 +122,8 @@ test('each mean has its interval, which repeats with its seed', async () => {
   const report = jsonOf<EvalReport>(await runTrawl(asked, { cwd }));
   const { metrics, intervals } = report;
   assert.deepEqual(Object.keys(intervals), Object.keys(metrics));
-  for (const [name, { low, high }] of Object.entries(intervals)) {
+  for (const [name, interval] of Object.entries(intervals)) {
+    const { low, high } = interval!;
     assert.ok(0 <= low && low <= metrics[name]! && metrics[name]! <= high && high <= 1, name);
   }
   // Of three questions with 1, 0.5 and 0, all three draws are the first with a probability of 1 / 27, more than 2.5 %.
@@ -133,6 +134,14 @@ test('each mean has its interval, which repeats with its seed', async () => {
   write('one.jsonl', [{ id: 'q1', question: 'The cat sat on the mat.', gold_ids: ['p0'] }]);
   const one = await runTrawl(['eval', 'ix', '--queries', 'one.jsonl', '--cutoffs', '1'], { cwd });
   assert.match(one.stdout, /^recall +1\.0000$/m);
+  // Nor has a mean of equal values.
+  write('same.jsonl', [
+    { id: 'q1', question: 'The cat sat on the mat.', gold_ids: ['p0'] },
+    { id: 'q2', question: 'Rivers flow down to the sea.', gold_ids: ['p1'] },
+  ]);
+  const same = ['eval', 'ix', '--queries', 'same.jsonl', '--cutoffs', '1'];
+  assert.match((await runTrawl(same, { cwd })).stdout, /^recall +1\.0000$/m);
+  assert.equal(jsonOf<EvalReport>(await runTrawl([...same, '--json'], { cwd })).intervals['recall@1'], null);
 });
 
 test('questions with gold titles are judged by page, and questions with types get a table for each', async () => {

@@ -104,7 +104,7 @@ test('means by group leave out queries without a group', () => {
   const { perQuery } = evaluateRun({ queryIds: ['q1', 'q2', 'q4'], run, judgements, cutoffs: [1] });
   const groups = metricsByGroup(perQuery, (id) => (id === 'q4' ? undefined : id === 'q1' ? 'bridge' : 'comparison'));
   assert.deepEqual(
-    Array.from(groups, ([group, members]) => [group, members.length, meansOf(members)['recall@1']]),
+    Array.from(groups, ([group, members]) => [group, members.size, meansOf(members.values())['recall@1']]),
     [
       ['bridge', 1, 1],
       ['comparison', 1, 0],
