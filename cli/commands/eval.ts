@@ -8,14 +8,14 @@ import type { TrajectoryReport } from '../../trajectories/report/trajectory-repo
 import type { Trajectory } from '../../trajectories/trajectory.ts';
 import { LineOutput } from '../agentic-r/line-output.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { compareSystems, hasMeasured } from '../eval/comparison.ts';
+import { checkBy, compareSystems, hasMeasured } from '../eval/comparison.ts';
 import { comparisonHtml } from '../eval/comparison-html.ts';
 import { comparisonText } from '../eval/comparison-text.ts';
 import { countLine, evalJson, evalText } from '../eval/eval-report.ts';
 import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../eval/judged-questions.ts';
 import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
 import { searchSystems } from '../eval/search-systems.ts';
-import type { SearchedSystem } from '../eval/searched-system.ts';
+import { answeredByAll, type SearchedSystem } from '../eval/searched-system.ts';
 import { serverLines } from '../eval/server-lines.ts';
 import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
 import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
@@ -141,6 +141,7 @@ export const evalCommand = defineCommand({
     const agents = await agentQuestions(all, { ...options, queries: options.queries }, { signal, note });
     const set = agents ?? all;
     const { questions, judgements } = set;
+    checkBy({ questions, judgements, by: options.by, cutoffs });
     const forRun = options.run !== undefined;
     if (forRun) {
       checkTrecField('tag', options.tag);
@@ -149,11 +150,12 @@ export const evalCommand = defineCommand({
     const page = options.html === undefined ? undefined : await LineOutput.create(options.html, true);
     try {
       const searched = await searchSystems(specs, {
-        asked: { questions, k: Math.max(...cutoffs), gold: goldIds(set), signal, note },
+        asked: { questions, judgements, k: Math.max(...cutoffs), gold: goldIds(set), signal, note },
         further: options.index,
         forRun,
       });
-      const measured = searched.map((system) => measureSystem(system, { questions, judgements, cutoffs }));
+      const answered = answeredByAll(questions, searched);
+      const measured = searched.map((system) => measureSystem(system, { questions: answered, judgements, cutoffs }));
       const [{ system, evaluation }] = measured as [MeasuredSystem];
       if (options.run !== undefined)
         await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
@@ -203,8 +205,7 @@ export const evalCommand = defineCommand({
       }
       for (const { system, evaluation } of measured) {
         if (evaluation.judged === 0 || foundJudged(evaluation.means, Math.max(...cutoffs))) continue;
-        const advice = system.server === undefined ? ' Check that the judgements use the ids of this index.' : '';
-        note(`${comparing ? `${system.name}: ` : ''}No search found a judged passage.${advice}`);
+        note(`${comparing ? `${system.name}: ` : ''}No search found a judged passage.`);
       }
       return searched.some(({ failed, lacksGold }) => failed.size > 0 || lacksGold) ? EXIT.problems : EXIT.ok;
     } finally {

@@ -1,7 +1,7 @@
 import { escaped, htmlPage, htmlTable } from '../../evaluation/report/html-page.ts';
 import { formatCount } from '../format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
-import { countColumns, intervalText, metricNames, pText, signed } from './comparison-text.ts';
+import { answeredLine, countColumns, intervalText, metricNames, pText, signed } from './comparison-text.ts';
 import { latencyLine } from './server-lines.ts';
 
 const STYLE = `
@@ -28,11 +28,12 @@ section > h2:not(:first-child) { margin-top: 1.5rem; }
 export function comparisonHtml(report: ComparisonReport, counts: string): string {
   const { systems, comparisons } = report;
   const names = systems.map(({ name }) => escaped(name));
-  const body = `<p>${escaped(counts)}</p>
+  const partial = answeredLine(report);
+  const body = `<p>${escaped(counts)}${partial === undefined ? '' : `. ${escaped(partial)}`}</p>
 <section class="systems">
 <h2>Systems</h2>
 ${htmlTable(
-  ['', 'what it is', 'failed searches', 'latency and throughput'],
+  ['', 'what it is', 'questions whose search failed', 'latency and throughput'],
   systems.map(({ name, what, failed, server }) => [
     escaped(name),
     escaped(what),

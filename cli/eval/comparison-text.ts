@@ -6,11 +6,13 @@ import { latencyLine } from './server-lines.ts';
 /** The report of `trawl eval --compare` in a terminal. `width`: characters of a line of passages side by side. */
 export function comparisonText(report: ComparisonReport, counts: string, width: number): string {
   const { systems, comparisons } = report;
+  const partial = answeredLine(report);
   return [
     counts,
+    ...(partial === undefined ? [] : [partial]),
     ...systems.map(
       ({ name, what, failed }) =>
-        `  ${printable(name)}: ${printable(what)}${failed === 0 ? '' : `, ${formatCount(failed)} failed searches left out`}`,
+        `  ${printable(name)}: ${printable(what)}${failed === 0 ? '' : `, ${failedText(failed)}`}`,
     ),
     ...systems.flatMap(({ name, server }) =>
       server === undefined ? [] : [`  ${printable(name)}: ${latencyLine(server)}`],
@@ -25,6 +27,16 @@ export function comparisonText(report: ComparisonReport, counts: string, width: 
     ]),
     ...comparisons.flatMap((comparison) => ['', ...comparisonLines(comparison, width)]),
   ].join('\n');
+}
+
+/** On what the metrics are measured, if a system failed to answer questions; undefined if none did. */
+export function answeredLine({ asked, answered }: ComparisonReport): string | undefined {
+  if (answered === asked) return undefined;
+  return `All metrics are of the ${formatCount(answered)} of ${formatNumberOf(asked, 'question')} that every system answered.`;
+}
+
+function failedText(failed: number): string {
+  return `the search of ${formatNumberOf(failed, 'question')} failed`;
 }
 
 /** The metrics of all systems, in the order of the first that has them. */

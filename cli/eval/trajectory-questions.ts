@@ -104,7 +104,11 @@ export async function coverageOf(
         question,
         searches: trajectory.searches.map((search, i) => ({
           ...search,
-          shown: (own[i] ?? []).slice(0, k).map(({ id, text }) => ({ id, contents: text })),
+          // An agent is shown the title, too.
+          shown: (own[i] ?? []).slice(0, k).map(({ id, title, text = '' }) => ({
+            id,
+            contents: title === undefined ? text : `"${title}"\n${text}`,
+          })),
         })),
       };
     }

@@ -173,6 +173,23 @@ test('questions with gold titles are judged by page, and questions with types ge
   assert.match(stdout, /^bridge: 1 query\n +@1 +@3\ntitle_recall +0\.5000 +1\.0000$/m);
 });
 
+test('an answer counts in the text of a passage and not in its title, however the corpus has both', async () => {
+  write('columns.jsonl', [{ id: 'p', title: 'The Great Gatsby', text: 'A novel by Fitzgerald.' }]);
+  write('contents.jsonl', [{ id: 'p', contents: '"The Great Gatsby"\nA novel by Fitzgerald.' }]);
+  write('titles.jsonl', [
+    { id: 'a', question: 'A novel by Fitzgerald.', golden_answers: ['The Great Gatsby'] },
+    { id: 'b', question: 'A novel by Fitzgerald.', golden_answers: ['Fitzgerald'] },
+  ]);
+  writeFileSync(join(cwd, 'titles.run'), 'a Q0 p 1 1 x\nb Q0 p 1 1 x\n');
+  for (const name of ['columns', 'contents']) {
+    assert.equal((await runTrawl(['index', `${name}.jsonl`, '--out', name, '--quiet'], { cwd })).code, 0);
+    const asked = ['eval', name, '--queries', 'titles.jsonl', '--cutoffs', '1', '--compare', 'titles.run', '--json'];
+    const { systems } = jsonOf<{ systems: readonly EvalReport[] }>(await runTrawl(asked, { cwd }));
+    for (const { metrics } of systems)
+      assert.deepEqual([metrics['answer_hit@1'], metrics['answer_substring@1']], [0.5, 0.5], name);
+  }
+});
+
 test('--qrels replaces the judgements of the questions', async () => {
   writeFileSync(join(cwd, 'qrels.txt'), 'q1 0 p0 1\nq4 0 p3 2\n');
   const { judged, metrics } = jsonOf<EvalReport>(
