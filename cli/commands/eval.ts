@@ -1,5 +1,6 @@
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
+import { isFolder } from '../../evaluation/whole-file.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { readTrajectories } from '../../trajectories/read-trajectories.ts';
@@ -20,6 +21,7 @@ import { serverLines } from '../eval/server-lines.ts';
 import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
 import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
 import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../eval/trajectory-questions.ts';
+import { withoutOwn } from '../eval/without-own.ts';
 import { filterOption } from '../filter-option.ts';
 import { FURTHER_INDEX_OPTION } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
@@ -86,6 +88,12 @@ export const evalCommand = defineCommand({
       default: '1,5,10',
       help: 'The values of k. The largest is the number of passages retrieved per question.',
     },
+    'ignore-identical-ids': {
+      type: 'choice',
+      choices: ['yes', 'no'],
+      value: 'yes|no',
+      help: "Drop the passage that has the question's own id from its results, as BEIR's evaluation does: queries of ArguAna and Quora are passages of the corpus. Default: yes for a folder of BEIR, else no.",
+    },
     compare: {
       type: 'list',
       value: '[NAME=]SYSTEM',
@@ -149,18 +157,21 @@ export const evalCommand = defineCommand({
     }
     const page = options.html === undefined ? undefined : await LineOutput.create(options.html, true);
     try {
-      const searched = await searchSystems(specs, {
-        asked: { questions, judgements, k: Math.max(...cutoffs), gold: goldIds(set), signal, note },
+      const k = Math.max(...cutoffs);
+      const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
+      const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(options.queries)) ? 'yes' : 'no');
+      const found = await searchSystems(specs, {
+        asked: { questions, judgements, k, depth: ignoring === 'yes' ? k + 1 : k, gold: goldIds(set), signal, note },
         further: options.index,
         forRun,
       });
+      const searched = ignoring === 'yes' ? found.map((system) => withoutOwn(system, k, questionOf)) : found;
       const answered = answeredByAll(questions, searched);
       const measured = searched.map((system) => measureSystem(system, { questions: answered, judgements, cutoffs }));
       const [{ system, evaluation }] = measured as [MeasuredSystem];
       if (options.run !== undefined)
         await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
-      const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
       const context = { types, questionOf, source: set.source, seed: options.seed };
       if (comparing) {
         const { by, examples } = options;

@@ -3,10 +3,13 @@ import type { Asked, SearchedSystem } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
 /** The results of a TREC run for the questions. Throws as `readRun`. */
-export async function searchRun({ name, place }: SystemSpec, { questions, k, gold }: Asked): Promise<SearchedSystem> {
+export async function searchRun(
+  { name, place }: SystemSpec,
+  { questions, k, depth, gold }: Asked,
+): Promise<SearchedSystem> {
   const found = await readRun(place);
   const run = new Map(
-    questions.flatMap(({ id }) => (found.has(id) ? [[id, found.get(id)!.slice(0, k)] as const] : [])),
+    questions.flatMap(({ id }) => (found.has(id) ? [[id, found.get(id)!.slice(0, depth)] as const] : [])),
   );
   const absent = questions.filter(({ id }) => !found.has(id));
   const others = [...found.keys()].filter((id) => !run.has(id));

@@ -32,7 +32,7 @@ export async function searchServer(
   asked: Asked,
   forRun: boolean,
 ): Promise<SearchedSystem> {
-  const { questions, judgements, k, gold, signal, note } = asked;
+  const { questions, judgements, k, depth, gold, signal, note } = asked;
   const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
   const url = place.replace(/\/+$/, '');
   const key = options['key-file'];
@@ -46,7 +46,7 @@ export async function searchServer(
     url,
     wanted.flatMap(({ queries }, i) => queries.map((text, place) => ({ id: `${i} ${place}`, text }))),
     {
-      k,
+      k: depth,
       concurrency,
       queriesPerRequest,
       attempts: ATTEMPTS,
@@ -67,7 +67,7 @@ export async function searchServer(
     }),
     gold,
   );
-  const { run, lists } = foundPassages(wanted, matched.lists, k);
+  const { run, lists } = foundPassages(wanted, matched.lists, depth);
   // A fused list has scores of its own.
   const scoresMissing = matched.withoutScore > 0 && lists.size < wanted.length;
   const written = forRun ? orderedByScore(run, scoresMissing) : { run, replaced: false };

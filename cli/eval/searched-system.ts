@@ -60,8 +60,10 @@ export interface ServerReport {
 export interface Asked {
   readonly questions: readonly Question[];
   readonly judgements: Judgements;
-  /** Passages per question. */
+  /** Passages per question that count. */
   readonly k: number;
+  /** Passages per query that are retrieved: one more where that of the question itself does not count. */
+  readonly depth: number;
   /** Ids of the relevant passages. */
   readonly gold: ReadonlySet<string>;
   readonly signal: AbortSignal;

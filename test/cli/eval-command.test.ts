@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
@@ -257,6 +257,48 @@ test("BEIR's files of questions and judgements are read", async () => {
   const asked = ['eval', 'ix', '--queries', 'beir.jsonl', '--qrels', 'beir.tsv', '--cutoffs', '1', '--json'];
   const { judged, metrics } = jsonOf<EvalReport>(await runTrawl(asked, { cwd }));
   assert.deepEqual([judged, metrics['recall@1']], [1, 1]);
+});
+
+test('in a folder of BEIR, the passage with the id of the question does not count, unless it is asked for', async () => {
+  const texts = [
+    'The cat sat on the mat.',
+    'A cat sat on a mat.',
+    'Rivers flow down to the sea.',
+    'A river flows to a sea.',
+  ];
+  write(
+    'argu.jsonl',
+    texts.map((text, i) => ({ _id: `a${i}`, title: '', text })),
+  );
+  mkdirSync(join(cwd, 'argu', 'qrels'), { recursive: true });
+  write('argu/queries.jsonl', [
+    { _id: 'a0', text: texts[0] },
+    { _id: 'a2', text: texts[2] },
+  ]);
+  writeFileSync(join(cwd, 'argu', 'qrels', 'test.tsv'), 'query-id\tcorpus-id\tscore\na0\ta1\t1\na2\ta3\t1\n');
+  writeFileSync(join(cwd, 'argu.run'), 'a0 Q0 a0 1 9 x\na0 Q0 a1 2 8 x\na2 Q0 a3 1 9 x\na2 Q0 a2 2 8 x\n');
+  assert.equal((await runTrawl(['index', 'argu.jsonl', '--out', 'argu-ix', '--quiet'], { cwd })).code, 0);
+  const recall = async (...more: string[]) => {
+    const asked = ['--queries', 'argu', '--cutoffs', '1', '--json'];
+    const ended = await runTrawl(['eval', ...more.slice(0, 1), ...asked, ...more.slice(1)], { cwd });
+    return { ...ended, recall: jsonOf<EvalReport>(ended).metrics['recall@1'] };
+  };
+  const dropped = await recall('argu-ix', '--run', 'dropped.run');
+  assert.equal(dropped.recall, 1);
+  assert.match(
+    dropped.stderr,
+    /argu-ix: 2 questions of 2 found the passage with the question's own id, which does not count \(--ignore-identical-ids\)/,
+  );
+  assert.match(readFileSync(join(cwd, 'dropped.run'), 'utf8'), /^a0 Q0 a1 1 \S+ trawl\na2 Q0 a3 1 \S+ trawl\n$/);
+  const run = await recall('argu.run');
+  assert.equal(run.recall, 1);
+  assert.match(run.stderr, /2 questions of 2 found/);
+  assert.doesNotMatch(run.stderr, /fewer than/);
+  assert.equal((await recall('argu.run', '--ignore-identical-ids', 'no')).recall, 0.5);
+  const asFile = ['--queries', 'argu/queries.jsonl', '--qrels', 'argu/qrels/test.tsv', '--cutoffs', '1', '--json'];
+  const recallOf = async (...more: string[]) =>
+    jsonOf<EvalReport>(await runTrawl(['eval', 'argu.run', ...asFile, ...more], { cwd })).metrics['recall@1'];
+  assert.deepEqual([await recallOf(), await recallOf('--ignore-identical-ids', 'yes')], [0.5, 1]);
 });
 
 test('an id with white space is refused before a TREC run is written, and accepted without --run', async () => {
