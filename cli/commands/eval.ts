@@ -15,6 +15,7 @@ import { comparisonText } from '../eval/comparison-text.ts';
 import { countLine, evalJson, evalText } from '../eval/eval-report.ts';
 import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../eval/judged-questions.ts';
 import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
+import { perQuestionLines } from '../eval/per-question.ts';
 import { searchSystems } from '../eval/search-systems.ts';
 import { answeredByAll, type SearchedSystem } from '../eval/searched-system.ts';
 import { serverLines } from '../eval/server-lines.ts';
@@ -32,21 +33,22 @@ export const evalCommand = defineCommand({
   takesMilvus: true,
   summary: 'measure recall, nDCG, MAP, MRR and answer hits of an index',
   description:
-    'Searches for every question and compares the passages with the judgements. recall@k, nDCG@k, MAP@k, MRR@k, hit@k (success) ' +
-    'and r_precision are averaged over the judged questions, as trec_eval defines them; all_gold@k is the share of questions ' +
+    'Searches for every question and compares the passages with the judgements. recall@k, precision@k, nDCG@k, MAP@k, MRR@k, ' +
+    'hit@k (success) and r_precision are averaged over the judged questions, as trec_eval defines them; all_gold@k is the share of questions ' +
     'whose relevant passages are all among the first k. title_recall@k, title_all_gold@k and title_hit@k are the same for pages, ' +
     'where a question has gold_titles. answer_hit@k: one of the first k passages contains the words of a golden answer; ' +
-    'answer_substring@k: its characters. In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
+    'answer_substring@k: its characters; answer_normalised@k: the same without articles and punctuation, also in the title. ' +
+    'In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
     'were asked (bootstrap). Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
     '--url measures a running server in its dialect, with the latency of its answers; questions with a failed search are left ' +
-    'out of the metrics and counted, and the exit code is then 3, as it is if an index has none of the relevant passages.\n\n' +
+    'out of the metrics and counted, and the exit code is then 3, as it is if a system has none of the relevant passages.\n\n' +
     'Questions with several queries (a column "queries", --trajectories, --records): each query is searched by itself, the lists are fused by ' +
     'reciprocal rank, and union_recall@k and its kin measure what all queries together show with k passages each.\n\n' +
     '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
     'the p-value of the paired randomisation test, and the questions that changed.\n\n' +
-    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?, "coverage"?}, ' +
-    'or with --compare {"source", "seed", "systems", "comparisons"} (docs/evaluation.md).',
+    'With --json: {"source", "queries", "questions"?, "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?, "coverage"?}, ' +
+    'or with --compare {"source", "seed", "asked", "answered", "systems", "comparisons"} (docs/evaluation.md).',
   positionals: {
     usage: '[index]',
     help: {
@@ -124,6 +126,11 @@ export const evalCommand = defineCommand({
       default: 1,
       help: 'Seed of the random draws of intervals and p-values.',
     },
+    'per-question': {
+      type: 'string',
+      value: 'FILE',
+      help: 'Also write the metrics of each question as JSON lines: {"id", "question"? (of a trajectory), "system"? (with --compare), "metrics"}. An existing file is replaced.',
+    },
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
     tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
   },
@@ -156,7 +163,10 @@ export const evalCommand = defineCommand({
       for (const { id } of questions) checkTrecField('query id', id);
     }
     const page = options.html === undefined ? undefined : await LineOutput.create(options.html, true);
+    const each = options['per-question'];
+    let lines: LineOutput | undefined;
     try {
+      if (each !== undefined) lines = await LineOutput.create(each, true);
       const k = Math.max(...cutoffs);
       const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
       const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(options.queries)) ? 'yes' : 'no');
@@ -173,6 +183,8 @@ export const evalCommand = defineCommand({
         await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
       const context = { types, questionOf, source: set.source, seed: options.seed };
+      for (const line of lines === undefined ? [] : perQuestionLines(measured, context)) await lines!.write(line);
+      await lines?.publish();
       if (comparing) {
         const { by, examples } = options;
         const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
@@ -210,7 +222,9 @@ export const evalCommand = defineCommand({
       for (const text of [...set.notes, ...measured.flatMap(({ notes }) => notes)]) note(text);
       if (!measured.some((each) => hasMeasured(each.evaluation))) {
         note(
-          'No question has judgements or answers, so nothing was measured. Pass --qrels, or add gold_ids, gold_titles or golden_answers to the questions.',
+          answered.length === 0
+            ? 'Every question has a failed search, so nothing was measured.'
+            : 'No question has judgements or answers, so nothing was measured. Pass --qrels, or add gold_ids, gold_titles or golden_answers to the questions.',
         );
         return EXIT.failed;
       }
@@ -221,6 +235,7 @@ export const evalCommand = defineCommand({
       return searched.some(({ failed, lacksGold }) => failed.size > 0 || lacksGold) ? EXIT.problems : EXIT.ok;
     } finally {
       await page?.discard();
+      await lines?.discard();
     }
   },
 });

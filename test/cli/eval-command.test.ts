@@ -65,12 +65,14 @@ test('the metrics of a small case equal those computed by hand', async () => {
   const ndcgAt2OfQ2 = 1 / (1 + 1 / Math.log2(3));
   const expected = {
     'recall@1': (1 + 0.5 + 0) / 3,
+    'precision@1': (1 + 1 + 0) / 3,
     'all_gold@1': 1 / 3,
     'map@1': (1 + 0.5 + 0) / 3,
     'ndcg@1': (1 + 1 + 0) / 3,
     'mrr@1': (1 + 1 + 0) / 3,
     'hit@1': (1 + 1 + 0) / 3,
     'recall@2': (1 + 0.5 + 0) / 3,
+    'precision@2': (0.5 + 0.5 + 0) / 3,
     'all_gold@2': 1 / 3,
     'map@2': (1 + 0.5 + 0) / 3,
     'ndcg@2': (1 + ndcgAt2OfQ2 + 0) / 3,
@@ -83,6 +85,8 @@ test('the metrics of a small case equal those computed by hand', async () => {
     'answer_hit@2': 0.5,
     'answer_substring@1': 0.5,
     'answer_substring@2': 0.5,
+    'answer_normalised@1': 0.5,
+    'answer_normalised@2': 0.5,
   };
   assert.deepEqual(Object.keys(report.metrics).sort(), Object.keys(expected).sort());
   for (const [name, value] of Object.entries(expected)) {
@@ -105,6 +109,7 @@ test('the text report has the same figures with four decimals', async () => {
     [
       ['', '@1', '@2'],
       ['recall', '0.5000', '0.5000'],
+      ['precision', '0.6667', '0.3333'],
       ['all_gold', '0.3333', '0.3333'],
       ['ndcg', '0.6667', '0.5377'],
       ['map', '0.5000', '0.5000'],
@@ -113,6 +118,7 @@ test('the text report has the same figures with four decimals', async () => {
       ['r_precision', '0.5000'],
       ['answer_hit', '0.5000', '0.5000'],
       ['answer_substring', '0.5000', '0.5000'],
+      ['answer_normalised', '0.5000', '0.5000'],
     ],
   );
 });
@@ -186,7 +192,11 @@ test('an answer counts in the text of a passage and not in its title, however th
     const asked = ['eval', name, '--queries', 'titles.jsonl', '--cutoffs', '1', '--compare', 'titles.run', '--json'];
     const { systems } = jsonOf<{ systems: readonly EvalReport[] }>(await runTrawl(asked, { cwd }));
     for (const { metrics } of systems)
-      assert.deepEqual([metrics['answer_hit@1'], metrics['answer_substring@1']], [0.5, 0.5], name);
+      assert.deepEqual(
+        ['answer_hit@1', 'answer_substring@1', 'answer_normalised@1'].map((metric) => metrics[metric]),
+        [0.5, 0.5, 1],
+        name,
+      );
   }
 });
 
@@ -203,6 +213,37 @@ test('judgements of queries that are not asked are counted', async () => {
   const { code, stderr } = await runTrawl([...EVAL, '--qrels', 'more.txt', '--cutoffs', '1'], { cwd });
   assert.equal(code, 0);
   assert.match(stderr, /1 of 2 judged queries are not in questions\.jsonl, such as "elsewhere"/);
+});
+
+test('--per-question writes the metrics of each question, whose means are those of the report', async () => {
+  const { metrics } = jsonOf<EvalReport>(
+    await runTrawl([...EVAL, '--cutoffs', '1', '--per-question', 'each.jsonl', '--json'], { cwd }),
+  );
+  const linesOf = (name: string) =>
+    readFileSync(join(cwd, name), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; system?: string; metrics: Record<string, number> });
+  const lines = linesOf('each.jsonl');
+  assert.deepEqual(
+    lines.map((line) => [line.id, line.system, line.metrics['recall@1']]),
+    [
+      ['q1', undefined, 1],
+      ['q2', undefined, 0.5],
+      ['q3', undefined, 0],
+      ['q4', undefined, undefined],
+    ],
+  );
+  for (const [name, mean] of Object.entries(metrics)) {
+    const values = lines.flatMap((line) => (name in line.metrics ? [line.metrics[name]!] : []));
+    assert.equal(values.reduce((sum, value) => sum + value, 0) / values.length, mean, name);
+  }
+  writeFileSync(join(cwd, 'each.run'), 'q1 Q0 p0 1 9 x\n');
+  await runTrawl([...EVAL, '--cutoffs', '1', '--per-question', 'each.jsonl', '--compare', 'r=each.run'], { cwd });
+  assert.deepEqual(
+    linesOf('each.jsonl').map((line) => `${line.system} ${line.id} ${line.metrics['hit@1']}`),
+    ['ix q1 1', 'ix q2 1', 'ix q3 0', 'ix q4 undefined', 'r q1 1', 'r q2 0', 'r q3 0', 'r q4 undefined'],
+  );
 });
 
 test('--run writes a TREC run: six fields, ranks from 1, scores that never increase', async () => {
