@@ -39,3 +39,27 @@ export function substringMatcher(answers: readonly string[]): (passage: string) 
     return needles.some((needle) => haystack.includes(needle));
   };
 }
+
+/**
+ * Returns a function that says whether a passage contains one of the answers after `normalize_answer`, as in FlashRAG's retrieval recall and
+ * Search-R1's format reward: in lower case, without ASCII punctuation and the words a, an and the, with single spaces. The characters count,
+ * also inside of a word. Unlike there, an answer of which nothing is left matches nothing.
+ */
+export function normalisedMatcher(answers: readonly string[]): (passage: string) => boolean {
+  const needles = answers.map(normalised).filter((needle) => needle !== '');
+  return (passage) => {
+    const haystack = normalised(passage);
+    return needles.some((needle) => haystack.includes(needle));
+  };
+}
+
+/** What `string.punctuation` of Python has. */
+const PUNCTUATION = /[!-/:-@[-`{-~]/g;
+/** `\b` of Python knows letters and digits of all scripts. */
+const ARTICLES = /(?<![\p{L}\p{N}])(?:a|an|the)(?![\p{L}\p{N}])/gu;
+/** What `str.split()` of Python takes for white space. */
+const SPACES = /[\p{Z}\t-\r\u001c-\u001f\u0085]+/gu;
+
+function normalised(text: string): string {
+  return text.toLowerCase().replace(PUNCTUATION, '').replace(ARTICLES, ' ').replace(SPACES, ' ').replace(/^ | $/g, '');
+}

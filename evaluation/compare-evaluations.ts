@@ -1,14 +1,17 @@
 import { bootstrapIntervals, type Interval, meanOf } from './bootstrap.ts';
 import type { Evaluation } from './evaluate-run.ts';
+import { groupByQuestion, questionSums } from './question-sums.ts';
 import { randomisationTest } from './randomisation-test.ts';
 
 /** A metric of two systems, over the queries that both have it for. */
 export interface ComparedMetric {
   readonly queries: number;
+  /** Questions of these queries, where a question has several. Interval and p are then those of questions. */
+  readonly questions?: number;
   /** Means over these queries. */
   readonly first: number;
   readonly second: number;
-  /** Second minus first, with the 95 % interval of the paired bootstrap; null with fewer than two queries. */
+  /** Second minus first, with the 95 % interval of the paired bootstrap; null with fewer than two questions, or if all differ equally. */
   readonly difference: number;
   readonly interval: Interval | null;
   /** Of `randomisationTest`, between 0 and 1: small if chance does not explain the difference. Not corrected for several metrics or systems. */
@@ -18,28 +21,39 @@ export interface ComparedMetric {
   readonly worse: number;
 }
 
-/** Metric name → both systems, for the metrics that both have, in the order of the first. */
+/**
+ * Metric name → both systems, for the metrics that both have, in the order of the first.
+ *
+ * @param questionOf the id of the question that a query id stands for. The differences of a question's queries are drawn together, and
+ * change signs together.
+ */
 export function compareEvaluations(
   first: Evaluation,
   second: Evaluation,
   seed: number,
+  questionOf: (id: string) => string = (id) => id,
 ): Readonly<Record<string, ComparedMetric>> {
   const names = Object.keys(first.means).filter((name) => name in second.means);
-  return Object.fromEntries(names.map((name) => [name, compareMetric(first, second, name, seed)]));
+  return Object.fromEntries(names.map((name) => [name, compareMetric(pairsOf(first, second, name), seed, questionOf)]));
 }
 
-function compareMetric(first: Evaluation, second: Evaluation, name: string, seed: number): ComparedMetric {
-  const pairs = pairsOf(first, second, name);
+function compareMetric(pairs: readonly Pair[], seed: number, questionOf: (id: string) => string): ComparedMetric {
   const before = Float64Array.from(pairs, ({ values }) => values[0]);
   const after = Float64Array.from(pairs, ({ values }) => values[1]);
   const differences = after.map((value, i) => value - before[i]!);
+  const questions = groupByQuestion(
+    pairs.map(({ queryId }) => queryId),
+    questionOf,
+  );
+  const sums = questionSums(differences, questions);
   return {
     queries: pairs.length,
+    ...(sums.length === pairs.length ? {} : { questions: sums.length }),
     first: pairs.length === 0 ? 0 : meanOf(before),
     second: pairs.length === 0 ? 0 : meanOf(after),
     difference: pairs.length === 0 ? 0 : meanOf(differences),
-    interval: pairs.length < 2 ? null : bootstrapIntervals([differences], seed)[0]!,
-    p: randomisationTest(differences, seed),
+    interval: bootstrapIntervals([sums], seed, questions.sizes)[0]!,
+    p: randomisationTest(sums, seed),
     better: differences.filter((value) => value > 0).length,
     worse: differences.filter((value) => value < 0).length,
   };

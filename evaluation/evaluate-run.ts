@@ -1,8 +1,17 @@
 import { TrawlError } from '../src/errors.ts';
-import { answerMatcher, substringMatcher } from './answer-match.ts';
+import { answerMatcher, normalisedMatcher, substringMatcher } from './answer-match.ts';
 import type { Judgements, QueryJudgements } from './judgements.ts';
 import { titleKey } from './page-title.ts';
-import { allGoldAt, averagePrecision, hitAt, ndcgAt, recallAt, reciprocalRank, rPrecision } from './ranking-metrics.ts';
+import {
+  allGoldAt,
+  averagePrecision,
+  hitAt,
+  ndcgAt,
+  precisionAt,
+  recallAt,
+  reciprocalRank,
+  rPrecision,
+} from './ranking-metrics.ts';
 import type { RankedPassage, Run } from './run.ts';
 
 export interface EvaluateRunInput {
@@ -27,9 +36,9 @@ export interface EvaluateRunInput {
 /**
  * Metric name → value between 0 and 1; larger is better. For each cutoff k:
  *
- * - of judged passages `recall@k`, `all_gold@k`, `ndcg@k`, `map@k`, `mrr@k` and `hit@k`,
+ * - of judged passages `recall@k`, `precision@k`, `all_gold@k`, `ndcg@k`, `map@k`, `mrr@k` and `hit@k`,
  * - of judged pages `title_recall@k`, `title_all_gold@k` and `title_hit@k`: the pages among the first k passages,
- * - of golden answers `answer_hit@k` and `answer_substring@k`.
+ * - of golden answers `answer_hit@k` and `answer_substring@k`, in the texts of the passages; `answer_normalised@k`, in titles and texts.
  *
  * With several queries the same of what all of them show, the first k passages of each: `union_recall@k`, `union_all_gold@k`,
  * `union_title_recall@k`, `union_title_all_gold@k` and `union_answer_hit@k`.
@@ -103,6 +112,7 @@ function rankingMetrics(
   const metrics: Record<string, number> = {};
   for (const k of cutoffs) {
     metrics[`recall@${k}`] = recallAt(ranking, judgements, k);
+    metrics[`precision@${k}`] = precisionAt(ranking, judgements, k);
     metrics[`all_gold@${k}`] = allGoldAt(ranking, judgements, k);
     metrics[`ndcg@${k}`] = ndcgAt(ranking, judgements, k);
     metrics[`map@${k}`] = averagePrecision(ranking, judgements, k);
@@ -137,8 +147,8 @@ function answerMetrics(
   answers: readonly string[],
   cutoffs: readonly number[],
 ): Metrics {
-  const texts = results.slice(0, Math.max(0, ...cutoffs)).map(({ text }) => {
-    if (text !== undefined) return text;
+  const passages = results.slice(0, Math.max(0, ...cutoffs)).map(({ title = '', text }) => {
+    if (text !== undefined) return { text, contents: `${title}\n${text}` };
     throw new TrawlError(
       'USAGE',
       `answer_hit@k needs the text of the passages, and a result of query ${JSON.stringify(queryId)} has no text. ` +
@@ -146,11 +156,12 @@ function answerMetrics(
     );
   });
   const metrics: Record<string, number> = {};
-  for (const [name, matches] of [
-    ['answer_hit', answerMatcher(answers)],
-    ['answer_substring', substringMatcher(answers)],
+  for (const [name, part, matches] of [
+    ['answer_hit', 'text', answerMatcher(answers)],
+    ['answer_substring', 'text', substringMatcher(answers)],
+    ['answer_normalised', 'contents', normalisedMatcher(answers)],
   ] as const) {
-    const first = texts.findIndex((text) => matches(text));
+    const first = passages.findIndex((passage) => matches(passage[part]));
     for (const k of cutoffs) metrics[`${name}@${k}`] = first !== -1 && first < k ? 1 : 0;
   }
   return metrics;
@@ -193,14 +204,14 @@ function unionMetrics(
 export function metricsByGroup(
   perQuery: ReadonlyMap<string, Metrics>,
   groupOf: (queryId: string) => string | undefined,
-): Map<string, Metrics[]> {
-  const groups = new Map<string, Metrics[]>();
+): Map<string, Map<string, Metrics>> {
+  const groups = new Map<string, Map<string, Metrics>>();
   for (const [queryId, metrics] of perQuery) {
     const group = groupOf(queryId);
     if (group === undefined) continue;
     const members = groups.get(group);
-    if (members === undefined) groups.set(group, [metrics]);
-    else members.push(metrics);
+    if (members === undefined) groups.set(group, new Map([[queryId, metrics]]));
+    else members.set(queryId, metrics);
   }
   return groups;
 }

@@ -7,6 +7,11 @@ export type QueryJudgements = ReadonlyMap<string, number>;
 /** Query id → its judgements. An unlisted query has not been judged. */
 export type Judgements = ReadonlyMap<string, QueryJudgements>;
 
+/** Ids of the passages that are relevant to the query. */
+export function relevantIds(judgements: QueryJudgements): ReadonlySet<string> {
+  return new Set([...judgements].flatMap(([id, grade]) => (grade > 0 ? [id] : [])));
+}
+
 /** Number of passages relevant to the query. */
 export function relevantCount(judgements: QueryJudgements): number {
   let count = 0;

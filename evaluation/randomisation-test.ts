@@ -8,7 +8,7 @@ const EXACT_QUESTIONS = 13;
 /**
  * The p-value of the paired randomisation test (Fisher's), two-sided: how often the mean difference of two systems would be at least as
  * large if each question's values had been given to the systems by chance. `differences` has one value per question, second system
- * minus first. As scipy.stats.permutation_test computes it with `permutation_type='samples'`: exactly for few questions, else from
+ * minus first; the sum over its queries, where it has several. As scipy.stats.permutation_test computes it with `permutation_type='samples'`: exactly for few questions, else from
  * random assignments, of which the same seed draws the same. 1 without differences.
  */
 export function randomisationTest(differences: Float64Array, seed: number): number {

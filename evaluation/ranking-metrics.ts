@@ -12,6 +12,11 @@ export function recallAt(ranking: readonly string[], judgements: QueryJudgements
   return gainsOf(ranking, judgements, k).filter((gain) => gain > 0).length / relevant;
 }
 
+/** Share of the first k ranks that have a relevant passage: `P_k`. Ranks without a passage count. */
+export function precisionAt(ranking: readonly string[], judgements: QueryJudgements, k: number): number {
+  return gainsOf(ranking, judgements, k).filter((gain) => gain > 0).length / k;
+}
+
 /** 1 if a relevant passage is among the first k, else 0: `success_k`. */
 export function hitAt(ranking: readonly string[], judgements: QueryJudgements, k: number): number {
   return gainsOf(ranking, judgements, k).some((gain) => gain > 0) ? 1 : 0;

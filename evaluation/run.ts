@@ -4,7 +4,7 @@ export interface RankedPassage {
   readonly id: string;
   /** Larger is nearer. Written to run files; the metrics use the position in the list as the rank. */
   readonly score: number;
-  /** Contents of the passage; only needed for `answer_hit@k` and `answer_substring@k`. */
+  /** The passage without its title; only needed for `answer_hit@k` and its kin. */
   readonly text?: string;
   /** Title of the page that the passage is from; only needed for `title_recall@k` and its kin. A passage without title has no page. */
   readonly title?: string;

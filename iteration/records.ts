@@ -51,8 +51,15 @@ export const Trial = Type.Object({
   judged: Count,
   /** k of the recall. */
   k: Type.Integer({ minimum: 1 }),
-  /** Recall in the whole index, with the interval of the questions (95 %). Null without random passages. */
-  estimate: Type.Union([Type.Object({ value: Type.Number(), low: Type.Number(), high: Type.Number() }), Type.Null()]),
+  /** Recall in the whole index, with the interval of the questions (95 %), if there is one. Null without random passages. */
+  estimate: Type.Union([
+    Type.Object({
+      value: Type.Number(),
+      low: Type.Union([Type.Number(), Type.Null()]),
+      high: Type.Union([Type.Number(), Type.Null()]),
+    }),
+    Type.Null(),
+  ]),
   /** Recall in the pool: that in the whole index is not higher. */
   bound: Type.Number(),
   /** Recall of the served index. */

@@ -123,5 +123,5 @@ export function makeReport(
 }
 
 function estimateOf(values: Float64Array, seed: number): Estimate {
-  return { value: meanOf(values), ...bootstrapInterval(values, seed) };
+  return { value: meanOf(values), ...(bootstrapInterval(values, seed) ?? { low: null, high: null }) };
 }

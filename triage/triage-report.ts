@@ -1,8 +1,8 @@
-import type { Interval } from '../evaluation/bootstrap.ts';
-
-/** A mean over the questions, and how far it depends on which questions were asked (95 %). */
-export interface Estimate extends Interval {
+/** A mean over the questions, and how far it depends on which questions were asked (95 %); null without an interval (`bootstrapInterval`). */
+export interface Estimate {
   readonly value: number;
+  readonly low: number | null;
+  readonly high: number | null;
 }
 
 /** Recall of the model that is tried. */

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
+import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
@@ -23,7 +24,7 @@ interface Report {
     readonly name: string;
     readonly judged: number;
     readonly metrics: Readonly<Record<string, number>>;
-    readonly intervals: Readonly<Record<string, { readonly low: number; readonly high: number }>>;
+    readonly intervals: MetricIntervals;
   }[];
   readonly comparisons: readonly { readonly metrics: Readonly<Record<string, ComparedMetric>> }[];
 }

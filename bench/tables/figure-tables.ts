@@ -35,11 +35,12 @@ const quality: TableMaker<EvalResult> = ({ rows }) => {
 const systems: TableMaker<SystemsResult> = ({ rows }) => [
   ['set', 'system', 'questions', 'recall@10', 'all_gold@10', 'ndcg@10', 'mrr@10', 'p'],
   Array<string>(8).fill('---'),
-  ...rows.map(({ set, system, questions, metrics, recallInterval: { low, high }, p }) => [
+  ...rows.map(({ set, system, questions, metrics, recallInterval, p }) => [
     set,
     system,
     String(questions),
-    `${figure.share(metrics['recall@10']!)} (${figure.share(low)} to ${figure.share(high)})`,
+    figure.share(metrics['recall@10']!) +
+      (recallInterval === null ? '' : ` (${figure.share(recallInterval.low)} to ${figure.share(recallInterval.high)})`),
     ...['all_gold@10', 'ndcg@10', 'mrr@10'].map((metric) => figure.share(metrics[metric]!)),
     p === null ? '' : p < 0.001 ? '< 0.001' : figure.share(p),
   ]),

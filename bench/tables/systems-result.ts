@@ -14,8 +14,8 @@ export interface SystemsResult {
     readonly questions: number;
     /** Means over the questions, by name: `recall@10`. */
     readonly metrics: Readonly<Record<string, number>>;
-    /** The 95 % interval of recall@10. */
-    readonly recallInterval: { readonly low: number; readonly high: number };
+    /** The 95 % interval of recall@10; null if all questions have the same. */
+    readonly recallInterval: { readonly low: number; readonly high: number } | null;
     /** recall@10 minus that of the first system; null for the first, as `p` is. */
     readonly difference: number | null;
     /** Of the paired test of recall@10 against the first system of the set. */

@@ -1,6 +1,7 @@
 import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
+import { isFolder } from '../../evaluation/whole-file.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { readTrajectories } from '../../trajectories/read-trajectories.ts';
@@ -9,18 +10,20 @@ import type { TrajectoryReport } from '../../trajectories/report/trajectory-repo
 import type { Trajectory } from '../../trajectories/trajectory.ts';
 import { LineOutput } from '../agentic-r/line-output.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { type ComparisonInput, compareSystems, hasMeasured } from '../eval/comparison.ts';
+import { type ComparisonInput, checkBy, compareSystems, hasMeasured } from '../eval/comparison.ts';
 import { comparisonHtml } from '../eval/comparison-html.ts';
 import { comparisonText } from '../eval/comparison-text.ts';
 import { countLine, type EvalContext, evalJson, evalText } from '../eval/eval-report.ts';
 import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../eval/judged-questions.ts';
 import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
+import { perQuestionLines } from '../eval/per-question.ts';
 import { searchSystems } from '../eval/search-systems.ts';
-import type { SearchedSystem } from '../eval/searched-system.ts';
+import { answeredByAll, type SearchedSystem } from '../eval/searched-system.ts';
 import { serverLines } from '../eval/server-lines.ts';
 import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
 import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
 import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../eval/trajectory-questions.ts';
+import { withoutOwn } from '../eval/without-own.ts';
 import { filterOption } from '../filter-option.ts';
 import { FURTHER_INDEX_OPTION } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
@@ -31,21 +34,22 @@ export const evalCommand = defineCommand({
   takesMilvus: true,
   summary: 'measure recall, nDCG, MAP, MRR and answer hits of an index',
   description:
-    'Searches for every question and compares the passages with the judgements. recall@k, nDCG@k, MAP@k, MRR@k, hit@k (success) ' +
-    'and r_precision are averaged over the judged questions, as trec_eval defines them; all_gold@k is the share of questions ' +
+    'Searches for every question and compares the passages with the judgements. recall@k, precision@k, nDCG@k, MAP@k, MRR@k, ' +
+    'hit@k (success) and r_precision are averaged over the judged questions, as trec_eval defines them; all_gold@k is the share of questions ' +
     'whose relevant passages are all among the first k. title_recall@k, title_all_gold@k and title_hit@k are the same for pages, ' +
     'where a question has gold_titles. answer_hit@k: one of the first k passages contains the words of a golden answer; ' +
-    'answer_substring@k: its characters. In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
+    'answer_substring@k: its characters; answer_normalised@k: the same without articles and punctuation, also in the title. ' +
+    'In brackets stands the 95 % interval of each mean: how far it depends on which questions ' +
     'were asked (bootstrap). Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
     '--url measures a running server in its dialect, with the latency of its answers; questions with a failed search are left ' +
-    'out of the metrics and counted, and the exit code is then 3, as it is if an index has none of the relevant passages.\n\n' +
+    'out of the metrics and counted, and the exit code is then 3, as it is if a system has none of the relevant passages.\n\n' +
     'Questions with several queries (a column "queries", --trajectories, --records): each query is searched by itself, the lists are fused by ' +
     'reciprocal rank, and union_recall@k and its kin measure what all queries together show with k passages each.\n\n' +
     '--compare measures further systems with the same questions: each metric, the difference to the first system with its 95 % interval, ' +
     'the p-value of the paired randomisation test, and the questions that changed.\n\n' +
-    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?, "coverage"?}, ' +
-    'or with --compare {"source", "seed", "systems", "comparisons"} (docs/evaluation.md).',
+    'With --json: {"source", "queries", "questions"?, "judged", "unjudged", "titleJudged", "answerable", "metrics", "intervals", "seed", "byType"?, "failed"?, "server"?, "coverage"?}, ' +
+    'or with --compare {"source", "seed", "asked", "answered", "systems", "comparisons"} (docs/evaluation.md).',
   positionals: {
     usage: '[index]',
     help: {
@@ -92,6 +96,12 @@ export const evalCommand = defineCommand({
       default: '1,5,10',
       help: 'The values of k. The largest is the number of passages retrieved per question.',
     },
+    'ignore-identical-ids': {
+      type: 'choice',
+      choices: ['yes', 'no'],
+      value: 'yes|no',
+      help: "Drop the passage that has the question's own id from its results, as BEIR's evaluation does: queries of ArguAna and Quora are passages of the corpus. Default: yes for a folder of BEIR, else no.",
+    },
     compare: {
       type: 'list',
       value: '[NAME=]SYSTEM',
@@ -122,6 +132,11 @@ export const evalCommand = defineCommand({
       default: 1,
       help: 'Seed of the random draws of intervals and p-values.',
     },
+    'per-question': {
+      type: 'string',
+      value: 'FILE',
+      help: 'Also write the metrics of each question as JSON lines: {"id", "question"? (of a trajectory), "system"? (with --compare), "metrics"}. An existing file is replaced.',
+    },
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
     tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
   },
@@ -147,24 +162,35 @@ export const evalCommand = defineCommand({
     const agents = await agentQuestions(all, { ...options, queries: options.queries }, { signal, note });
     const set = agents ?? all;
     const { questions, judgements } = set;
+    checkBy({ questions, judgements, by: options.by, cutoffs });
     const forRun = options.run !== undefined;
     if (forRun) {
       checkTrecField('tag', options.tag);
       for (const { id } of questions) checkTrecField('query id', id);
     }
     const page = options.html === undefined ? undefined : await LineOutput.create(options.html, true);
+    const each = options['per-question'];
+    let lines: LineOutput | undefined;
     try {
-      const searched = await searchSystems(specs, {
-        asked: { questions, k: Math.max(...cutoffs), gold: goldIds(set), signal, note },
+      if (each !== undefined) lines = await LineOutput.create(each, true);
+      const k = Math.max(...cutoffs);
+      const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
+      const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(options.queries)) ? 'yes' : 'no');
+      const found = await searchSystems(specs, {
+        asked: { questions, judgements, k, depth: ignoring === 'yes' ? k + 1 : k, gold: goldIds(set), signal, note },
         further: options.index,
         forRun,
       });
-      const measured = searched.map((system) => measureSystem(system, { questions, judgements, cutoffs }));
+      const searched = ignoring === 'yes' ? found.map((system) => withoutOwn(system, k, questionOf)) : found;
+      const answered = answeredByAll(questions, searched);
+      const measured = searched.map((system) => measureSystem(system, { questions: answered, judgements, cutoffs }));
       const [{ system }] = measured as [MeasuredSystem];
       if (options.run !== undefined)
         await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
-      const context = { types, source: set.source, seed: options.seed };
+      const context = { types, questionOf, source: set.source, seed: options.seed };
+      for (const line of lines === undefined ? [] : perQuestionLines(measured, context)) await lines!.write(line);
+      await lines?.publish();
       const coverage = await coverages(searched, agents, Math.max(...cutoffs));
       const results = { measured, set, coverage, context };
       if (comparing) {
@@ -174,7 +200,9 @@ export const evalCommand = defineCommand({
       for (const text of [...set.notes, ...measured.flatMap(({ notes }) => notes)]) note(text);
       if (!measured.some((each) => hasMeasured(each.evaluation))) {
         note(
-          'No question has judgements or answers, so nothing was measured. Pass --qrels, or add gold_ids, gold_titles or golden_answers to the questions.',
+          answered.length === 0
+            ? 'Every question has a failed search, so nothing was measured.'
+            : 'No question has judgements or answers, so nothing was measured. Pass --qrels, or add gold_ids, gold_titles or golden_answers to the questions.',
         );
         return EXIT.failed;
       }
@@ -182,10 +210,8 @@ export const evalCommand = defineCommand({
         const { judged, titleJudged, means } = evaluation;
         const k = Math.max(...cutoffs);
         const name = comparing ? `${system.name}: ` : '';
-        if (judged > 0 && !foundAny(means, ['mrr', `recall@${k}`, `union_recall@${k}`])) {
-          const advice = system.server === undefined ? ' Check that the judgements use the ids of this index.' : '';
-          note(`${name}No search found a judged passage.${advice}`);
-        }
+        if (judged > 0 && !foundAny(means, ['mrr', `recall@${k}`, `union_recall@${k}`]))
+          note(`${name}No search found a judged passage.`);
         if (titleJudged > 0 && !foundAny(means, [`title_recall@${k}`, `union_title_recall@${k}`]))
           note(
             `${name}No search found a passage with a gold title. Check that the passages have titles, and the same ones.`,
@@ -194,6 +220,7 @@ export const evalCommand = defineCommand({
       return searched.some(({ failed, lacksGold }) => failed.size > 0 || lacksGold) ? EXIT.problems : EXIT.ok;
     } finally {
       await page?.discard();
+      await lines?.discard();
     }
   },
 });
@@ -201,7 +228,7 @@ export const evalCommand = defineCommand({
 interface Results {
   /** The first is the one of the command line. */
   readonly measured: readonly MeasuredSystem[];
-  readonly set: Pick<JudgedQuestions, 'questions' | 'judgements' | 'source'>;
+  readonly set: Pick<JudgedQuestions, 'questions' | 'judgements'>;
   readonly coverage: readonly ({ readonly name: string } & TrajectoryReport)[];
   readonly context: EvalContext;
 }
@@ -213,13 +240,13 @@ interface Printing<Options> {
 
 /** Prints the comparison, and writes it as a page if one was asked for. */
 async function printComparison(
-  { measured, set: { questions, judgements, source }, coverage, context }: Results,
+  { measured, set: { questions, judgements }, coverage, context }: Results,
   cutoffs: readonly number[],
   page: LineOutput | undefined,
   { options: { by, examples, json }, out }: Printing<Pick<ComparisonInput, 'by' | 'examples'>>,
 ): Promise<void> {
   const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
-  const counts = countLine(measured[0]!.evaluation, source);
+  const counts = countLine(measured[0]!.evaluation, context);
   await page?.write(comparisonHtml(report, counts));
   await page?.publish();
   if (json) {

@@ -20,8 +20,8 @@ export async function addTexts(
     const { found } = await retriever.find({ by: 'id', keys, limit: 1, signal });
     for (const [i, [passage]] of found.entries()) {
       if (passage === undefined) continue;
-      const { title, contents } = hitFields(passage.document, passage.row);
-      known.set(keys[i]!, { text: contents, ...(title === undefined ? {} : { title }) });
+      const { title, text } = hitFields(passage.document, passage.row);
+      known.set(keys[i]!, { text, ...(title === undefined ? {} : { title }) });
     }
   }
   const run = new Map(

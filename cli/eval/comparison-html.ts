@@ -1,7 +1,7 @@
 import { escaped, htmlPage, htmlTable } from '../../evaluation/report/html-page.ts';
 import { formatCount } from '../format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
-import { intervalText, metricNames, pText, signed } from './comparison-text.ts';
+import { answeredLine, countColumns, intervalText, metricNames, pText, signed } from './comparison-text.ts';
 import { latencyLine } from './server-lines.ts';
 
 const STYLE = `
@@ -28,11 +28,12 @@ section > h2:not(:first-child) { margin-top: 1.5rem; }
 export function comparisonHtml(report: ComparisonReport, counts: string): string {
   const { systems, comparisons } = report;
   const names = systems.map(({ name }) => escaped(name));
-  const body = `<p>${escaped(counts)}</p>
+  const partial = answeredLine(report);
+  const body = `<p>${escaped(counts)}${partial === undefined ? '' : `. ${escaped(partial)}`}</p>
 <section class="systems">
 <h2>Systems</h2>
 ${htmlTable(
-  ['', 'what it is', 'failed searches', 'latency and throughput'],
+  ['', 'what it is', 'questions whose search failed', 'latency and throughput'],
   systems.map(({ name, what, failed, server }) => [
     escaped(name),
     escaped(what),
@@ -62,6 +63,7 @@ function notes(all: readonly string[]): string {
 }
 
 function section({ first, second, metrics, changed }: Comparison): string {
+  const counts = countColumns(metrics);
   const rows = Object.entries(metrics).map(([name, metric]) => [
     escaped(name),
     `<span class="${tone(metric.difference, metric.p)}">${signed(metric.difference)}</span>`,
@@ -69,14 +71,14 @@ function section({ first, second, metrics, changed }: Comparison): string {
     escaped(pText(metric.p)),
     formatCount(metric.better),
     formatCount(metric.worse),
-    formatCount(metric.queries),
+    ...counts.cells(metric),
   ]);
   return `<section>
 <h2>${escaped(second)} against ${escaped(first)}</h2>
 <p>Difference of the means with its 95 % interval (paired bootstrap), and p, the probability of a difference at least as large
 if the results of each question had been given to the two systems by chance (paired randomisation test). p is not corrected for the number
 of metrics.</p>
-${htmlTable(['', 'difference', '95 % interval', 'p', 'better', 'worse', 'questions'], rows)}
+${htmlTable(['', 'difference', '95 % interval', 'p', 'better', 'worse', ...counts.heads], rows)}
 ${changed === null ? '' : changes(first, second, changed)}
 </section>`;
 }

@@ -6,11 +6,13 @@ import { latencyLine } from './server-lines.ts';
 /** The report of `trawl eval --compare` in a terminal. `width`: characters of a line of passages side by side. */
 export function comparisonText(report: ComparisonReport, counts: string, width: number): string {
   const { systems, comparisons } = report;
+  const partial = answeredLine(report);
   return [
     counts,
+    ...(partial === undefined ? [] : [partial]),
     ...systems.map(
       ({ name, what, failed }) =>
-        `  ${printable(name)}: ${printable(what)}${failed === 0 ? '' : `, ${formatCount(failed)} failed searches left out`}`,
+        `  ${printable(name)}: ${printable(what)}${failed === 0 ? '' : `, ${failedText(failed)}`}`,
     ),
     ...systems.flatMap(({ name, server }) =>
       server === undefined ? [] : [`  ${printable(name)}: ${latencyLine(server)}`],
@@ -25,6 +27,16 @@ export function comparisonText(report: ComparisonReport, counts: string, width: 
     ]),
     ...comparisons.flatMap((comparison) => ['', ...comparisonLines(comparison, width)]),
   ].join('\n');
+}
+
+/** On what the metrics are measured, if a system failed to answer questions; undefined if none did. */
+export function answeredLine({ asked, answered }: ComparisonReport): string | undefined {
+  if (answered === asked) return undefined;
+  return `All metrics are of the ${formatCount(answered)} of ${formatNumberOf(asked, 'question')} that every system answered.`;
+}
+
+function failedText(failed: number): string {
+  return `the search of ${formatNumberOf(failed, 'question')} failed`;
 }
 
 /** The metrics of all systems, in the order of the first that has them. */
@@ -48,7 +60,20 @@ export function intervalText({ interval }: ComparedMetric): string {
   return interval === null ? '–' : `${signed(interval.low)} … ${signed(interval.high)}`;
 }
 
+/** How many questions are compared, and how many trajectories if a question has several. */
+export function countColumns(metrics: Comparison['metrics']): {
+  readonly heads: readonly string[];
+  cells(metric: ComparedMetric): string[];
+} {
+  const several = Object.values(metrics).some(({ questions }) => questions !== undefined);
+  return {
+    heads: several ? ['trajectories', 'questions'] : ['questions'],
+    cells: ({ queries, questions = queries }) => (several ? [queries, questions] : [queries]).map(formatCount),
+  };
+}
+
 function comparisonLines({ first, second, metrics, changed }: Comparison, width: number): string[] {
+  const counts = countColumns(metrics);
   const rows = Object.entries(metrics).map(([name, metric]) => [
     name,
     signed(metric.difference),
@@ -56,16 +81,16 @@ function comparisonLines({ first, second, metrics, changed }: Comparison, width:
     pText(metric.p),
     formatCount(metric.better),
     formatCount(metric.worse),
-    formatCount(metric.queries),
+    ...counts.cells(metric),
   ]);
   return [
     `${printable(second)} against ${printable(first)}`,
-    ...table([['', 'difference', '95 % interval', 'p', 'better', 'worse', 'questions'], ...rows]),
+    ...table([['', 'difference', '95 % interval', 'p', 'better', 'worse', ...counts.heads], ...rows]),
     ...(changed === null
       ? []
       : [
           '',
-          `${changed.metric}: ${formatNumberOf(changed.better, 'question')} better, ${formatCount(changed.worse)} worse, ` +
+          `${changed.metric}: ${better(changed, metrics)} better, ${formatCount(changed.worse)} worse, ` +
             `${formatCount(changed.queries - changed.better - changed.worse)} unchanged`,
           ...changed.most.flatMap((question) => [
             '',
@@ -73,6 +98,11 @@ function comparisonLines({ first, second, metrics, changed }: Comparison, width:
           ]),
         ]),
   ];
+}
+
+function better({ metric, better }: NonNullable<Comparison['changed']>, metrics: Comparison['metrics']): string {
+  const ofTrajectories = metrics[metric]!.questions !== undefined;
+  return ofTrajectories ? `of the trajectories ${formatCount(better)}` : formatNumberOf(better, 'question');
 }
 
 function sideBySide(

@@ -1,13 +1,13 @@
 import { type ComparedMetric, changedQueries, compareEvaluations } from '../../evaluation/compare-evaluations.ts';
-import type { Evaluation, Metrics } from '../../evaluation/evaluate-run.ts';
+import { type Evaluation, evaluateRun, type Metrics } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
 import { titleKey } from '../../evaluation/page-title.ts';
-import type { Question } from '../../evaluation/read-questions.ts';
+import { answersOf, type Question, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import type { RankedPassage } from '../../evaluation/run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { type EvalContext, evalJson } from './eval-report.ts';
 import type { MeasuredSystem } from './measured-system.ts';
-import type { ServerReport } from './searched-system.ts';
+import { answeredByAll, type ServerReport } from './searched-system.ts';
 
 /** Characters of a passage's text in a report. */
 const SHOWN_CHARACTERS = 300;
@@ -51,6 +51,9 @@ export interface Comparison {
 export interface ComparisonReport {
   readonly source: string;
   readonly seed: number;
+  /** Questions that the systems were asked; those that all of them answered, of which the metrics are. */
+  readonly asked: number;
+  readonly answered: number;
   readonly systems: readonly {
     readonly name: string;
     readonly what: string;
@@ -73,12 +76,46 @@ export interface ComparisonInput {
   readonly context: EvalContext;
 }
 
+/** Checks `--by` before systems are searched. @throws TrawlError USAGE for a metric that no system can have. */
+export function checkBy({
+  questions,
+  judgements,
+  by,
+  cutoffs,
+}: Pick<ComparisonInput, 'questions' | 'judgements' | 'by' | 'cutoffs'>): void {
+  if (by === undefined) return;
+  const ids = questions.map(({ id }) => id);
+  // What is measured does not depend on what is found.
+  const { means } = evaluateRun({
+    queryIds: ids,
+    run: new Map(),
+    judgements,
+    titleJudgements: titleJudgementsOf(questions),
+    answers: answersOf(questions),
+    lists: new Map(questions.flatMap(({ id, queries }) => (queries === undefined ? [] : [[id, []]]))),
+    cutoffs,
+  });
+  if (!(by in means)) throw unknownMetric(by, 'a metric of these questions and cutoffs', means);
+}
+
+function unknownMetric(by: string, expected: string, metrics: object): TrawlError {
+  return new TrawlError(
+    'USAGE',
+    `--by is ${JSON.stringify(by)}; expected ${expected}: ${Object.keys(metrics).join(', ')}.`,
+  );
+}
+
 /** Compares every further system with the first. @throws TrawlError USAGE for a metric that is not measured. */
 export function compareSystems(measured: readonly MeasuredSystem[], input: ComparisonInput): ComparisonReport {
   const [first, ...others] = measured;
   return {
     source: input.context.source,
     seed: input.context.seed,
+    asked: input.questions.length,
+    answered: answeredByAll(
+      input.questions,
+      measured.map(({ system }) => system),
+    ).length,
     systems: measured.map(({ system, evaluation, notes }) => {
       const { source: _source, seed: _seed, ...values } = evalJson(evaluation, input.context) as EvalValues;
       return {
@@ -97,13 +134,10 @@ export function compareSystems(measured: readonly MeasuredSystem[], input: Compa
 type EvalValues = { readonly source: string; readonly seed: number; readonly metrics: Metrics };
 
 function compare(first: MeasuredSystem, second: MeasuredSystem, input: ComparisonInput): Comparison {
-  const metrics = compareEvaluations(first.evaluation, second.evaluation, input.context.seed);
+  const metrics = compareEvaluations(first.evaluation, second.evaluation, input.context.seed, input.context.questionOf);
   const by = input.by ?? defaultMetric(metrics, Math.max(...input.cutoffs));
   if (input.by !== undefined && !(input.by in metrics))
-    throw new TrawlError(
-      'USAGE',
-      `--by is ${JSON.stringify(input.by)}; expected a metric that both systems have: ${Object.keys(metrics).join(', ')}.`,
-    );
+    throw unknownMetric(input.by, 'a metric that both systems have', metrics);
   return {
     first: first.system.name,
     second: second.system.name,
@@ -156,12 +190,10 @@ function changedOf(
   };
 }
 
-function beginning({ text = '', title }: RankedPassage): string {
-  const [line, ...rest] = text.split('\n');
-  const isTitle = title !== undefined && line!.replace(/^"(.*)"$/, '$1') === title;
-  const body = (isTitle ? rest.join('\n') : text).replaceAll(/\s+/g, ' ').trim();
-  const characters = Array.from(body);
-  return characters.length <= SHOWN_CHARACTERS ? body : `${characters.slice(0, SHOWN_CHARACTERS - 1).join('')}…`;
+function beginning({ text = '' }: RankedPassage): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  const characters = Array.from(line);
+  return characters.length <= SHOWN_CHARACTERS ? line : `${characters.slice(0, SHOWN_CHARACTERS - 1).join('')}…`;
 }
 
 /** Whether a system measured anything. */

@@ -1,11 +1,14 @@
 import { type Evaluation, type Metrics, meansOf, metricsByGroup } from '../../evaluation/evaluate-run.ts';
 import { type MetricIntervals, metricIntervals } from '../../evaluation/metric-intervals.ts';
+import { formatNumberOf } from '../format.ts';
 
 export interface EvalContext {
   /** The format of the questions, for people. */
   readonly source: string;
   /** Question id → type, for the questions that have one. */
   readonly types: ReadonlyMap<string, string>;
+  /** The id of the question that a query id stands for: the same but for trajectories. */
+  questionOf(id: string): string;
   /** Of the draws of the intervals. */
   readonly seed: number;
 }
@@ -13,23 +16,27 @@ export interface EvalContext {
 /** The report of `trawl eval --json`. */
 export function evalJson(evaluation: Evaluation, context: EvalContext): object {
   const { queries, judged, unjudged, titleJudged, answerable, means, perQuery } = evaluation;
-  const { source, seed } = context;
+  const { source, seed, questionOf } = context;
   const groups = groupsOf(evaluation, context);
   return {
     source,
     queries,
+    ...questionCount(perQuery.keys(), context),
     judged,
     unjudged,
     titleJudged,
     answerable,
     metrics: means,
-    intervals: metricIntervals(perQuery.values(), seed),
+    intervals: metricIntervals(perQuery, seed, questionOf),
     seed,
     ...(groups.length === 0
       ? {}
       : {
           byType: Object.fromEntries(
-            groups.map(({ type, queries, means, intervals }) => [type, { queries, metrics: means, intervals }]),
+            groups.map(({ type, queries, questions, means, intervals }) => [
+              type,
+              { queries, ...questions, metrics: means, intervals },
+            ]),
           ),
         }),
   };
@@ -39,11 +46,11 @@ export function evalJson(evaluation: Evaluation, context: EvalContext): object {
 export function evalText(evaluation: Evaluation, context: EvalContext): string {
   const { means, perQuery } = evaluation;
   return [
-    countLine(evaluation, context.source),
-    ...metricTable(means, metricIntervals(perQuery.values(), context.seed)),
-    ...groupsOf(evaluation, context).flatMap(({ type, queries, means, intervals }) => [
+    countLine(evaluation, context),
+    ...metricTable(means, metricIntervals(perQuery, context.seed, context.questionOf)),
+    ...groupsOf(evaluation, context).flatMap(({ type, queries, questions, means, intervals }) => [
       '',
-      `${type}: ${queries === 1 ? '1 query' : `${queries} queries`}`,
+      `${type}: ${queries === 1 ? '1 query' : `${queries} queries`}${ofQuestions(questions)}`,
       ...metricTable(means, intervals),
     ]),
   ].join('\n');
@@ -51,25 +58,38 @@ export function evalText(evaluation: Evaluation, context: EvalContext): string {
 
 /** How many questions there are, and what is known of them. */
 export function countLine(
-  { queries, judged, unjudged, titleJudged, answerable }: Omit<Evaluation, 'means' | 'perQuery'>,
-  source: string,
+  { queries, judged, unjudged, titleJudged, answerable, perQuery }: Evaluation,
+  context: EvalContext,
 ): string {
   return [
-    `queries ${queries} (${source})`,
+    `queries ${queries}${ofQuestions(questionCount(perQuery.keys(), context))} (${context.source})`,
     `judged ${judged}${unjudged > 0 && judged > 0 ? ` (${unjudged} without judgements skipped)` : ''}`,
     ...(titleJudged > 0 ? [`judged by page ${titleJudged}`] : []),
     `with answers ${answerable}`,
   ].join(', ');
 }
 
-function groupsOf({ perQuery }: Evaluation, { types, seed }: EvalContext) {
+/** The number of questions, if some have several trajectories. */
+function questionCount(ids: Iterable<string>, { questionOf }: EvalContext): { readonly questions?: number } {
+  const all = [...ids];
+  const questions = new Set(all.map(questionOf)).size;
+  return questions === all.length ? {} : { questions };
+}
+
+function ofQuestions({ questions }: { readonly questions?: number }): string {
+  return questions === undefined ? '' : ` of ${formatNumberOf(questions, 'question')}`;
+}
+
+function groupsOf({ perQuery }: Evaluation, context: EvalContext) {
+  const { types, seed, questionOf } = context;
   return Array.from(
     metricsByGroup(perQuery, (id) => types.get(id)),
     ([type, members]) => ({
       type,
-      queries: members.length,
-      means: meansOf(members),
-      intervals: metricIntervals(members, seed),
+      queries: members.size,
+      questions: questionCount(members.keys(), context),
+      means: meansOf(members.values()),
+      intervals: metricIntervals(members, seed, questionOf),
     }),
   );
 }
@@ -109,6 +129,7 @@ function metricTable(means: Metrics, intervals: MetricIntervals): string[] {
 const CELL_WIDTH = 21;
 
 function valueAndInterval(value: number, interval: MetricIntervals[string] | undefined): string {
-  const limits = interval === undefined ? '' : ` [${interval.low.toFixed(3)}, ${interval.high.toFixed(3)}]`;
+  const limits =
+    interval === undefined || interval === null ? '' : ` [${interval.low.toFixed(3)}, ${interval.high.toFixed(3)}]`;
   return `${value.toFixed(4)}${limits}`;
 }

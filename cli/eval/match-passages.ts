@@ -3,6 +3,9 @@ import type { ServerPassage } from '../../evaluation/server/dialect-client.ts';
 import { comparableText } from '../../src/comparable-text.ts';
 import type { MatchedBy } from './searched-system.ts';
 
+/** Comparable text → ids of the relevant passages that have it, in the corpus's order. */
+export type GoldTexts = ReadonlyMap<string, readonly string[]>;
+
 /** The passages of a server with the ids that judgements use. */
 export interface MatchedPassages {
   /** A list for each given one, in their order and with their repetitions. */
@@ -16,47 +19,51 @@ export interface MatchedPassages {
 }
 
 /**
- * Gives each passage of a server's lists the id by which it is judged: its own; with `texts`, that of the relevant passage with its
- * text. Passages without an id have one made of title and text, so equal passages of several queries are one.
+ * Gives each passage of a server's lists the id by which it is judged: its own; with `texts`, that of a passage with its text, one that
+ * is relevant to the list's question if there is one. Of several such ids, the second copy in a list has the second, and so on.
+ * Passages without an id have one made of title and text, so equal passages of several queries are one.
  *
- * @param texts comparable text → id of the relevant passages; undefined: the server's ids count.
- * @param gold ids of the relevant passages.
+ * @param texts comparable text → ids of the relevant passages of all questions that have it; undefined: the server's ids count.
+ * @param gold for each list the ids of the passages that are relevant to its question.
+ * @param anyGold ids of the relevant passages of all questions.
  */
 export function matchPassages(
   lists: readonly (readonly ServerPassage[])[],
-  texts: ReadonlyMap<string, string> | undefined,
-  gold: ReadonlySet<string>,
+  texts: GoldTexts | undefined,
+  gold: readonly ReadonlySet<string>[],
+  anyGold: ReadonlySet<string>,
 ): MatchedPassages {
   const numbers = new Map<string, number>();
   const counts = { passages: 0, withoutId: 0, withoutScore: 0, relevant: 0 };
-  const matched = lists.map((list, place) =>
-    list.map((passage, i): RankedPassage => {
-      const { title, contents, score } = passage;
-      const own = judgedId(passage, texts);
+  const matched = lists.map((list, place) => {
+    const given = new Set<string>();
+    return list.map((passage, i): RankedPassage => {
+      const { title, text, score } = passage;
+      const ids = judgedIds(passage, texts);
+      const relevant = ids.filter((id) => gold[place]!.has(id));
+      const own = relevant.find((id) => !given.has(id)) ?? relevant[0] ?? ids[0];
+      if (texts !== undefined && own !== undefined) given.add(own);
       counts.passages += 1;
       if (passage.id === undefined) counts.withoutId += 1;
       if (score === undefined) counts.withoutScore += 1;
-      if (own !== undefined && gold.has(own)) counts.relevant += 1;
+      if (own !== undefined && anyGold.has(own)) counts.relevant += 1;
       return {
         id: own ?? unknownId(passage, `${place} ${i}`, numbers),
         score: score ?? -i,
-        text: contents,
+        text,
         ...(title === undefined ? {} : { title }),
       };
-    }),
-  );
+    });
+  });
   const { passages, withoutId } = counts;
   const by = texts !== undefined ? 'text' : passages > 0 && withoutId === passages ? null : 'id';
   return { lists: matched, by, ...counts };
 }
 
-/** The id of a passage among judgements; undefined if it has none. With `texts` its own id cannot be taken for that of a judgement. */
-export function judgedId(
-  { id, contents }: ServerPassage,
-  texts: ReadonlyMap<string, string> | undefined,
-): string | undefined {
-  if (texts === undefined) return id;
-  return texts.get(comparableText(contents)) ?? (id === undefined ? undefined : `server:${id}`);
+/** The ids that a passage may have among judgements. With `texts` its own id cannot be taken for that of a judgement. */
+export function judgedIds({ id, contents }: ServerPassage, texts: GoldTexts | undefined): readonly string[] {
+  const own = id === undefined ? [] : [texts === undefined ? id : `server:${id}`];
+  return texts?.get(comparableText(contents)) ?? own;
 }
 
 /** A short id for a passage without one: the number of its text. Passages without text differ. */

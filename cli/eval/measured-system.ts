@@ -11,7 +11,7 @@ export interface MeasuredSystem {
   readonly notes: readonly string[];
 }
 
-/** Computes the metrics of a system over the questions that it answered. */
+/** Computes the metrics of a system over questions that it answered. */
 export function measureSystem(
   system: SearchedSystem,
   {
@@ -20,11 +20,11 @@ export function measureSystem(
     cutoffs,
   }: { readonly questions: readonly Question[]; readonly judgements: Judgements; readonly cutoffs: readonly number[] },
 ): MeasuredSystem {
-  const { run, lists, hasIds, hasTexts, failed, name } = system;
+  const { run, lists, hasIds, hasTexts, name } = system;
   const titles = titleJudgementsOf(questions);
   const answers = answersOf(questions);
   const evaluation = evaluateRun({
-    queryIds: questions.flatMap(({ id }) => (failed.has(id) ? [] : [id])),
+    queryIds: questions.map(({ id }) => id),
     run,
     ...(lists === undefined ? {} : { lists }),
     judgements: hasIds ? judgements : new Map(),

@@ -30,7 +30,7 @@ export async function searchIndex(
     use,
   }: { readonly further: readonly string[]; readonly forRun: boolean; use(retriever: Retriever): Promise<void> },
 ): Promise<SearchedSystem> {
-  const { questions, k, gold, signal, note } = asked;
+  const { questions, depth, gold, signal, note } = asked;
   const modes = modesOption(options, own.has('mode') ? own : given);
   checkRerankOptions(options, given);
   checkEndpointOptions(options.model, given);
@@ -45,8 +45,8 @@ export async function searchIndex(
     const failed = new Map<string, string>();
     const { run, lists } = await searchQuestions(retriever, questions, {
       form: options['query-form'],
-      k,
-      ranking: { ...rankingOf(options, retriever.info, k), ...templateOf(options['query-template']) },
+      k: depth,
+      ranking: { ...rankingOf(options, retriever.info, depth), ...templateOf(options['query-template']) },
       forRun,
       onFailed: (id, error) => failed.set(id, error.message),
       signal,

@@ -99,9 +99,9 @@ async function searchAll(
         continue;
       }
       const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
-        const { id, title, contents } = hitFields(document, row);
+        const { id, title, text } = hitFields(document, row);
         if (forRun) checkTrecField('passage id', id);
-        return { id, score, text: contents, ...(title === undefined ? {} : { title }) };
+        return { id, score, text, ...(title === undefined ? {} : { title }) };
       });
       lists.push(retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
     }

@@ -3,13 +3,18 @@ import type { Asked, SearchedSystem } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
 /** The results of a TREC run for the questions. Throws as `readRun`. */
-export async function searchRun({ name, place }: SystemSpec, { questions, k }: Asked): Promise<SearchedSystem> {
+export async function searchRun(
+  { name, place }: SystemSpec,
+  { questions, k, depth, gold }: Asked,
+): Promise<SearchedSystem> {
   const found = await readRun(place);
   const run = new Map(
-    questions.flatMap(({ id }) => (found.has(id) ? [[id, found.get(id)!.slice(0, k)] as const] : [])),
+    questions.flatMap(({ id }) => (found.has(id) ? [[id, found.get(id)!.slice(0, depth)] as const] : [])),
   );
   const absent = questions.filter(({ id }) => !found.has(id));
   const others = [...found.keys()].filter((id) => !run.has(id));
+  const ids = [...run.keys()].flatMap((id) => found.get(id)!.map((passage) => passage.id));
+  const lacksGold = gold.size > 0 && !ids.some((id) => gold.has(id));
   const short = [...run.values()].filter((list) => list.length < k).length;
   return {
     name,
@@ -17,6 +22,7 @@ export async function searchRun({ name, place }: SystemSpec, { questions, k }: A
     run,
     hasIds: true,
     hasTexts: false,
+    lacksGold,
     failed: new Map(),
     notes: [
       ...(absent.length === 0
@@ -29,6 +35,11 @@ export async function searchRun({ name, place }: SystemSpec, { questions, k }: A
         : [
             `${others.length} of ${found.size} queries of ${place} are not in the questions, such as ${JSON.stringify(others[0])}: they are not used.`,
           ]),
+      ...(lacksGold && ids.length > 0
+        ? [
+            `none of ${ids.length} passages of ${place} is relevant to any question, such as ${JSON.stringify(ids[0])}. Check that the judgements use the ids of this run.`,
+          ]
+        : []),
       ...(short === 0 ? [] : [`${short} of ${run.size} lists of ${place} have fewer than ${k} passages.`]),
     ],
   };

@@ -1,5 +1,6 @@
 import { percentile, sortedSamples } from '../../bench/statistics.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
+import { relevantIds } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { askServer, type ServerAnswers } from '../../evaluation/server/ask-server.ts';
 import type { DialectClient } from '../../evaluation/server/dialect-client.ts';
@@ -11,7 +12,7 @@ import { COMPOSED_SEPARATOR } from '../../src/recording/composed-query.ts';
 import { hitFields } from '../hit-fields.ts';
 import { readKey } from '../read-key.ts';
 import { queriesOf } from './eval-queries.ts';
-import { judgedId, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
+import { type GoldTexts, judgedIds, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
 import { foundPassages } from './search-questions.ts';
 import type { Asked, SearchedSystem, ServerReport } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
@@ -31,7 +32,7 @@ export async function searchServer(
   asked: Asked,
   forRun: boolean,
 ): Promise<SearchedSystem> {
-  const { questions, k, gold, signal, note } = asked;
+  const { questions, judgements, k, depth, gold, signal, note } = asked;
   const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
   const url = place.replace(/\/+$/, '');
   const key = options['key-file'];
@@ -45,7 +46,7 @@ export async function searchServer(
     url,
     wanted.flatMap(({ queries }, i) => queries.map((text, place) => ({ id: `${i} ${place}`, text }))),
     {
-      k,
+      k: depth,
       concurrency,
       queriesPerRequest,
       attempts: ATTEMPTS,
@@ -53,17 +54,20 @@ export async function searchServer(
       apiKey: key === undefined ? undefined : readKey(key),
       signal,
       check(passage) {
-        const id = forRun ? judgedId(passage, texts) : undefined;
-        if (id !== undefined) checkTrecField('passage id', id);
+        if (forRun) for (const id of judgedIds(passage, texts)) checkTrecField('passage id', id);
       },
     },
   );
   const matched = matchPassages(
     wanted.flatMap(({ queries }, i) => queries.map((_, place) => answers.lists.get(`${i} ${place}`) ?? [])),
     texts,
+    wanted.flatMap(({ id, queries }) => {
+      const relevant = relevantIds(judgements.get(id) ?? new Map());
+      return queries.map(() => relevant);
+    }),
     gold,
   );
-  const { run, lists } = foundPassages(wanted, matched.lists, k);
+  const { run, lists } = foundPassages(wanted, matched.lists, depth);
   // A fused list has scores of its own.
   const scoresMissing = matched.withoutScore > 0 && lists.size < wanted.length;
   const written = forRun ? orderedByScore(run, scoresMissing) : { run, replaced: false };
@@ -76,10 +80,16 @@ export async function searchServer(
     lists,
     hasIds: matched.by !== null,
     hasTexts: true,
+    lacksGold: lacksRelevant(matched, gold),
     failed,
     server: serverReport(client, answers, { matchedBy: matched.by, concurrency, queriesPerRequest, answered }),
     notes: [
       ...notesOn(name, client, answers, matched, k),
+      ...(client.excerpts && questions.some(({ goldenAnswers = [] }) => goldenAnswers.length > 0)
+        ? [
+            `${name}: the replies (${client.name}) have excerpts, so answers are looked for in these, not in whole passages.`,
+          ]
+        : []),
       ...unmatched(name, matched, gold),
       ...(texts === undefined ? [] : missingTexts(options.corpus!, gold, texts)),
       ...(written.replaced
@@ -157,9 +167,14 @@ function* notesOn(
   if (short > 0) yield `${name}: ${short} of ${lists.size} lists have fewer than ${k} passages.`;
 }
 
-/** Judgements that do not fit the server at all, which the metrics show only as zeros. */
-function unmatched(name: string, { by, passages, relevant }: MatchedPassages, gold: ReadonlySet<string>): string[] {
-  if (by === null || passages === 0 || gold.size === 0 || relevant > 0) return [];
+/** Whether judgements do not fit the server at all, which the metrics show only as zeros. */
+function lacksRelevant({ by, passages, relevant }: MatchedPassages, gold: ReadonlySet<string>): boolean {
+  return by !== null && passages > 0 && gold.size > 0 && relevant === 0;
+}
+
+function unmatched(name: string, matched: MatchedPassages, gold: ReadonlySet<string>): string[] {
+  if (!lacksRelevant(matched, gold)) return [];
+  const { by, passages } = matched;
   return [
     by === 'id'
       ? `${name}: none of ${passages} passages has the id of a relevant one. Check that the judgements use the ids of this server; --corpus FILE, its corpus, finds the relevant passages by their texts.`
@@ -167,28 +182,23 @@ function unmatched(name: string, { by, passages, relevant }: MatchedPassages, go
   ];
 }
 
-function missingTexts(corpus: string, gold: ReadonlySet<string>, texts: ReadonlyMap<string, string>): string[] {
-  const found = new Set(texts.values());
+function missingTexts(corpus: string, gold: ReadonlySet<string>, texts: GoldTexts): string[] {
+  const found = new Set([...texts.values()].flat());
   const missing = [...gold].filter((id) => !found.has(id));
   if (missing.length === 0) return [];
   return [
-    `${missing.length} of ${gold.size} relevant passages are not in ${corpus}, or have the text of another one, such as ${JSON.stringify(missing[0])}: no search can find them.`,
+    `${missing.length} of ${gold.size} relevant passages are not in ${corpus}, such as ${JSON.stringify(missing[0])}: no search can find them.`,
   ];
 }
 
 /** The comparable text of each relevant passage, with its title and without: not every dialect returns titles. */
-async function goldTexts(
-  corpus: string,
-  gold: ReadonlySet<string>,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, string>> {
-  const ids = new Map<string, string>();
+async function goldTexts(corpus: string, gold: ReadonlySet<string>, signal: AbortSignal): Promise<GoldTexts> {
+  const ids = new Map<string, string[]>();
   for await (const { document } of openCorpus([corpus], { checksums: false, signal })) {
     const { id, text, contents } = hitFields(document, 0);
     if (!gold.has(id)) continue;
-    for (const each of [contents, text]) {
-      const comparable = comparableText(each);
-      if (comparable !== '' && !ids.has(comparable)) ids.set(comparable, id);
+    for (const comparable of new Set([contents, text].map(comparableText))) {
+      if (comparable !== '') ids.set(comparable, [...(ids.get(comparable) ?? []), id]);
     }
   }
   return ids;

@@ -1,3 +1,4 @@
+import type { Judgements } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import type { RankedPassage, Run } from '../../evaluation/run.ts';
 
@@ -13,14 +14,25 @@ export interface SearchedSystem {
   readonly hasIds: boolean;
   /** Whether its passages have titles and texts. A run file has only ids. */
   readonly hasTexts: boolean;
-  /** Whether it is an index that has none of the relevant passages: its judgements are probably those of another corpus. */
+  /**
+   * Whether it has none of the relevant passages: an index whose ids are others, a run or a server none of whose passages is relevant to
+   * any question. The judgements are probably those of another corpus.
+   */
   readonly lacksGold?: boolean;
-  /** Question id → why its search failed. These questions are left out of the metrics. */
+  /** Question id → why its search failed. These questions are left out of the metrics of all systems. */
   readonly failed: ReadonlyMap<string, string>;
   /** Of a server. */
   readonly server?: ServerReport;
   /** Remarks on what does not fit. */
   readonly notes: readonly string[];
+}
+
+/** The questions that no system failed to answer: systems are measured and compared over the same questions. */
+export function answeredByAll(
+  questions: readonly Question[],
+  systems: readonly Pick<SearchedSystem, 'failed'>[],
+): readonly Question[] {
+  return questions.filter(({ id }) => !systems.some(({ failed }) => failed.has(id)));
 }
 
 /** By what the passages of a server are matched with judgements: its ids, or the texts of the relevant passages in a corpus. */
@@ -47,8 +59,11 @@ export interface ServerReport {
 /** What all systems are asked. */
 export interface Asked {
   readonly questions: readonly Question[];
-  /** Passages per question. */
+  readonly judgements: Judgements;
+  /** Passages per question that count. */
   readonly k: number;
+  /** Passages per query that are retrieved: one more where that of the question itself does not count. */
+  readonly depth: number;
   /** Ids of the relevant passages. */
   readonly gold: ReadonlySet<string>;
   readonly signal: AbortSignal;

@@ -10,6 +10,8 @@ import type { SearchedSystem } from './searched-system.ts';
 export interface TrajectoryQuestions extends JudgedQuestions {
   /** By the id of the question that stands for it. */
   readonly trajectories: ReadonlyMap<string, Trajectory>;
+  /** That id → the id of the question itself, which the first of its trajectories has, too. */
+  readonly questionIds: ReadonlyMap<string, string>;
 }
 
 /**
@@ -25,6 +27,7 @@ export async function trajectoryQuestions(
   const questions = new Map<string, Question>();
   const judgements = new Map<string, QueryJudgements>();
   const byId = new Map<string, Trajectory>();
+  const questionIds = new Map<string, string>();
   const counts = { all: 0, unknown: 0, leftOut: 0, withoutSearch: 0 };
   const asked = new Set<string>();
   for await (const trajectory of trajectories) {
@@ -41,6 +44,7 @@ export async function trajectoryQuestions(
     const id = freeId(base.id, questions);
     questions.set(id, { ...base, id, queries: searches.map(({ query }) => query) });
     byId.set(id, trajectory);
+    questionIds.set(id, base.id);
     if (found === undefined) continue;
     asked.add(found.id);
     const grades = set.judgements.get(found.id);
@@ -50,6 +54,7 @@ export async function trajectoryQuestions(
     questions: [...questions.values()],
     judgements,
     trajectories: byId,
+    questionIds,
     source: `${set.source}; queries of ${counts.all} trajectories`,
     notes: [...set.notes, ...notesOn(counts, set.questions.length - asked.size, set.questions.length)],
   };
@@ -99,7 +104,11 @@ export async function coverageOf(
         question,
         searches: trajectory.searches.map((search, i) => ({
           ...search,
-          shown: (own[i] ?? []).slice(0, k).map(({ id, text }) => ({ id, contents: text })),
+          // An agent is shown the title, too.
+          shown: (own[i] ?? []).slice(0, k).map(({ id, title, text = '' }) => ({
+            id,
+            contents: title === undefined ? text : `"${title}"\n${text}`,
+          })),
         })),
       };
     }

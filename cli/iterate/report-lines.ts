@@ -44,13 +44,14 @@ export function summaryLines(summary: IterationSummary, root: string): string[] 
   ];
 }
 
+function limits({ low, high }: NonNullable<Trial['estimate']>): string {
+  return low === null || high === null ? '' : ` [${low.toFixed(4)}, ${high.toFixed(4)}]`;
+}
+
 function trialLines({ judged, k, estimate, bound, present, error, pool, whole, wholeMs }: Trial): string[] {
-  const interval =
-    estimate === null
-      ? ''
-      : `estimated ${estimate.value.toFixed(4)} [${estimate.low.toFixed(4)}, ${estimate.high.toFixed(4)}], `;
+  const estimated = estimate === null ? '' : `estimated ${estimate.value.toFixed(4)}${limits(estimate)}, `;
   return [
-    `triage: recall@${k} of ${formatNumberOf(judged, 'judged question')}: ${interval}at most ${bound.toFixed(4)}; served index ${present.toFixed(4)}`,
+    `triage: recall@${k} of ${formatNumberOf(judged, 'judged question')}: ${estimated}at most ${bound.toFixed(4)}; served index ${present.toFixed(4)}`,
     `  ${formatCount(pool)} of ${formatNumberOf(whole, 'passage')} embedded; all would take ${formatDuration(wholeMs)}` +
       (error === null
         ? ''

@@ -96,7 +96,8 @@ function withInterval(
   format: (value: number) => string = (value) => value.toFixed(4),
 ): string | null {
   if (estimate === null) return null;
-  return `${format(estimate.value)} [${format(estimate.low)}, ${format(estimate.high)}]`;
+  const { value, low, high } = estimate;
+  return low === null || high === null ? format(value) : `${format(value)} [${format(low)}, ${format(high)}]`;
 }
 
 function signed(value: number): string {

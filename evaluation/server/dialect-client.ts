@@ -5,6 +5,8 @@ export interface ServerPassage {
   readonly title: string | undefined;
   /** Title and text if the dialect has both, else what it has. */
   readonly contents: string;
+  /** Without the title. */
+  readonly text: string;
   readonly score: number | undefined;
 }
 
@@ -21,6 +23,8 @@ export interface DialectClient {
   readonly path: string;
   /** Whether a request can have several queries. */
   readonly batch: boolean;
+  /** Whether a reply has only excerpts of the passages or pages, so that an answer may be missing from them. */
+  readonly excerpts?: true;
   request(queries: readonly string[], k: number): Readonly<Record<string, unknown>>;
   /** The lists in a reply (JSON), one per query. Throws an Error for a reply of another form. */
   lists(reply: unknown): readonly ServerList[];

@@ -42,7 +42,13 @@ export function scoreOf(value: unknown): number | undefined {
 export function textPassage(contents: string, score?: unknown): ServerPassage {
   const newline = contents.indexOf('\n');
   const title = newline === -1 ? undefined : contents.slice(0, newline).replace(/^"(.*)"$/, '$1');
-  return { id: undefined, title, contents, score: scoreOf(score) };
+  return { id: undefined, title, contents, text: contents.slice(newline + 1), score: scoreOf(score) };
+}
+
+/** A text without its first line if that is the title, in quotes or not. */
+export function withoutTitle(text: string, title: string): string {
+  const start = [`"${title}"\n`, `${title}\n`].find((line) => text.startsWith(line));
+  return start === undefined ? text : text.slice(start.length);
 }
 
 /** A passage that is a row of a corpus: `id`, `_id` or `docid`, and `contents`, or `title` and `text`; or a text. */
@@ -57,7 +63,12 @@ export function rowPassage(row: unknown, score?: unknown): ServerPassage {
   const id = [member(row, 'id'), member(row, '_id'), member(row, 'docid')]
     .map(idText)
     .find((each) => each !== undefined);
-  return { ...textPassage(contents, score), id, ...(title === undefined ? {} : { title }) };
+  return {
+    ...textPassage(contents, score),
+    id,
+    ...(title === undefined ? {} : { title }),
+    ...(title === undefined || body === undefined ? {} : { text: withoutTitle(body, title) }),
+  };
 }
 
 /** A hit of Search-R1: `{"document", "score"}`, or the document alone. */

@@ -13,7 +13,7 @@ interface EvalReport {
   readonly titleJudged: number;
   readonly answerable: number;
   readonly metrics: Readonly<Record<string, number>>;
-  readonly intervals: Readonly<Record<string, { readonly low: number; readonly high: number }>>;
+  readonly intervals: Readonly<Record<string, { readonly low: number; readonly high: number } | null>>;
   readonly seed: number;
 }
 
@@ -65,12 +65,14 @@ test('the metrics of a small case equal those computed by hand', async () => {
   const ndcgAt2OfQ2 = 1 / (1 + 1 / Math.log2(3));
   const expected = {
     'recall@1': (1 + 0.5 + 0) / 3,
+    'precision@1': (1 + 1 + 0) / 3,
     'all_gold@1': 1 / 3,
     'map@1': (1 + 0.5 + 0) / 3,
     'ndcg@1': (1 + 1 + 0) / 3,
     'mrr@1': (1 + 1 + 0) / 3,
     'hit@1': (1 + 1 + 0) / 3,
     'recall@2': (1 + 0.5 + 0) / 3,
+    'precision@2': (0.5 + 0.5 + 0) / 3,
     'all_gold@2': 1 / 3,
     'map@2': (1 + 0.5 + 0) / 3,
     'ndcg@2': (1 + ndcgAt2OfQ2 + 0) / 3,
@@ -83,6 +85,8 @@ test('the metrics of a small case equal those computed by hand', async () => {
     'answer_hit@2': 0.5,
     'answer_substring@1': 0.5,
     'answer_substring@2': 0.5,
+    'answer_normalised@1': 0.5,
+    'answer_normalised@2': 0.5,
   };
   assert.deepEqual(Object.keys(report.metrics).sort(), Object.keys(expected).sort());
   for (const [name, value] of Object.entries(expected)) {
@@ -105,6 +109,7 @@ test('the text report has the same figures with four decimals', async () => {
     [
       ['', '@1', '@2'],
       ['recall', '0.5000', '0.5000'],
+      ['precision', '0.6667', '0.3333'],
       ['all_gold', '0.3333', '0.3333'],
       ['ndcg', '0.6667', '0.5377'],
       ['map', '0.5000', '0.5000'],
@@ -113,6 +118,7 @@ test('the text report has the same figures with four decimals', async () => {
       ['r_precision', '0.5000'],
       ['answer_hit', '0.5000', '0.5000'],
       ['answer_substring', '0.5000', '0.5000'],
+      ['answer_normalised', '0.5000', '0.5000'],
     ],
   );
 });
@@ -122,7 +128,8 @@ test('each mean has its interval, which repeats with its seed', async () => {
   const report = jsonOf<EvalReport>(await runTrawl(asked, { cwd }));
   const { metrics, intervals } = report;
   assert.deepEqual(Object.keys(intervals), Object.keys(metrics));
-  for (const [name, { low, high }] of Object.entries(intervals)) {
+  for (const [name, interval] of Object.entries(intervals)) {
+    const { low, high } = interval!;
     assert.ok(0 <= low && low <= metrics[name]! && metrics[name]! <= high && high <= 1, name);
   }
   // Of three questions with 1, 0.5 and 0, all three draws are the first with a probability of 1 / 27, more than 2.5 %.
@@ -133,6 +140,14 @@ test('each mean has its interval, which repeats with its seed', async () => {
   write('one.jsonl', [{ id: 'q1', question: 'The cat sat on the mat.', gold_ids: ['p0'] }]);
   const one = await runTrawl(['eval', 'ix', '--queries', 'one.jsonl', '--cutoffs', '1'], { cwd });
   assert.match(one.stdout, /^recall +1\.0000$/m);
+  // Nor has a mean of equal values.
+  write('same.jsonl', [
+    { id: 'q1', question: 'The cat sat on the mat.', gold_ids: ['p0'] },
+    { id: 'q2', question: 'Rivers flow down to the sea.', gold_ids: ['p1'] },
+  ]);
+  const same = ['eval', 'ix', '--queries', 'same.jsonl', '--cutoffs', '1'];
+  assert.match((await runTrawl(same, { cwd })).stdout, /^recall +1\.0000$/m);
+  assert.equal(jsonOf<EvalReport>(await runTrawl([...same, '--json'], { cwd })).intervals['recall@1'], null);
 });
 
 test('questions with gold titles are judged by page, and questions with types get a table for each', async () => {
@@ -162,6 +177,27 @@ test('questions with gold titles are judged by page, and questions with types ge
   const { stdout } = await runTrawl(args, { cwd });
   assert.match(stdout, /^queries 2 \(questions with ids, JSON lines\), judged 0, judged by page 2, with answers 0$/m);
   assert.match(stdout, /^bridge: 1 query\n +@1 +@3\ntitle_recall +0\.5000 +1\.0000$/m);
+});
+
+test('an answer counts in the text of a passage and not in its title, however the corpus has both', async () => {
+  write('columns.jsonl', [{ id: 'p', title: 'The Great Gatsby', text: 'A novel by Fitzgerald.' }]);
+  write('contents.jsonl', [{ id: 'p', contents: '"The Great Gatsby"\nA novel by Fitzgerald.' }]);
+  write('titles.jsonl', [
+    { id: 'a', question: 'A novel by Fitzgerald.', golden_answers: ['The Great Gatsby'] },
+    { id: 'b', question: 'A novel by Fitzgerald.', golden_answers: ['Fitzgerald'] },
+  ]);
+  writeFileSync(join(cwd, 'titles.run'), 'a Q0 p 1 1 x\nb Q0 p 1 1 x\n');
+  for (const name of ['columns', 'contents']) {
+    assert.equal((await runTrawl(['index', `${name}.jsonl`, '--out', name, '--quiet'], { cwd })).code, 0);
+    const asked = ['eval', name, '--queries', 'titles.jsonl', '--cutoffs', '1', '--compare', 'titles.run', '--json'];
+    const { systems } = jsonOf<{ systems: readonly EvalReport[] }>(await runTrawl(asked, { cwd }));
+    for (const { metrics } of systems)
+      assert.deepEqual(
+        ['answer_hit@1', 'answer_substring@1', 'answer_normalised@1'].map((metric) => metrics[metric]),
+        [0.5, 0.5, 1],
+        name,
+      );
+  }
 });
 
 test('--qrels replaces the judgements of the questions', async () => {
@@ -224,6 +260,37 @@ test('judgements of queries that are not asked are counted', async () => {
   assert.match(stderr, /1 of 2 judged queries are not in questions\.jsonl, such as "elsewhere"/);
 });
 
+test('--per-question writes the metrics of each question, whose means are those of the report', async () => {
+  const { metrics } = jsonOf<EvalReport>(
+    await runTrawl([...EVAL, '--cutoffs', '1', '--per-question', 'each.jsonl', '--json'], { cwd }),
+  );
+  const linesOf = (name: string) =>
+    readFileSync(join(cwd, name), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; system?: string; metrics: Record<string, number> });
+  const lines = linesOf('each.jsonl');
+  assert.deepEqual(
+    lines.map((line) => [line.id, line.system, line.metrics['recall@1']]),
+    [
+      ['q1', undefined, 1],
+      ['q2', undefined, 0.5],
+      ['q3', undefined, 0],
+      ['q4', undefined, undefined],
+    ],
+  );
+  for (const [name, mean] of Object.entries(metrics)) {
+    const values = lines.flatMap((line) => (name in line.metrics ? [line.metrics[name]!] : []));
+    assert.equal(values.reduce((sum, value) => sum + value, 0) / values.length, mean, name);
+  }
+  writeFileSync(join(cwd, 'each.run'), 'q1 Q0 p0 1 9 x\n');
+  await runTrawl([...EVAL, '--cutoffs', '1', '--per-question', 'each.jsonl', '--compare', 'r=each.run'], { cwd });
+  assert.deepEqual(
+    linesOf('each.jsonl').map((line) => `${line.system} ${line.id} ${line.metrics['hit@1']}`),
+    ['ix q1 1', 'ix q2 1', 'ix q3 0', 'ix q4 undefined', 'r q1 1', 'r q2 0', 'r q3 0', 'r q4 undefined'],
+  );
+});
+
 test('--run writes a TREC run: six fields, ranks from 1, scores that never increase', async () => {
   const { code } = await runTrawl([...EVAL, '--cutoffs', '3', '--run', 'run.txt', '--tag', 'mine', '--quiet'], { cwd });
   assert.equal(code, 0);
@@ -276,6 +343,48 @@ test("BEIR's files of questions and judgements are read", async () => {
   const asked = ['eval', 'ix', '--queries', 'beir.jsonl', '--qrels', 'beir.tsv', '--cutoffs', '1', '--json'];
   const { judged, metrics } = jsonOf<EvalReport>(await runTrawl(asked, { cwd }));
   assert.deepEqual([judged, metrics['recall@1']], [1, 1]);
+});
+
+test('in a folder of BEIR, the passage with the id of the question does not count, unless it is asked for', async () => {
+  const texts = [
+    'The cat sat on the mat.',
+    'A cat sat on a mat.',
+    'Rivers flow down to the sea.',
+    'A river flows to a sea.',
+  ];
+  write(
+    'argu.jsonl',
+    texts.map((text, i) => ({ _id: `a${i}`, title: '', text })),
+  );
+  mkdirSync(join(cwd, 'argu', 'qrels'), { recursive: true });
+  write('argu/queries.jsonl', [
+    { _id: 'a0', text: texts[0] },
+    { _id: 'a2', text: texts[2] },
+  ]);
+  writeFileSync(join(cwd, 'argu', 'qrels', 'test.tsv'), 'query-id\tcorpus-id\tscore\na0\ta1\t1\na2\ta3\t1\n');
+  writeFileSync(join(cwd, 'argu.run'), 'a0 Q0 a0 1 9 x\na0 Q0 a1 2 8 x\na2 Q0 a3 1 9 x\na2 Q0 a2 2 8 x\n');
+  assert.equal((await runTrawl(['index', 'argu.jsonl', '--out', 'argu-ix', '--quiet'], { cwd })).code, 0);
+  const recall = async (...more: string[]) => {
+    const asked = ['--queries', 'argu', '--cutoffs', '1', '--json'];
+    const ended = await runTrawl(['eval', ...more.slice(0, 1), ...asked, ...more.slice(1)], { cwd });
+    return { ...ended, recall: jsonOf<EvalReport>(ended).metrics['recall@1'] };
+  };
+  const dropped = await recall('argu-ix', '--run', 'dropped.run');
+  assert.equal(dropped.recall, 1);
+  assert.match(
+    dropped.stderr,
+    /argu-ix: 2 questions of 2 found the passage with the question's own id, which does not count \(--ignore-identical-ids\)/,
+  );
+  assert.match(readFileSync(join(cwd, 'dropped.run'), 'utf8'), /^a0 Q0 a1 1 \S+ trawl\na2 Q0 a3 1 \S+ trawl\n$/);
+  const run = await recall('argu.run');
+  assert.equal(run.recall, 1);
+  assert.match(run.stderr, /2 questions of 2 found/);
+  assert.doesNotMatch(run.stderr, /fewer than/);
+  assert.equal((await recall('argu.run', '--ignore-identical-ids', 'no')).recall, 0.5);
+  const asFile = ['--queries', 'argu/queries.jsonl', '--qrels', 'argu/qrels/test.tsv', '--cutoffs', '1', '--json'];
+  const recallOf = async (...more: string[]) =>
+    jsonOf<EvalReport>(await runTrawl(['eval', 'argu.run', ...asFile, ...more], { cwd })).metrics['recall@1'];
+  assert.deepEqual([await recallOf(), await recallOf('--ignore-identical-ids', 'yes')], [0.5, 1]);
 });
 
 test('an id with white space is refused before a TREC run is written, and accepted without --run', async () => {

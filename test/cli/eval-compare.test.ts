@@ -95,7 +95,8 @@ test('the page has the numbers and passages of the report, loads nothing and esc
   writeFileSync(join(cwd, 'evil.txt'), '<b> Q0 p<i>3 1 9 x\n');
   const args = ['eval', 'ix', '--queries', 'evil.jsonl', '--compare', '<u>=evil.txt', '--html', 'page.html'];
   const { code, stderr } = await runTrawl(args, { cwd });
-  assert.equal(code, 0, stderr);
+  // No passage of the run is judged.
+  assert.equal(code, 3, stderr);
   assert.match(stderr, /page\.html: the report as a page/);
   const page = readFileSync(join(cwd, 'page.html'), 'utf8');
   assert.match(page, /^<!doctype html>/);
@@ -112,7 +113,16 @@ test('--by chooses the changed questions by another metric, and --examples how m
   assert.deepEqual([changed.metric, changed.better, changed.worse, changed.most.length], ['ndcg@1', 1, 1, 1]);
   const wrong = await evaluate(...asked, '--by', 'ndcg@7');
   assert.equal(wrong.code, 2);
-  assert.match(wrong.stderr, /--by is \\"ndcg@7\\"; expected a metric that both systems have: recall@1, all_gold@1/);
+  assert.match(wrong.stderr, /--by is \\"ndcg@7\\"; expected a metric of these questions and cutoffs: recall@1, /);
+  // It is found before a system is searched: the index does not exist.
+  const early = await runTrawl(['eval', 'nowhere', ...EVAL.slice(2), ...asked, '--by', 'ndcg@7'], { cwd });
+  assert.equal(early.code, 2);
+  const lacking = await runTrawl(
+    ['eval', 'run.txt', ...EVAL.slice(2), '--compare', 'again=./run.txt', '--by', 'answer_hit@1'],
+    { cwd },
+  );
+  assert.equal(lacking.code, 2);
+  assert.match(lacking.stderr, /--by is "answer_hit@1"; expected a metric that both systems have: recall@1, /);
 });
 
 test('an index is compared with itself by the precision of the queries', async () => {
@@ -189,6 +199,22 @@ test('judgements of which an index has no passage end with exit code 3, so that 
   assert.equal(code, 3);
   assert.equal((JSON.parse(stdout) as { metrics: Record<string, number> }).metrics['recall@10'], 0);
   assert.match(stderr, /2 of 2 relevant passages are not in ix, such as "x1": no search can find them\. Check that/);
+});
+
+test('a run of which no passage or no question is judged ends with exit code 3, too', async () => {
+  writeFileSync(join(cwd, 'foreign.txt'), 'q0 Q0 x1 1 9 x\nq1 Q0 x2 1 9 x\n');
+  const foreign = await runTrawl(['eval', 'foreign.txt', ...EVAL.slice(2)], { cwd });
+  assert.equal(foreign.code, 3);
+  assert.match(
+    foreign.stderr,
+    /none of 2 passages of foreign\.txt is relevant to any question, such as "x1"\. Check that the judgements use the ids of this run/,
+  );
+  assert.match(foreign.stderr, /^(trawl: )?No search found a judged passage\.$/m);
+  assert.doesNotMatch(foreign.stderr, /this index/);
+  writeFileSync(join(cwd, 'unasked.txt'), 'other Q0 p0 1 9 x\n');
+  const unasked = await runTrawl(['eval', 'unasked.txt', ...EVAL.slice(2)], { cwd });
+  assert.equal(unasked.code, 3);
+  assert.match(unasked.stderr, /3 of 3 questions have no results in unasked\.txt/);
 });
 
 test('empty files are refused instead of measured as 0', async () => {

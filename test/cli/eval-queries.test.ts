@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import type { ComparisonReport } from '../../cli/eval/comparison.ts';
+import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
 import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { step1Item } from '../trajectories/step1-item.ts';
@@ -10,8 +12,10 @@ import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
 interface Report {
   readonly source: string;
   readonly queries: number;
+  readonly questions?: number;
   readonly judged: number;
   readonly metrics: Readonly<Record<string, number>>;
+  readonly intervals: MetricIntervals;
   readonly coverage?: TrajectoryReport;
 }
 
@@ -106,12 +110,36 @@ test('trajectories are searched again: metrics by trajectory, and what would hav
   );
   assert.match(
     ended.stderr,
-    /1 of 4 trajectories have a question that is not in the questions; [01] of them have no golden answers/,
+    /1 of 4 trajectories have a question that is not in the questions; 0 of them have no golden answers/,
   );
   assert.match(ended.stderr, /1 of 4 trajectories have no search: they count as 0/);
   assert.match(ended.stderr, /1 of 2 questions have no trajectory: they are left out/);
   const { stdout } = await evaluate(...asked);
   assert.match(stdout, /^turn +trajectories +any gold +all gold +gold recall +answer shown$/m);
+});
+
+test('copies of every trajectory change no interval and no p-value, and both counts are shown', async () => {
+  const questions = ['q0', 'q1'].map((id) => ({ id, question: id === 'q0' ? 'Which two?' : TEXTS[2]! }));
+  const steps = questions.map(({ id, question }) =>
+    step1Item({ id, question, searches: [{ query: TEXTS[id === 'q0' ? 0 : 2]!, shown: [] }] }),
+  );
+  writeFileSync(join(cwd, 'once.json'), JSON.stringify(steps));
+  writeFileSync(join(cwd, 'often.json'), JSON.stringify(steps.flatMap((step) => [step, step, step])));
+  const asked = ['--queries', 'questions.jsonl', '--compare', 'plain=?query-form=question', '--query-form', 'queries'];
+  const reportOf = async (file: string) =>
+    jsonOf<ComparisonReport & { systems: Report[] }>(await evaluate(...asked, '--trajectories', file, '--json'));
+  const [once, often] = [await reportOf('once.json'), await reportOf('often.json')];
+  assert.deepEqual(often.systems[0]!.intervals, once.systems[0]!.intervals);
+  assert.deepEqual(often.systems[0]!.intervals['recall@1'], { low: 0.5, high: 1 });
+  const metricOf = ({ comparisons }: ComparisonReport) => comparisons[0]!.metrics['recall@1']!;
+  assert.deepEqual([metricOf(often).p, metricOf(often).interval], [metricOf(once).p, metricOf(once).interval]);
+  assert.deepEqual([metricOf(once).queries, metricOf(once).questions], [2, undefined]);
+  assert.deepEqual([metricOf(often).queries, metricOf(often).questions], [6, 2]);
+  assert.deepEqual([often.systems[0]!.queries, often.systems[0]!.questions], [6, 2]);
+  const { stdout } = await evaluate(...asked, '--trajectories', 'often.json');
+  assert.match(stdout, /^queries 6 of 2 questions \(/m);
+  assert.match(stdout, /^recall@1: of the trajectories 0 better, \d worse, \d unchanged$/m);
+  assert.match(stdout, /better +worse +trajectories +questions\nrecall@1 .* 6 +2$/m);
 });
 
 test('a server is asked each query, and the lists are fused as for an index', async () => {

@@ -95,12 +95,15 @@ test('an index and a server are compared, and the text report has the latency', 
   );
 });
 
-/** A server in Search-R1's dialect whose answer to a query is decided by `answer`. */
+/** A server in the dialect of Search-R1 or Serper whose answer to a query is decided by `answer`. */
 async function fakeServer(t: TestContext, answer: (query: string, response: ServerResponse) => void): Promise<string> {
   const fake = createServer((request: IncomingMessage, response) => {
     let body = '';
     request.on('data', (part: Buffer) => (body += part.toString()));
-    request.on('end', () => answer((JSON.parse(body) as { queries: string[] }).queries[0]!, response));
+    request.on('end', () => {
+      const { queries = [], q } = JSON.parse(body) as { queries?: string[]; q?: string };
+      answer(q ?? queries[0]!, response);
+    });
   });
   await new Promise<void>((resolve) => fake.listen(0, '127.0.0.1', resolve));
   t.after(() => {
@@ -213,7 +216,8 @@ test('with --corpus, an id of the server that equals a judged one by chance is n
   const file = write('chance-q.jsonl', [{ id: 'q', question: 'q', gold_ids: ['g'], golden_answers: ['something'] }]);
   const asked = ['--url', url, '--queries', file, '--cutoffs', '1'];
   const ended = await evaluate(...asked, '--corpus', corpus, '--json');
-  const { metrics } = jsonOf<ServerEvaluation>(ended);
+  assert.equal(ended.code, 3);
+  const { metrics } = JSON.parse(ended.stdout) as ServerEvaluation;
   assert.deepEqual([metrics['recall@1'], metrics['answer_hit@1']], [0, 1]);
   assert.match(ended.stderr, /none of 1 passages has the text of a relevant one\. Check that --corpus is/);
   assert.match(ended.stderr, /No search found a judged passage/);
@@ -223,8 +227,75 @@ test('a server whose ids are not those of the judgements is said, even where ans
   const url = await fakeServer(t, (_, response) => response.end(hits(hit('7', 'the answer'))));
   const file = write('other-ids.jsonl', [{ id: 'q', question: 'q', gold_ids: ['p7'], golden_answers: ['answer'] }]);
   const ended = await evaluate('--url', url, '--queries', file, '--cutoffs', '1', '--json');
-  assert.equal(jsonOf<ServerEvaluation>(ended).metrics['answer_hit@1'], 1);
+  assert.equal(ended.code, 3);
+  assert.equal((JSON.parse(ended.stdout) as ServerEvaluation).metrics['answer_hit@1'], 1);
   assert.match(ended.stderr, /none of 1 passages has the id of a relevant one\. Check that the judgements use the ids/);
+});
+
+test('with --corpus, a text that relevant passages of two questions have is relevant for both', async (t) => {
+  const url = await fakeServer(t, (_, response) => response.end(hits(hit(undefined, '"T"\nSame text here.'))));
+  const corpus = write(
+    'copies.jsonl',
+    ['a', 'b', 'c'].map((id) => ({ id, title: 'T', text: 'Same text here.' })),
+  );
+  const file = write('copies-q.jsonl', [
+    { id: 'q', question: 'q', gold_ids: ['a'] },
+    { id: 'r', question: 'r', gold_ids: ['b'] },
+  ]);
+  const asked = ['--url', url, '--queries', file, '--cutoffs', '1', '--corpus', corpus, '--json'];
+  const ended = await evaluate(...asked);
+  assert.equal(jsonOf<ServerEvaluation>(ended).metrics['recall@1'], 1);
+  assert.doesNotMatch(ended.stderr, /relevant passages are not in/);
+});
+
+test('an excerpt is searched for answers as a text without title is, and the report says that it is one', async (t) => {
+  const organic = [{ title: 'The answer', snippet: 'an excerpt' }];
+  const url = await fakeServer(t, (_, response) => response.end(JSON.stringify({ organic })));
+  const file = write('excerpts.jsonl', [
+    { id: 'q', question: 'q', golden_answers: ['answer'] },
+    { id: 'r', question: 'r', golden_answers: ['excerpt'] },
+  ]);
+  const asked = ['--url', url, '--dialect', 'serper', '--queries', file, '--cutoffs', '1', '--json'];
+  const ended = await evaluate(...asked);
+  assert.equal(jsonOf<ServerEvaluation>(ended).metrics['answer_hit@1'], 0.5);
+  assert.match(ended.stderr, /the replies \(serper\) have excerpts, so answers are looked for in these/);
+});
+
+test('where a system fails, all systems are compared over the questions that all of them answered', async (t) => {
+  const serverThatFails = (...failing: string[]): Promise<string> =>
+    fakeServer(t, (query, response) => {
+      if (failing.includes(query)) response.writeHead(500).end();
+      else response.end(hits(hit(query.startsWith('hard') ? 'x' : 'g', 'x')));
+    });
+  const file = write(
+    'partly.jsonl',
+    ['easy', 'easy 2', 'hard', 'hard 2'].map((question) => ({ id: question, question, gold_ids: ['g'] })),
+  );
+  // Alone, the second has 1 and the first 0.5, with the same answers to what both answer.
+  const [whole, one, two] = [await serverThatFails(), await serverThatFails('hard'), await serverThatFails('hard 2')];
+  const page = join(cwd, 'partly.html');
+  const asked = ['--url', whole, '--queries', file, '--cutoffs', '1', '--compare', `one=${one}`];
+  const json = await evaluate(...asked, '--compare', `two=${two}`, '--html', page, '--json');
+  assert.equal(json.code, 3);
+  const report = JSON.parse(json.stdout) as ComparisonReport;
+  assert.deepEqual([report.asked, report.answered], [4, 2]);
+  assert.deepEqual(
+    report.systems.map(({ failed, metrics }) => [failed, metrics['recall@1']]),
+    [
+      [0, 1],
+      [1, 1],
+      [1, 1],
+    ],
+  );
+  for (const { metrics } of report.comparisons) {
+    const { queries, first, second, difference } = metrics['recall@1']!;
+    assert.deepEqual([queries, first, second, difference], [2, 1, 1, 0]);
+  }
+  assert.match(readFileSync(page, 'utf8'), /All metrics are of the 2 of 4 questions that every system answered\./);
+  const { stdout } = await evaluate(...asked);
+  assert.match(stdout, /^All metrics are of the 3 of 4 questions that every system answered\.$/m);
+  assert.match(stdout, /^ {2}one: search-r1 at http:\S+, the search of 1 question failed$/m);
+  assert.match(stdout, /^recall@1 +0\.6667 +0\.6667$/m);
 });
 
 test('of passages with one id all texts and ranks count, and a run has the first', async (t) => {

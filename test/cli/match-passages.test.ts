@@ -8,10 +8,12 @@ const passage = (contents: string, more: Partial<ServerPassage> = {}): ServerPas
   id: undefined,
   title: undefined,
   contents,
+  text: contents,
   score: undefined,
   ...more,
 });
 const NONE = new Set<string>();
+const NONES = [NONE, NONE];
 const idsOf = (lists: readonly (readonly { readonly id: string }[])[]) => lists.map((list) => list.map(({ id }) => id));
 
 test('passages without ids are the same if title and text are, whatever their rank and query', () => {
@@ -21,6 +23,7 @@ test('passages without ids are the same if title and text are, whatever their ra
       [passage('three'), passage('“ONE”'), passage(''), passage('same', { title: 'B' })],
     ],
     undefined,
+    NONES,
     NONE,
   );
   const [[one, two, , titled], [three, again, , other]] = idsOf(lists) as [string[], string[]];
@@ -34,19 +37,35 @@ test('passages without ids are the same if title and text are, whatever their ra
 });
 
 test('with texts, the id of a server is never that of a judgement', () => {
-  const texts = new Map([['gold text', 'g1']]);
+  const texts = new Map([['gold text', ['g1']]]);
   const { lists, by, relevant } = matchPassages(
     [[passage('another text', { id: 'g1' }), passage('Gold  text', { id: '7' }), passage('no id')]],
     texts,
+    [new Set(['g1'])],
     new Set(['g1']),
   );
   assert.deepEqual([idsOf(lists), by, relevant], [[['server:g1', 'g1', 'no-id:1']], 'text', 1]);
+});
+
+test('a text that relevant passages of several questions have is relevant for each of them', () => {
+  const texts = new Map([['same text', ['g1', 'g2', 'g3']]]);
+  const same = passage('Same text');
+  const { lists, relevant } = matchPassages(
+    [[same], [same, same, same], [same]],
+    texts,
+    [new Set(['g2']), new Set(['g1', 'g3']), new Set(['g4'])],
+    new Set(['g1', 'g2', 'g3', 'g4']),
+  );
+  // The copies in a list are the relevant ones in turn.
+  assert.deepEqual(idsOf(lists), [['g2'], ['g1', 'g3', 'g1'], ['g1']]);
+  assert.equal(relevant, 5);
 });
 
 test('repeated ids stay in the list with their texts', () => {
   const { lists, withoutScore } = matchPassages(
     [[passage('first', { id: 'd', score: 2 }), passage('second', { id: 'd' }), passage('third', { id: 'e' })]],
     undefined,
+    NONES,
     NONE,
   );
   assert.deepEqual(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { answerMatcher } from '../../evaluation/answer-match.ts';
+import { answerMatcher, normalisedMatcher } from '../../evaluation/answer-match.ts';
 
 const cases: readonly (readonly [passage: string, answer: string, matches: boolean, why: string])[] = [
   ['It began in October 1973.', 'october 1973', true, 'letter case and punctuation around do not matter'],
@@ -28,4 +28,15 @@ test('a passage matches if it contains any of the answers', () => {
   const passages = ['nothing', 'the answer is 42', 'or 43'];
   assert.deepEqual(passages.map(answerMatcher(['43', '42'])), [false, true, true]);
   assert.deepEqual(passages.map(answerMatcher([])), [false, false, false]);
+});
+
+test('normalised, articles, ASCII punctuation and white space do not count, and parts of words do', () => {
+  const found = (answer: string, passage: string): boolean => normalisedMatcher([answer])(passage);
+  assert.ok(found('The U.S.', 'in the US dollar'));
+  assert.ok(found('Great  Gatsby', 'great the\tGatsby'));
+  assert.ok(found('art', 'a party'));
+  assert.ok(!found('théâtre', 'theatre'));
+  // An article inside of a word stays, in any script.
+  assert.ok(!found('thé', 'é'));
+  for (const nothing of ['', ' ', 'the', '?!']) assert.ok(!found(nothing, 'the anything?!'), nothing);
 });

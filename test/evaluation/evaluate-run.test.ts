@@ -25,12 +25,14 @@ test('means are taken over the given queries that have judgements; a query witho
   assert.deepEqual([result.queries, result.judged, result.unjudged, result.answerable], [4, 3, 1, 0]);
   assert.deepEqual(result.means, {
     'recall@1': 1 / 3,
+    'precision@1': 1 / 3,
     'all_gold@1': 1 / 3,
     'ndcg@1': 1 / 3,
     'map@1': 1 / 3,
     'mrr@1': 1 / 3,
     'hit@1': 1 / 3,
     'recall@2': 2 / 3,
+    'precision@2': (1 / 2 + 1 / 2) / 3,
     'all_gold@2': 2 / 3,
     'ndcg@2': (1 + 1 / Math.log2(3)) / 3,
     'map@2': (1 + 1 / 2) / 3,
@@ -58,6 +60,8 @@ test('answer hits are averaged over the queries with answers', () => {
     'answer_hit@2': 0.5,
     'answer_substring@1': 0,
     'answer_substring@2': 0.5,
+    'answer_normalised@1': 0,
+    'answer_normalised@2': 0.5,
   });
 });
 
@@ -69,7 +73,7 @@ test('an answer inside of a word is a substring and not a hit', () => {
     answers: new Map([['q', ['Art']]]),
     cutoffs: [1],
   });
-  assert.deepEqual(means, { 'answer_hit@1': 0, 'answer_substring@1': 1 });
+  assert.deepEqual(means, { 'answer_hit@1': 0, 'answer_substring@1': 1, 'answer_normalised@1': 1 });
 });
 
 test('pages are judged by title: several passages of a page count once, and passages without title for none', () => {
@@ -112,7 +116,7 @@ test('means by group leave out queries without a group', () => {
   const { perQuery } = evaluateRun({ queryIds: ['q1', 'q2', 'q4'], run, judgements, cutoffs: [1] });
   const groups = metricsByGroup(perQuery, (id) => (id === 'q4' ? undefined : id === 'q1' ? 'bridge' : 'comparison'));
   assert.deepEqual(
-    Array.from(groups, ([group, members]) => [group, members.length, meansOf(members)['recall@1']]),
+    Array.from(groups, ([group, members]) => [group, members.size, meansOf(members.values())['recall@1']]),
     [
       ['bridge', 1, 1],
       ['comparison', 1, 0],

@@ -8,6 +8,7 @@ import {
   averagePrecision,
   hitAt,
   ndcgAt,
+  precisionAt,
   recallAt,
   reciprocalRank,
   rPrecision,
@@ -34,6 +35,14 @@ test('recall is the share of all relevant passages', () => {
     [1, 2, 4, 100].map((k) => recallAt(ranking, judgements, k)),
     [0, 1 / 3, 2 / 3, 2 / 3],
   );
+});
+
+test('precision is the share of relevant ranks, of which a short list has as many', () => {
+  assert.deepEqual(
+    [1, 2, 4, 100].map((k) => precisionAt(ranking, judgements, k)),
+    [0, 1 / 2, 2 / 4, 2 / 100],
+  );
+  assert.equal(precisionAt(['a', 'a'], judgements, 2), 1 / 2, 'a repeated passage counts once');
 });
 
 test('hit is 1 if one of the first k passages is relevant', () => {

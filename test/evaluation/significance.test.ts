@@ -70,8 +70,10 @@ test('metrics of the same questions have the intervals that each has alone', () 
 
 test('a metric that only some questions have gets its interval from these', () => {
   const all = Array.from({ length: 40 }, (_, i): Metrics => ({ a: i % 2, ...(i < 20 ? { b: i % 3 } : {}) }));
-  const intervals = metricIntervals([...all, { c: 1 }], 3);
-  assert.deepEqual(Object.keys(intervals), ['a', 'b']);
+  const byId = (queries: readonly Metrics[]) => new Map(queries.map((metrics, i) => [`q${i}`, metrics]));
+  const intervals = metricIntervals(byId([...all, { c: 1 }]), 3);
+  assert.deepEqual(Object.keys(intervals), ['a', 'b', 'c']);
+  assert.equal(intervals.c, null, 'of one question');
   assert.deepEqual(
     intervals.b,
     bootstrapInterval(
@@ -79,7 +81,63 @@ test('a metric that only some questions have gets its interval from these', () =
       3,
     ),
   );
-  assert.deepEqual(metricIntervals([], 3), {});
+  assert.deepEqual(metricIntervals(new Map(), 3), {});
+});
+
+/** Each query several times, as the rollouts of an agent: `a`, `a#2`, … */
+function copied(evaluation: Evaluation, copies: (id: string) => number): Evaluation {
+  return evaluationOf(
+    [...evaluation.perQuery].flatMap(([id, metrics]) =>
+      Array.from({ length: copies(id) }, (_, i) => [i === 0 ? id : `${id}#${i + 1}`, metrics] as const),
+    ),
+  );
+}
+
+const baseId = (id: string): string => id.split('#')[0]!;
+
+test('copies of all searches of a question change neither interval nor p-value', () => {
+  const random = seededRandom(12);
+  const make = () => evaluationOf(Array.from({ length: 8 }, (_, i) => [`q${i}`, { m: random(), hit: i % 2 }] as const));
+  const [first, second] = [make(), make()];
+  const [first8, second8] = [copied(first, () => 8), copied(second, () => 8)];
+  const near = (a: number, b: number) => assert.ok(Math.abs(a - b) < 1e-12, `${a} ${b}`);
+  const once = metricIntervals(first.perQuery, 3);
+  const often = metricIntervals(first8.perQuery, 3, baseId);
+  for (const name of ['m', 'hit']) {
+    near(once[name]!.low, often[name]!.low);
+    near(once[name]!.high, often[name]!.high);
+  }
+  const compared = compareEvaluations(first, second, 1).m!;
+  const compared8 = compareEvaluations(first8, second8, 1, baseId).m!;
+  assert.equal(compared8.p, compared.p);
+  near(compared8.interval!.low, compared.interval!.low);
+  near(compared8.difference, compared.difference);
+  assert.deepEqual([compared.queries, compared.questions], [8, undefined]);
+  assert.deepEqual([compared8.queries, compared8.questions], [64, 8]);
+  // As if the copies were other questions, chance would explain less.
+  assert.ok(compareEvaluations(first8, second8, 1).m!.p < compared.p);
+});
+
+test('where questions have unequal numbers of searches, the mean is that over searches, and each question has one sign', () => {
+  const zero = evaluationOf(['a', 'b', 'c'].map((id) => [id, { m: 0 }] as const));
+  const one = evaluationOf(['a', 'b', 'c'].map((id) => [id, { m: 1 }] as const));
+  const copies = (id: string): number => ({ a: 3, b: 2, c: 1 })[id]!;
+  const mixed = evaluationOf([...one.perQuery].map(([id]) => [id, { m: id === 'a' ? 1 : 0 }] as const));
+  const { difference, p } = compareEvaluations(copied(zero, copies), copied(one, copies), 1, baseId).m!;
+  assert.deepEqual([difference, p], [1, 2 / 8]);
+  const part = compareEvaluations(copied(zero, copies), copied(mixed, copies), 1, baseId).m!;
+  assert.deepEqual([part.difference, part.p], [3 / 6, 1]);
+  // Three equal draws of a, or of the others, are the ends.
+  assert.deepEqual(part.interval, { low: 0, high: 1 });
+});
+
+test('equal values have no interval: draws of them say nothing about other questions', () => {
+  const same = evaluationOf(['a', 'b', 'c'].map((id) => [id, { full: 1, third: 0.1 + 0.2 }] as const));
+  assert.deepEqual(metricIntervals(same.perQuery, 1), { full: null, third: null });
+  const lower = evaluationOf(['a', 'b', 'c'].map((id) => [id, { full: 0.5 }] as const));
+  const { interval, difference, p } = compareEvaluations(same, lower, 1).full!;
+  assert.deepEqual([interval, difference, p], [null, -0.5, 2 / 8]);
+  assert.equal(bootstrapInterval(Float64Array.of(1), 1), null);
 });
 
 test('two systems are compared over the questions that both have the metric of', () => {

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { answerMatcher } from '../../evaluation/answer-match.ts';
+import { answerMatcher, normalisedMatcher } from '../../evaluation/answer-match.ts';
+import { readRun } from '../../evaluation/read-run.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { runTrawl, SAMPLE, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { PEERS } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
 
 interface AskedQuestion {
   readonly answers: readonly string[];
@@ -15,11 +18,15 @@ interface AskedQuestion {
 }
 
 /** Compares every question and passage; resolves to how many have an answer, and how many have none. */
-async function assertAgreement(passages: readonly string[], questions: readonly AskedQuestion[]) {
-  const expected = (await PEERS.run('dpr_answers.py', { passages, questions })) as boolean[][];
+async function assertAgreement(
+  passages: readonly string[],
+  questions: readonly AskedQuestion[],
+  [script, matcher]: readonly [string, typeof answerMatcher] = ['dpr_answers.py', answerMatcher],
+) {
+  const expected = (await PEERS.run(script, { passages, questions })) as boolean[][];
   const counts = { has: 0, hasNot: 0 };
   for (const [i, { answers, passages: asked }] of questions.entries()) {
-    const matches = answerMatcher(answers);
+    const matches = matcher(answers);
     for (const [j, at] of asked.entries()) {
       const found = matches(passages[at]!);
       assert.equal(found, expected[i]![j], `${JSON.stringify(answers)} in ${JSON.stringify(passages[at])}`);
@@ -29,10 +36,19 @@ async function assertAgreement(passages: readonly string[], questions: readonly 
   return counts;
 }
 
+const FLASHRAG = ['flashrag_answers.py', normalisedMatcher] as const;
+
+/** An answer of which normalisation leaves nothing is in every passage for FlashRAG, and in none for Trawl. */
+const withSomethingLeft = (questions: readonly AskedQuestion[]): AskedQuestion[] =>
+  questions.map(({ answers, passages }) => ({
+    answers: answers.filter((answer) => normalisedMatcher([answer])(answer)),
+    passages,
+  }));
+
 const SQUAD = join(packageRoot, '..', 'shared', 'data', 'squad_v11_dev');
 const skipSquad = existsSync(SQUAD) ? PEERS.missing() : `${SQUAD} does not exist`;
 
-test('every question of SQuAD has its answers in the passages in which DPR finds them', {
+test('every question of SQuAD has its answers in the passages in which DPR and FlashRAG find them', {
   skip: skipSquad,
 }, async (t) => {
   const lines = async <Line>(name: string): Promise<Line[]> =>
@@ -52,10 +68,10 @@ test('every question of SQuAD has its answers in the passages in which DPR finds
     return { answers: golden_answers, passages: [...gold, ...near, ...far] };
   });
   assert.equal(questions.length, 10_570);
-  const { has, hasNot } = await assertAgreement(
-    corpus.map(({ text }) => text),
-    questions,
-  );
+  const texts = corpus.map(({ text }) => text);
+  const normalised = await assertAgreement(texts, withSomethingLeft(questions), FLASHRAG);
+  t.diagnostic(`normalised: ${normalised.has} passages with an answer, ${normalised.hasNot} without`);
+  const { has, hasNot } = await assertAgreement(texts, questions);
   t.diagnostic(`${has} passages with an answer, ${hasNot} without`);
   assert.ok(has > 10_000 && hasNot > 35_000, `${has}, ${hasNot}`);
 });
@@ -109,7 +125,7 @@ const PARTS = [
   ...['👩', '👩\u200d🚀', '🇫🇷', '𝔸', '\ufeff', '_', '@', '#', 'U.S.', 'new york', 'ﷺ', '\u{10ffff}'],
 ];
 
-test('answers in any script, with marks, signs and controls, are found where DPR finds them', {
+test('answers in any script, with marks, signs and controls, are found where DPR and FlashRAG find them', {
   skip: PEERS.missing(),
 }, async (t) => {
   const random = seededRandom(3);
@@ -126,7 +142,9 @@ test('answers in any script, with marks, signs and controls, are found where DPR
       .filter(([answer]) => /[\p{L}\p{N}\p{M}]/u.test(answer!));
     return asked.map((one) => ({ answers: one, passages: [at, (at + 1) % passages.length] }));
   });
-  const { has, hasNot } = await assertAgreement(passages, questions.flat());
+  const asked = questions.flat();
+  await assertAgreement(passages, withSomethingLeft(asked), FLASHRAG);
+  const { has, hasNot } = await assertAgreement(passages, asked);
   t.diagnostic(`${has} passages with the answer, ${hasNot} without`);
   assert.ok(has > 300 && hasNot > 300, `${has}, ${hasNot}`);
 });
@@ -137,4 +155,55 @@ test('an answer without tokens is in every passage for DPR, and in none for Traw
   const questions = [{ answers: [' \u00a0'], passages: [0, 1] }];
   assert.deepEqual(await PEERS.run('dpr_answers.py', { passages: ['a', ''], questions }), [[true, true]]);
   assert.ok(!answerMatcher([' \u00a0'])('a'));
+});
+
+test('the answer hits that `trawl eval` counts are those of DPR’s function in the texts of the same passages, without titles', {
+  skip: PEERS.missing(),
+}, async (t) => {
+  const cwd = await tempFolder(t);
+  const linesOf = async <Line>(file: string): Promise<Line[]> =>
+    (await readFile(file, 'utf8'))
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line);
+  const sample = await linesOf<{ id: string; title: string; text: string }>(SAMPLE_PASSAGES);
+  const rows = sample.map(({ id, title, text }) => ({ id, title: `${title} (page)`, text }));
+  const titles = new Map(rows.map(({ id, title }) => [id, title]));
+  const asked = await linesOf<{ id: string; question: string; gold_ids: string[]; golden_answers: string[] }>(
+    join(SAMPLE, 'questions.jsonl'),
+  );
+  // The answer of every second question is only in the title of its passage.
+  const all = asked.map((question, i) =>
+    i % 2 === 0 ? question : { ...question, golden_answers: [titles.get(question.gold_ids[0]!)!] },
+  );
+  const write = (name: string, lines: readonly object[]): Promise<void> =>
+    writeFile(join(cwd, name), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  await write('questions.jsonl', all);
+  // Passages with a column of titles, and with the title in the first line.
+  await write(
+    'corpus.jsonl',
+    rows.map(({ id, title, text }, i) => (i % 2 === 0 ? { id, title, text } : { id, contents: `"${title}"\n${text}` })),
+  );
+  const trawl = async (...args: string[]): Promise<void> => {
+    const { code, stderr } = await runTrawl([...args, '--quiet'], { cwd });
+    assert.equal(code, 0, stderr);
+  };
+  await trawl('index', 'corpus.jsonl', '--out', 'ix', '--model', 'token-average-256');
+  const written = ['--run', 'run.txt', '--per-question', 'each.jsonl'];
+  await trawl('eval', 'ix', '--queries', 'questions.jsonl', '--cutoffs', '1,3', ...written);
+  const found = await readRun(join(cwd, 'run.txt'));
+  const place = new Map(rows.map(({ id }, i) => [id, i]));
+  const questions = all.map(({ id, golden_answers }) => ({
+    answers: golden_answers,
+    passages: found.get(id)!.map((passage) => place.get(passage.id)!),
+  }));
+  const hits = async (texts: readonly string[]): Promise<boolean[][]> =>
+    (await PEERS.run('dpr_answers.py', { passages: texts, questions })) as boolean[][];
+  const expected = await hits(rows.map(({ text }) => text));
+  const lines = await linesOf<{ metrics: Record<string, number> }>(join(cwd, 'each.jsonl'));
+  assert.deepEqual(
+    lines.map(({ metrics }) => [metrics['answer_hit@1'], metrics['answer_hit@3']]),
+    expected.map((passages) => [Number(passages[0]), Number(passages.includes(true))]),
+  );
+  assert.notDeepEqual(await hits(rows.map(({ title, text }) => `${title}\n${text}`)), expected, 'titles have answers');
 });

@@ -38,7 +38,7 @@ test('p-values and intervals of many questions equal those of scipy but for the 
     const own = randomisationTest(values, 1);
     // Four standard errors of 9,999 draws. The seeds are fixed, so that the result is, too.
     assert.ok(Math.abs(own - p) <= 4 * Math.sqrt((p * (1 - p)) / 9_999) + 2 / 10_000, `case ${i}: ${own}, not ${p}`);
-    const interval = bootstrapInterval(values, 1);
+    const interval = bootstrapInterval(values, 1)!;
     for (const end of ['low', 'high'] as const) {
       assert.ok(Math.abs(interval[end] - { low, high }[end]) < 0.06 * (high - low), `case ${i}, ${end}`);
     }

@@ -24,6 +24,7 @@ const MEASURES = new Map([
   ['r_precision', 'Rprec'],
   ...CUTOFFS.flatMap((k): [string, string][] => [
     [`recall@${k}`, `recall_${k}`],
+    [`precision@${k}`, `P_${k}`],
     [`ndcg@${k}`, `ndcg_cut_${k}`],
     [`hit@${k}`, `success_${k}`],
     [`map@${k}`, `map_cut_${k}`],
@@ -38,7 +39,7 @@ interface Case {
 /** The measures for pytrec_eval: families with their cutoffs. */
 const FAMILIES = [
   ...['recip_rank', 'map', 'Rprec'],
-  ...['recall', 'ndcg_cut', 'success', 'map_cut'].map((family) => `${family}.${CUTOFFS.join(',')}`),
+  ...['recall', 'P', 'ndcg_cut', 'success', 'map_cut'].map((family) => `${family}.${CUTOFFS.join(',')}`),
 ];
 
 async function measuredByPeer(cases: readonly Case[]): Promise<Record<string, Record<string, number>>[]> {
@@ -91,6 +92,7 @@ const IR_MEASURES = new Map([
   ['r_precision', 'Rprec'],
   ...CUTOFFS.flatMap((k): [string, string][] => [
     [`recall@${k}`, `R@${k}`],
+    [`precision@${k}`, `P@${k}`],
     [`ndcg@${k}`, `nDCG@${k}`],
     [`hit@${k}`, `Success@${k}`],
     [`map@${k}`, `AP@${k}`],

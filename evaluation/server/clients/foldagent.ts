@@ -6,6 +6,7 @@ export const foldAgentClient: DialectClient = {
   name: 'foldagent',
   path: '/search',
   batch: false,
+  excerpts: true,
   request: ([query], k) => ({ query, k }),
   lists: (reply) => [
     (Array.isArray(reply) ? reply : list(reply, 'results')).map((hit) => ({

@@ -6,13 +6,12 @@ export const openResearcherClient: DialectClient = {
   name: 'openresearcher',
   path: '/search',
   batch: false,
+  excerpts: true,
   request: ([query], k) => ({ query, topn: k }),
   lists: (reply) => [
-    list(reply, 'results').map((hit) => ({
-      id: undefined,
-      title: textOrNone(member(hit, 'title')),
-      contents: textOrNone(member(hit, 'summary')) ?? '',
-      score: undefined,
-    })),
+    list(reply, 'results').map((hit) => {
+      const text = textOrNone(member(hit, 'summary')) ?? '';
+      return { id: undefined, title: textOrNone(member(hit, 'title')), contents: text, text, score: undefined };
+    }),
   ],
 };

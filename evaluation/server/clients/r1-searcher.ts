@@ -13,7 +13,8 @@ export const r1SearcherClient: DialectClient = {
         const [, id, rest] = /^([^\t]*)\t(.*)$/s.exec(text(line)) ?? [];
         const contents = rest ?? text(line);
         const gap = contents.indexOf('   ');
-        return { id, title: gap === -1 ? undefined : contents.slice(0, gap), contents, score: undefined };
+        const [title, body] = gap === -1 ? [undefined, contents] : [contents.slice(0, gap), contents.slice(gap + 3)];
+        return { id, title, contents, text: body, score: undefined };
       }),
     ),
 };

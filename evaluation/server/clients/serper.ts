@@ -6,13 +6,12 @@ export const serperClient: DialectClient = {
   name: 'serper',
   path: '/search',
   batch: false,
+  excerpts: true,
   request: ([q], k) => ({ q, num: k }),
   lists: (reply) => [
-    list(reply, 'organic').map((hit) => ({
-      id: undefined,
-      title: textOrNone(member(hit, 'title')),
-      contents: textOrNone(member(hit, 'snippet')) ?? '',
-      score: undefined,
-    })),
+    list(reply, 'organic').map((hit) => {
+      const text = textOrNone(member(hit, 'snippet')) ?? '';
+      return { id: undefined, title: textOrNone(member(hit, 'title')), contents: text, text, score: undefined };
+    }),
   ],
 };

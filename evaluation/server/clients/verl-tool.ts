@@ -39,6 +39,7 @@ function passagesOf(observation: string): ServerPassage[] {
   return starts.map((start, i): ServerPassage => {
     const [, title, rest] = /^Doc \d+\(Title: ("?[^\n]*?"?)\) ([\s\S]*)$/.exec(body.slice(start, starts[i + 1])) ?? [];
     const name = (title ?? '').replace(/^"(.*)"$/, '$1');
-    return { id: undefined, title: name, contents: `"${name}"\n${(rest ?? '').trimEnd()}`, score: undefined };
+    const own = (rest ?? '').trimEnd();
+    return { id: undefined, title: name, contents: `"${name}"\n${own}`, text: own, score: undefined };
   });
 }
