@@ -49,7 +49,17 @@ const GROUPS = [
       'docs/reproduce.md',
     ],
   ],
-  ['Project', ['docs/architecture.md', 'docs/index-format.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']],
+  [
+    'Project',
+    [
+      'docs/architecture.md',
+      'docs/index-format.md',
+      'docs/testing.md',
+      'CONTRIBUTING.md',
+      'SECURITY.md',
+      'CHANGELOG.md',
+    ],
+  ],
 ];
 
 const modules = await tools();

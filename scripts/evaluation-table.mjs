@@ -1,4 +1,4 @@
-// `sh scripts/run scripts/evaluation-table.mjs`: measures the rows of the table in docs/evaluation.md, and writes them to
+// `sh scripts/run scripts/evaluation-table.mjs`: measures the rows of the table in bench/quality.md, and writes them to
 // bench/results/evaluation.json. `npm run reproduce -- evaluation` measures the same in a temporary folder and compares.
 //
 //   --data DIR    folder with hotpot_val500_pooled, squad_v11_dev, scifact_tevatron_emb and search_calls. Default: ../shared/data
@@ -33,4 +33,4 @@ await writeSystems(out, {
   signal: stop.signal,
   note: (text) => process.stderr.write(`${text}\n`),
 });
-process.stdout.write(`${out} is written. \`npm run tables\` writes the table of docs/evaluation.md.\n`);
+process.stdout.write(`${out} is written. \`npm run tables\` writes the table of bench/quality.md.\n`);

@@ -71,7 +71,7 @@ export interface SystemsOptions extends EvaluatedSystemsOptions {
   readonly python: string | undefined;
 }
 
-/** Measures the rows of the table in docs/evaluation.md with `trawl eval`. */
+/** Measures the rows of the table in bench/quality.md with `trawl eval`. */
 export class SystemsMeasurement {
   readonly #options: SystemsOptions;
   readonly #systems: EvaluatedSystems;

@@ -1,4 +1,4 @@
-// Searches with the first pass on an NVIDIA GPU, beside the same searches on the CPU. bench/README.md has the fields.
+// Searches with the first pass on an NVIDIA GPU, beside the same searches on the CPU. bench/tables/gpu-search-result.ts has the fields.
 //
 //   trawl-cuda-bench --json FILE [--check SECONDS] [--folder DIR] [--rows N] [--queries 1,8,64,1024] [--k 10] [--threads T]
 //                    [--device 0] [--library PATH] [--sample faiss-flat-file] [--repeats 7] [--cpu-repeats 2]

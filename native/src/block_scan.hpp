@@ -18,7 +18,7 @@ namespace trawl {
 inline constexpr float kInfinityF32 = std::numeric_limits<float>::infinity();
 
 // If a larger share of a block's rows passes the filter, the scan takes the rows as they lie; else it gathers those that pass. Both
-// have the same answer. With few queries memory limits the speed, and scattered rows are read more slowly (bench/README.md).
+// have the same answer. With few queries memory limits the speed, and scattered rows are read more slowly (bench/search.md).
 inline constexpr double kGatheredShare = 0.75, kGatheredShareOfFewQueries = 0.35;
 // Rows whose codes are prefetched before they are gathered: enough to hide the latency of memory.
 inline constexpr int64_t kGatherAhead = 6;

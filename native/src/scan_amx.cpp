@@ -217,7 +217,7 @@ constexpr bool kRowsOffset = false;
 constexpr bool kRowsOffset = true;
 #endif
 
-// Per query and 1,000,000 rows a core takes 0.56 ms for rows of 768 bytes and 0.26 ms for those of a prefilter of 320 (bench/README.md,
+// Per query and 1,000,000 rows a core takes 0.56 ms for rows of 768 bytes and 0.26 ms for those of a prefilter of 320 (bench/search.md,
 // "AMX"), and what the prefilter adds takes longer than the difference: about 0.4 ms, as measured with AVX-512 VNNI. With fewer
 // queries memory limits the speed, and the prefilter saves more than half of what is read.
 constexpr int64_t kCodesAloneFrom = 128;
