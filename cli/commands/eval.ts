@@ -23,7 +23,6 @@ import { serverLines } from '../eval/server-lines.ts';
 import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
 import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
 import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../eval/trajectory-questions.ts';
-import { withoutOwn } from '../eval/without-own.ts';
 import { filterOption } from '../filter-option.ts';
 import { FURTHER_INDEX_OPTION } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
@@ -176,12 +175,12 @@ export const evalCommand = defineCommand({
       const k = Math.max(...cutoffs);
       const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
       const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(options.queries)) ? 'yes' : 'no');
-      const found = await searchSystems(specs, {
-        asked: { questions, judgements, k, depth: ignoring === 'yes' ? k + 1 : k, gold: goldIds(set), signal, note },
+      const ownId = ignoring === 'yes' ? questionOf : undefined;
+      const searched = await searchSystems(specs, {
+        asked: { questions, judgements, k, ownId, gold: goldIds(set), signal, note },
         further: options.index,
         forRun,
       });
-      const searched = ignoring === 'yes' ? found.map((system) => withoutOwn(system, k, questionOf)) : found;
       const answered = answeredByAll(questions, searched);
       const measured = searched.map((system) => measureSystem(system, { questions: answered, judgements, cutoffs }));
       const [{ system }] = measured as [MeasuredSystem];

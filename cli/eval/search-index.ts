@@ -7,6 +7,7 @@ import { templateOf } from '../query-form.ts';
 import { modesOption, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions } from '../rerank-options.ts';
 import { retrieverOptions } from '../retriever-options.ts';
+import { ownNotes } from './own-passages.ts';
 import { searchQuestions } from './search-questions.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
@@ -30,7 +31,7 @@ export async function searchIndex(
     use,
   }: { readonly further: readonly string[]; readonly forRun: boolean; use(retriever: Retriever): Promise<void> },
 ): Promise<SearchedSystem> {
-  const { questions, depth, gold, signal, note } = asked;
+  const { questions, k, ownId, gold, signal, note } = asked;
   const modes = modesOption(options, own.has('mode') ? own : given);
   checkRerankOptions(options, given);
   checkEndpointOptions(options.model, given);
@@ -43,10 +44,12 @@ export async function searchIndex(
   const { retriever, close } = await openReranked(place, options, retrieving, further);
   try {
     const failed = new Map<string, string>();
-    const { run, lists } = await searchQuestions(retriever, questions, {
+    const { run, lists, foundOwn } = await searchQuestions(retriever, questions, {
       form: options['query-form'],
-      k: depth,
-      ranking: { ...rankingOf(options, retriever.info, depth), ...templateOf(options['query-template']) },
+      k,
+      ownId,
+      // The depth of hybrid search is that of k, so that the lists are those of a search without a passage more.
+      ranking: { ...rankingOf(options, retriever.info, k), ...templateOf(options['query-template']) },
       forRun,
       onFailed: (id, error) => failed.set(id, error.message),
       signal,
@@ -65,7 +68,11 @@ export async function searchIndex(
       hasTexts: true,
       lacksGold: gold.size > 0 && absent.length === gold.size,
       failed,
-      notes: [...failures(name, failed, questions.length), ...unknownGold(shownPlace(place), gold, absent)],
+      notes: [
+        ...failures(name, failed, questions.length),
+        ...unknownGold(shownPlace(place), gold, absent),
+        ...ownNotes(name, { foundOwn }, run.keys(), asked),
+      ],
     };
   } finally {
     await close();

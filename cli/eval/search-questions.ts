@@ -10,6 +10,8 @@ import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { hitFields } from '../hit-fields.ts';
 import type { Ranking } from '../ranking-options.ts';
 import { type EvalQueryForm, queriesOf } from './eval-queries.ts';
+import { type CountingPassages, countingPassages, depthOf } from './own-passages.ts';
+import type { Asked } from './searched-system.ts';
 
 /** Queries searched at once. */
 const BATCH_QUERIES = 256;
@@ -22,8 +24,7 @@ export interface FoundPassages {
   readonly lists: ReadonlyMap<string, readonly (readonly RankedPassage[])[]>;
 }
 
-interface SearchSettings {
-  readonly k: number;
+interface SearchSettings extends Pick<Asked, 'k'>, Partial<Pick<Asked, 'ownId'>> {
   readonly ranking: Ranking & Pick<RetrieveCall, 'template'>;
   readonly forRun: boolean;
   readonly signal: AbortSignal;
@@ -44,7 +45,7 @@ export async function searchQuestions(
     onFailed,
     ...settings
   }: SearchSettings & { readonly form: EvalQueryForm; readonly onFailed?: (id: string, error: TrawlError) => void },
-): Promise<FoundPassages> {
+): Promise<FoundPassages & Pick<CountingPassages, 'foundOwn'>> {
   const asked = questions.map(({ id }, i) => ({ id, queries: queriesOf(questions[i]!, form) }));
   const ids = asked.flatMap(({ id, queries }) => queries.map(() => id));
   const lists = await searchAll(
@@ -55,7 +56,8 @@ export async function searchQuestions(
       ...(onFailed === undefined ? {} : { onFailed: (place, error) => onFailed(ids[place]!, error) }),
     },
   );
-  return foundPassages(asked, lists, settings.k);
+  const counting = countingPassages(ids, lists, settings);
+  return { ...foundPassages(asked, counting.lists, settings.k), foundOwn: counting.foundOwn };
 }
 
 /** Puts the lists of all queries, in their order, together by question. */
@@ -80,17 +82,17 @@ async function searchAll(
   retriever: Retriever,
   queries: readonly EncoderInput[],
   {
-    k,
     ranking,
     forRun,
     signal,
     onFailed,
+    ...counting
   }: SearchSettings & { readonly onFailed?: (place: number, error: TrawlError) => void },
 ): Promise<RankedPassage[][]> {
   const lists: RankedPassage[][] = [];
   for (let start = 0; start < queries.length; start += BATCH_QUERIES) {
     const batch = queries.slice(start, start + BATCH_QUERIES);
-    const { outcomes } = await retriever.retrieve({ queries: batch, k, ...ranking, signal });
+    const { outcomes } = await retriever.retrieve({ queries: batch, k: depthOf(counting), ...ranking, signal });
     for (const outcome of outcomes) {
       if (!outcome.ok) {
         if (onFailed === undefined || !isOfQuery(outcome.error)) throw outcome.error;

@@ -1,21 +1,21 @@
 import { readRun } from '../../evaluation/read-run.ts';
+import { countingPassages, depthOf, ownNotes } from './own-passages.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
 /** The results of a TREC run for the questions. Throws as `readRun`. */
-export async function searchRun(
-  { name, place }: SystemSpec,
-  { questions, k, depth, gold }: Asked,
-): Promise<SearchedSystem> {
+export async function searchRun({ name, place }: SystemSpec, asked: Asked): Promise<SearchedSystem> {
+  const { questions, k, gold } = asked;
   const found = await readRun(place);
-  const run = new Map(
-    questions.flatMap(({ id }) => (found.has(id) ? [[id, found.get(id)!.slice(0, depth)] as const] : [])),
-  );
+  const answered = questions.filter(({ id }) => found.has(id)).map(({ id }) => id);
+  const retrieved = answered.map((id) => found.get(id)!.slice(0, depthOf(asked)));
+  const counting = countingPassages(answered, retrieved, asked);
+  const run = new Map(answered.map((id, i) => [id, counting.lists[i]!]));
   const absent = questions.filter(({ id }) => !found.has(id));
   const others = [...found.keys()].filter((id) => !run.has(id));
   const ids = [...run.keys()].flatMap((id) => found.get(id)!.map((passage) => passage.id));
   const lacksGold = gold.size > 0 && !ids.some((id) => gold.has(id));
-  const short = [...run.values()].filter((list) => list.length < k).length;
+  const short = retrieved.filter((list) => list.length < k).length;
   return {
     name,
     what: `run ${place}`,
@@ -40,6 +40,7 @@ export async function searchRun(
             `none of ${ids.length} passages of ${place} is relevant to any question, such as ${JSON.stringify(ids[0])}. Check that the judgements use the ids of this run.`,
           ]
         : []),
+      ...ownNotes(name, counting, answered, asked),
       ...(short === 0 ? [] : [`${short} of ${run.size} lists of ${place} have fewer than ${k} passages.`]),
     ],
   };

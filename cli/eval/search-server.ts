@@ -8,11 +8,13 @@ import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
 import { comparableText } from '../../src/comparable-text.ts';
 import { applyTemplate, composeText } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
 import { COMPOSED_SEPARATOR } from '../../src/recording/composed-query.ts';
 import { hitFields } from '../hit-fields.ts';
 import { readKey } from '../read-key.ts';
 import { queriesOf } from './eval-queries.ts';
 import { type GoldTexts, judgedIds, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
+import { countingPassages, depthOf, ownNotes } from './own-passages.ts';
 import { foundPassages } from './search-questions.ts';
 import type { Asked, SearchedSystem, ServerReport } from './searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
@@ -32,7 +34,10 @@ export async function searchServer(
   asked: Asked,
   forRun: boolean,
 ): Promise<SearchedSystem> {
-  const { questions, judgements, k, depth, gold, signal, note } = asked;
+  const { questions, judgements, k, gold, signal, note } = asked;
+  // An own passage cannot be told among passages that are matched by text.
+  const ownId = options.corpus === undefined ? asked.ownId : undefined;
+  const depth = depthOf({ k, ownId });
   const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
   const url = place.replace(/\/+$/, '');
   const key = options['key-file'];
@@ -57,7 +62,9 @@ export async function searchServer(
         if (forRun) for (const id of judgedIds(passage, texts)) checkTrecField('passage id', id);
       },
     },
-  );
+  ).catch((error: unknown) => {
+    throw depth > k ? withDepth(error, k) : error;
+  });
   const matched = matchPassages(
     wanted.flatMap(({ queries }, i) => queries.map((_, place) => answers.lists.get(`${i} ${place}`) ?? [])),
     texts,
@@ -67,7 +74,9 @@ export async function searchServer(
     }),
     gold,
   );
-  const { run, lists } = foundPassages(wanted, matched.lists, depth);
+  const queryIds = wanted.flatMap(({ id, queries }) => queries.map(() => id));
+  const counting = countingPassages(queryIds, matched.lists, { k, ownId });
+  const { run, lists } = foundPassages(wanted, counting.lists, k);
   // A fused list has scores of its own.
   const scoresMissing = matched.withoutScore > 0 && lists.size < wanted.length;
   const written = forRun ? orderedByScore(run, scoresMissing) : { run, replaced: false };
@@ -90,6 +99,7 @@ export async function searchServer(
             `${name}: the replies (${client.name}) have excerpts, so answers are looked for in these, not in whole passages.`,
           ]
         : []),
+      ...ownNotes(name, counting, run.keys(), { ownId }),
       ...unmatched(name, matched, gold),
       ...(texts === undefined ? [] : missingTexts(options.corpus!, gold, texts)),
       ...(written.replaced
@@ -97,6 +107,13 @@ export async function searchServer(
         : []),
     ],
   };
+}
+
+/** The limit of a server may be k, but not one passage more. */
+function withDepth(error: unknown, k: number): unknown {
+  if (!(error instanceof TrawlError) || error.code !== 'CONFIG_INVALID') return error;
+  const hint = `It was asked for ${k + 1} passages a query, because the question's own does not count; --ignore-identical-ids no asks for ${k}.`;
+  return new TrawlError(error.code, `${error.message} ${hint}`, { cause: error });
 }
 
 /** The texts of the queries: question and query of an agent with ` [SEP] ` in between, as Agentic-R's clients compose them. */

@@ -62,8 +62,8 @@ export interface Asked {
   readonly judgements: Judgements;
   /** Passages per question that count. */
   readonly k: number;
-  /** Passages per query that are retrieved: one more where that of the question itself does not count. */
-  readonly depth: number;
+  /** The id of a query's question, whose passage does not count; undefined: all passages count. */
+  readonly ownId: ((id: string) => string) | undefined;
   /** Ids of the relevant passages. */
   readonly gold: ReadonlySet<string>;
   readonly signal: AbortSignal;

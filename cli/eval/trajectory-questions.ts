@@ -1,6 +1,7 @@
 import type { QueryJudgements } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { KnownQuestions } from '../../records/known-questions.ts';
+import { comparableText } from '../../src/comparable-text.ts';
 import { type TrajectoryReport, trajectoryReport } from '../../trajectories/report/trajectory-report.ts';
 import type { Trajectory } from '../../trajectories/trajectory.ts';
 import type { JudgedQuestions } from './judged-questions.ts';
@@ -10,14 +11,14 @@ import type { SearchedSystem } from './searched-system.ts';
 export interface TrajectoryQuestions extends JudgedQuestions {
   /** By the id of the question that stands for it. */
   readonly trajectories: ReadonlyMap<string, Trajectory>;
-  /** That id → the id of the question itself, which the first of its trajectories has, too. */
+  /** That id → the id of the first trajectory of the same question: of a judged question its own id. */
   readonly questionIds: ReadonlyMap<string, string>;
 }
 
 /**
  * Makes a question of each trajectory: the judged question that `KnownQuestions` finds, with the trajectory's queries. The second
  * trajectory of a question has the id `ID#2`. A trajectory without a known question has only its golden answers; without these it is
- * left out.
+ * left out. An id is unique only with its data set, so a question that is not known is told by data set and text too.
  */
 export async function trajectoryQuestions(
   trajectories: AsyncIterable<Trajectory>,
@@ -28,6 +29,8 @@ export async function trajectoryQuestions(
   const judgements = new Map<string, QueryJudgements>();
   const byId = new Map<string, Trajectory>();
   const questionIds = new Map<string, string>();
+  const ownIds = new Set(set.questions.map(({ id }) => id));
+  const firstIds = new Map<string, string>();
   const counts = { all: 0, unknown: 0, leftOut: 0, withoutSearch: 0 };
   const asked = new Set<string>();
   for await (const trajectory of trajectories) {
@@ -41,10 +44,15 @@ export async function trajectoryQuestions(
     }
     if (searches.length === 0) counts.withoutSearch += 1;
     const base = found ?? { id: questionId ?? trajectory.id, question: text ?? '', goldenAnswers };
-    const id = freeId(base.id, questions);
+    const isTaken = (id: string): boolean => questions.has(id) || (id !== found?.id && ownIds.has(id));
+    const id = freeId(base.id, isTaken);
     questions.set(id, { ...base, id, queries: searches.map(({ query }) => query) });
     byId.set(id, trajectory);
-    questionIds.set(id, base.id);
+    const comparable = comparableText(base.question);
+    const named = questionId ?? (comparable === '' ? trajectory.id : null);
+    const key = JSON.stringify(found === undefined ? [named, dataset, comparable] : [found.id]);
+    if (!firstIds.has(key)) firstIds.set(key, id);
+    questionIds.set(id, firstIds.get(key)!);
     if (found === undefined) continue;
     asked.add(found.id);
     const grades = set.judgements.get(found.id);
@@ -60,9 +68,9 @@ export async function trajectoryQuestions(
   };
 }
 
-function freeId(id: string, taken: ReadonlyMap<string, unknown>): string {
-  if (!taken.has(id)) return id;
-  for (let number = 2; ; number++) if (!taken.has(`${id}#${number}`)) return `${id}#${number}`;
+function freeId(id: string, isTaken: (id: string) => boolean): string {
+  if (!isTaken(id)) return id;
+  for (let number = 2; ; number++) if (!isTaken(`${id}#${number}`)) return `${id}#${number}`;
 }
 
 function* notesOn(

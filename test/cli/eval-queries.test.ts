@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { ComparisonReport } from '../../cli/eval/comparison.ts';
@@ -7,7 +7,7 @@ import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
 import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { step1Item } from '../trajectories/step1-item.ts';
-import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
+import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from './run-trawl.ts';
 
 interface Report {
   readonly source: string;
@@ -140,6 +140,62 @@ test('copies of every trajectory change no interval and no p-value, and both cou
   assert.match(stdout, /^queries 6 of 2 questions \(/m);
   assert.match(stdout, /^recall@1: of the trajectories 0 better, \d worse, \d unchanged$/m);
   assert.match(stdout, /better +worse +trajectories +questions\nrecall@1 .* 6 +2$/m);
+});
+
+test('questions with one id in two data sets are two', async () => {
+  const asked = (question: string) =>
+    step1Item({ id: 'q1', question, answers: ['cat'], searches: [{ query: question, shown: [] }] });
+  const other = 'A question of another data set?';
+  writeFileSync(join(cwd, 'two-sets.json'), JSON.stringify([other, TEXTS[2]!, other, TEXTS[2]!].map(asked)));
+  const report = jsonOf<Report>(
+    await evaluate(
+      ...['--queries', 'questions.jsonl', '--trajectories', 'two-sets.json', '--query-form', 'queries'],
+      ...['--per-question', 'two-sets.jsonl', '--json'],
+    ),
+  );
+  assert.deepEqual([report.queries, report.questions, report.judged], [4, 2, 2]);
+  const lines = readFileSync(join(cwd, 'two-sets.jsonl'), 'utf8').trimEnd().split('\n');
+  const ids = lines.map((line) => JSON.parse(line) as { id: string; question?: string });
+  assert.deepEqual(
+    ids.map(({ id, question = id }) => [id, question]),
+    [
+      ['q1#2', 'q1#2'],
+      ['q1', 'q1'],
+      ['q1#3', 'q1#2'],
+      ['q1#4', 'q1'],
+    ],
+  );
+});
+
+test('where no question finds a passage with its own id, --ignore-identical-ids changes nothing, in fused lists and hybrid search either', async () => {
+  const built = ['index', SAMPLE_PASSAGES, '--out', 'words', '--model', 'token-average-256', '--bm25', '--quiet'];
+  assert.equal((await runTrawl(built, { cwd })).code, 0);
+  write(
+    'several.jsonl',
+    Array.from({ length: 20 }, (_, i) => ({
+      id: `f${i}`,
+      question: 'Which ones?',
+      queries: ['the river and the city', `the number ${i}`, 'a composer of symphonies'],
+      gold_ids: [`s-00${10 + i}`],
+    })),
+  );
+  for (const more of [
+    ['--queries', join(SAMPLE, 'questions.jsonl'), '--mode', 'hybrid', '--cutoffs', '1,100'],
+    ['--queries', 'several.jsonl', '--query-form', 'queries', '--cutoffs', '3'],
+  ]) {
+    const [ignored, counted] = await Promise.all(
+      ['yes', 'no'].map(async (ignoring) => {
+        const run = `${ignoring}.run`;
+        const { code, stderr } = await runTrawl(
+          ['eval', 'words', ...more, '--run', run, '--ignore-identical-ids', ignoring],
+          { cwd },
+        );
+        assert.equal(code, 0, stderr);
+        return readFileSync(join(cwd, run), 'utf8');
+      }),
+    );
+    assert.equal(ignored, counted);
+  }
 });
 
 test('a server is asked each query, and the lists are fused as for an index', async () => {

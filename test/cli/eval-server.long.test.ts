@@ -9,7 +9,7 @@ import type { ServerReport } from '../../cli/eval/searched-system.ts';
 import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { step1Item } from '../trajectories/step1-item.ts';
-import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, sampleIndex } from './run-trawl.ts';
+import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, sampleIndex, serveIndex } from './run-trawl.ts';
 
 interface ServerEvaluation {
   readonly queries: number;
@@ -246,6 +246,32 @@ test('with --corpus, a text that relevant passages of two questions have is rele
   const ended = await evaluate(...asked);
   assert.equal(jsonOf<ServerEvaluation>(ended).metrics['recall@1'], 1);
   assert.doesNotMatch(ended.stderr, /relevant passages are not in/);
+});
+
+test('a server whose limit is k is refused with the passage more that was asked for', async (t) => {
+  const limited = await serveIndex(t, index, ['--max-k', '5']);
+  const asked = ['--url', limited.url, '--dialect', 'native', '--queries', QUESTIONS, '--cutoffs', '5'];
+  const refused = await evaluate(...asked, '--ignore-identical-ids', 'yes');
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.stderr,
+    /K_TOO_LARGE.* It was asked for 6 passages a query, because the question's own does not count; --ignore-identical-ids no asks for 5\./,
+  );
+  assert.equal((await evaluate(...asked)).code, 0);
+});
+
+test('with --corpus no passage is told to be the own one of its question, and all count', async () => {
+  const lines = readFileSync(SAMPLE_PASSAGES, 'utf8').trimEnd().split('\n').slice(0, 4);
+  const rows = lines.map((line) => JSON.parse(line) as { id: string; text: string });
+  // Each passage asks for the next one, as in Quora. Only the second and the third are relevant to a question.
+  const asked = rows
+    .slice(0, 2)
+    .map(({ id, text }, i) => ({ id, question: text.slice(0, 300), gold_ids: [rows[i + 1]!.id] }));
+  writeFileSync(join(cwd, 'own.jsonl'), asked.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  const reportOf = (...more: string[]) =>
+    evaluate('--url', server.url, '--queries', 'own.jsonl', '--cutoffs', '1', '--ignore-identical-ids', 'yes', ...more);
+  assert.match((await reportOf()).stderr, /2 questions of 2 found the passage with the question's own id/);
+  assert.doesNotMatch((await reportOf('--corpus', SAMPLE_PASSAGES)).stderr, /own id/);
 });
 
 test('an excerpt is searched for answers as a text without title is, and the report says that it is one', async (t) => {
