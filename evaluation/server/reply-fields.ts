@@ -45,13 +45,10 @@ export function textPassage(contents: string, score?: unknown): ServerPassage {
   return { id: undefined, title, contents, text: contents.slice(newline + 1), score: scoreOf(score) };
 }
 
-/** A text without its first line if that is the title, in quotes or not. */
-export function withoutTitle(text: string, title: string): string {
-  const start = [`"${title}"\n`, `${title}\n`].find((line) => text.startsWith(line));
-  return start === undefined ? text : text.slice(start.length);
-}
-
-/** A passage that is a row of a corpus: `id`, `_id` or `docid`, and `contents`, or `title` and `text`; or a text. */
+/**
+ * A passage that is a row of a corpus: `id`, `_id` or `docid`, and `contents`, or `title` and `text`; or a text. As in an index, a
+ * column `text` is the text as it is, and only of `contents` the first line is the title.
+ */
 export function rowPassage(row: unknown, score?: unknown): ServerPassage {
   if (typeof row === 'string') return textPassage(row, score);
   const title = textOrNone(member(row, 'title'));
@@ -67,7 +64,7 @@ export function rowPassage(row: unknown, score?: unknown): ServerPassage {
     ...textPassage(contents, score),
     id,
     ...(title === undefined ? {} : { title }),
-    ...(title === undefined || body === undefined ? {} : { text: withoutTitle(body, title) }),
+    ...(body === undefined ? {} : { text: body }),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { DialectClient, ServerPassage } from '../dialect-client.ts';
-import { list, text } from '../reply-fields.ts';
+import { list, text, textPassage } from '../reply-fields.ts';
 
 /** verl-tool's tool server: an action for each query, answered with a text of passages. The server says how many. */
 export const verlToolClient: DialectClient = {
@@ -40,6 +40,8 @@ function passagesOf(observation: string): ServerPassage[] {
     const [, title, rest] = /^Doc \d+\(Title: ("?[^\n]*?"?)\) ([\s\S]*)$/.exec(body.slice(start, starts[i + 1])) ?? [];
     const name = (title ?? '').replace(/^"(.*)"$/, '$1');
     const own = (rest ?? '').trimEnd();
+    // A passage of one line stands in the place of the title.
+    if (own === '' && title === name) return textPassage(name);
     return { id: undefined, title: name, contents: `"${name}"\n${own}`, text: own, score: undefined };
   });
 }
