@@ -298,6 +298,23 @@ test('where a system fails, all systems are compared over the questions that all
   assert.match(stdout, /^recall@1 +0\.6667 +0\.6667$/m);
 });
 
+test('where every question has a failed search, --by does not hide that', async (t) => {
+  const good = await fakeServer(t, (_query, response) => response.end(hits(hit('g', 'x'))));
+  // What is asked first shows that it is a server.
+  let asked = 0;
+  const failing = await fakeServer(t, (_query, response) => {
+    if (asked++ === 0) response.end(hits(hit('g', 'x')));
+    else response.writeHead(500).end();
+  });
+  const file = write('unanswered.jsonl', [{ id: 'q', question: 'easy', gold_ids: ['g'] }]);
+  const compared = ['--queries', file, '--cutoffs', '1', '--compare', `failing=${failing}`, '--by', 'recall@1'];
+  const { code, stdout, stderr } = await evaluate('--url', good, ...compared, '--json');
+  assert.equal(code, 1, stderr);
+  assert.match(stderr, /Every question has a failed search, so nothing was measured\./);
+  const { answered, systems, comparisons } = JSON.parse(stdout) as ComparisonReport;
+  assert.deepEqual([answered, systems.map(({ failed }) => failed), comparisons[0]!.changed], [0, [0, 1], null]);
+});
+
 test('of passages with one id all texts and ranks count, and a run has the first', async (t) => {
   const url = await fakeServer(t, (_, response) =>
     response.end(hits(hit('d', 'first', 3), hit('d', 'the answer', 2), hit('e', 'third', 1))),
