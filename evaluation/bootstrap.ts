@@ -9,8 +9,8 @@ export interface Interval {
   readonly high: number;
 }
 
-/** Values lie between −1 and 1: a narrower interval is the rounding of equal values. */
-const ROUNDING = 1e-12;
+/** Values and their differences lie between −1 and 1: what is smaller than this is the rounding of equal values. */
+export const ROUNDING = 1e-12;
 
 /**
  * The mean of one value per question over random draws of as many questions, with replacement: from 2.5 to 97.5 % of the draws (the

@@ -1,4 +1,4 @@
-import { bootstrapIntervals, type Interval, meanOf } from './bootstrap.ts';
+import { bootstrapIntervals, type Interval, meanOf, ROUNDING } from './bootstrap.ts';
 import type { Evaluation } from './evaluate-run.ts';
 import { groupByQuestion, questionSums } from './question-sums.ts';
 import { randomisationTest } from './randomisation-test.ts';
@@ -40,7 +40,7 @@ export function compareEvaluations(
 function compareMetric(pairs: readonly Pair[], seed: number, questionOf: (id: string) => string): ComparedMetric {
   const before = Float64Array.from(pairs, ({ values }) => values[0]);
   const after = Float64Array.from(pairs, ({ values }) => values[1]);
-  const differences = after.map((value, i) => value - before[i]!);
+  const differences = Float64Array.from(pairs, differenceOf);
   const questions = groupByQuestion(
     pairs.map(({ queryId }) => queryId),
     questionOf,
@@ -57,6 +57,12 @@ function compareMetric(pairs: readonly Pair[], seed: number, questionOf: (id: st
     better: differences.filter((value) => value > 0).length,
     worse: differences.filter((value) => value < 0).length,
   };
+}
+
+/** Second minus first. Equal values of `map` may differ in the last bits, because other ranks add up to them: they have no difference. */
+function differenceOf({ values: [before, after] }: Pair): number {
+  const difference = after - before;
+  return Math.abs(difference) < ROUNDING ? 0 : difference;
 }
 
 interface Pair {
@@ -85,14 +91,14 @@ export interface ChangedQueries {
 /** The queries for which a metric differs between two systems. */
 export function changedQueries(first: Evaluation, second: Evaluation, metric: string, most: number): ChangedQueries {
   const pairs = pairsOf(first, second, metric);
-  const changed = pairs.filter(({ values: [before, after] }) => before !== after);
+  const changed = pairs.filter((pair) => differenceOf(pair) !== 0);
   return {
     metric,
     queries: pairs.length,
-    better: changed.filter(({ values: [before, after] }) => after > before).length,
-    worse: changed.filter(({ values: [before, after] }) => after < before).length,
+    better: changed.filter((pair) => differenceOf(pair) > 0).length,
+    worse: changed.filter((pair) => differenceOf(pair) < 0).length,
     most: changed
-      .sort((a, b) => Math.abs(b.values[1] - b.values[0]) - Math.abs(a.values[1] - a.values[0]))
+      .sort((a, b) => Math.abs(differenceOf(b)) - Math.abs(differenceOf(a)))
       .slice(0, most)
       .map(({ queryId, values: [before, after] }) => ({ queryId, first: before, second: after })),
   };

@@ -1,3 +1,5 @@
+import { ROUNDING } from './bootstrap.ts';
+
 /** The questions of searches. An agent's rollouts of a question are several searches of it. */
 export interface QuestionGroups {
   /** For each search the number of its question, from 0, in the order of the questions' first searches. */
@@ -20,9 +22,9 @@ export function groupByQuestion(ids: readonly string[], questionOf: (id: string)
   return { questionOf: places, sizes: Float64Array.from(sizes) };
 }
 
-/** The sum of each question's values; `values` has one per search. */
+/** The sum of each question's values, between −1 and 1; `values` has one per search. A sum that is 0 but for rounding is 0. */
 export function questionSums(values: ArrayLike<number>, { questionOf, sizes }: QuestionGroups): Float64Array {
   const sums = new Float64Array(sizes.length);
   for (const [search, question] of questionOf.entries()) sums[question]! += values[search]!;
-  return sums;
+  return sums.map((sum, question) => (Math.abs(sum) < ROUNDING * sizes[question]! ? 0 : sum));
 }

@@ -134,6 +134,12 @@ function rowOf(
     difference:
       recall === undefined
         ? null
-        : { mean: recall.difference, ...recall.interval!, better: recall.better, worse: recall.worse },
+        : {
+            mean: recall.difference,
+            low: recall.interval?.low ?? null,
+            high: recall.interval?.high ?? null,
+            better: recall.better,
+            worse: recall.worse,
+          },
   };
 }

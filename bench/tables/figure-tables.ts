@@ -75,6 +75,8 @@ const families: TableMaker<FamiliesResult> = ({ passages, rows }) => {
 
 const precision: TableMaker<PrecisionResult> = ({ rows }) => {
   const points = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(100 * value).toFixed(2)}`;
+  const withInterval = ({ mean, low, high }: NonNullable<PrecisionResult['rows'][number]['difference']>): string =>
+    points(mean) + (low === null || high === null ? '' : ` (${points(low)} to ${points(high)})`);
   return [
     [
       'set',
@@ -96,7 +98,7 @@ const precision: TableMaker<PrecisionResult> = ({ rows }) => {
       figure.count(questions),
       overlap10 === null ? '' : overlap10.toFixed(4),
       metrics['recall@10']!.toFixed(4),
-      difference === null ? '' : `${points(difference.mean)} (${points(difference.low)} to ${points(difference.high)})`,
+      difference === null ? '' : withInterval(difference),
       difference === null ? '' : `${difference.better}, ${difference.worse}`,
       metrics['ndcg@10']!.toFixed(4),
       metrics['mrr@10']!.toFixed(4),

@@ -18,8 +18,9 @@ export interface PrecisionResult {
     /** Of recall@10 to float32: mean, 95 % interval, questions that are better and worse. Null for float32. */
     readonly difference: {
       readonly mean: number;
-      readonly low: number;
-      readonly high: number;
+      /** Null if all questions differ equally, as without any difference. */
+      readonly low: number | null;
+      readonly high: number | null;
       readonly better: number;
       readonly worse: number;
     } | null;

@@ -1,3 +1,4 @@
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { asTrawlError, TrawlError } from '../../src/errors.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { reportPath } from '../../src/system/output-report.ts';
@@ -93,8 +94,9 @@ export const candidatesAction = defineAction({
         '--any-generation has no effect without --records: trajectories name no generation.',
       );
     }
+    const questions = given.questions === undefined ? undefined : (await readQuestionSet(given.questions)).questions;
     const trajectories = given.records
-      ? await openRecords([input!], given.questions, context)
+      ? await openRecords([input!], questions, context)
       : await openTrajectoryFile(input!, context.signal);
     const retrieving = {
       ...retrieverOptions(given),

@@ -1,3 +1,4 @@
+import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
 import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
@@ -157,8 +158,13 @@ export const evalCommand = defineCommand({
     const specs = systemsOf(positionals[0], options, given);
     const comparing = specs.length > 1;
     checkCompareOptions(given, comparing);
+    checkFilesApart(
+      namedFiles(options, ['run', 'html', 'per-question']),
+      namedFiles(options, ['queries', 'qrels', 'trajectories', 'records']),
+      [],
+    );
     const all = await readJudgedQuestions(options.queries, options);
-    const agents = await agentQuestions(all, { ...options, queries: options.queries }, { signal, note });
+    const agents = await agentQuestions(all, options, { signal, note });
     const set = agents ?? all;
     const { questions, judgements } = set;
     checkBy({ questions, judgements, by: options.by, cutoffs });
@@ -321,11 +327,7 @@ function systemsOf(
 /** The trajectories as questions; undefined without `--trajectories` and `--records`. */
 async function agentQuestions(
   all: JudgedQuestions,
-  {
-    queries,
-    trajectories,
-    records,
-  }: { readonly queries: string; readonly trajectories: readonly string[]; readonly records: readonly string[] },
+  { trajectories, records }: { readonly trajectories: readonly string[]; readonly records: readonly string[] },
   { signal, note }: { readonly signal: AbortSignal; note(text: string): void },
 ): Promise<TrajectoryQuestions | undefined> {
   if (trajectories.length === 0 && records.length === 0) return undefined;
@@ -333,7 +335,8 @@ async function agentQuestions(
 
   async function* read(): AsyncGenerator<Trajectory, void> {
     for (const file of trajectories) yield* readTrajectories(file, { signal });
-    if (records.length > 0) yield* (await openRecords(records, queries, { signal, note })).read(0, () => undefined);
+    if (records.length > 0)
+      yield* (await openRecords(records, all.questions, { signal, note })).read(0, () => undefined);
   }
 }
 
@@ -360,6 +363,14 @@ function checkCompareOptions(given: ReadonlySet<string>, comparing: boolean): vo
       ? `--${useless} has no effect with --compare: write the run of each system by itself.`
       : `--${useless} has no effect without --compare SYSTEM.`,
   );
+}
+
+/** The files of options that are given. */
+function namedFiles<Name extends string>(
+  options: Readonly<Record<Name, string | readonly string[] | undefined>>,
+  names: readonly Name[],
+): NamedFile[] {
+  return names.flatMap((name) => [options[name] ?? []].flat().map((path) => ({ name: `--${name}`, path })));
 }
 
 function parseCutoffs(text: string): number[] {

@@ -84,7 +84,7 @@ export const trajectoriesCommand = defineCommand({
     const page = given.html === undefined ? undefined : await LineOutput.create(given.html, true);
     try {
       const trajectories = given.records
-        ? (await openRecords(files, given.questions, { signal, note })).read(0, () => undefined)
+        ? (await openRecords(files, questions, { signal, note })).read(0, () => undefined)
         : allTrajectories(files, check, signal);
       const report = await trajectoryReport(trajectories, questions);
       await page?.write(reportHtml(report, `Trajectories: ${files.map((file) => basename(file)).join(', ')}`));

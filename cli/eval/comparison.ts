@@ -95,7 +95,7 @@ export function checkBy({
     lists: new Map(questions.flatMap(({ id, queries }) => (queries === undefined ? [] : [[id, []]]))),
     cutoffs,
   });
-  if (!(by in means)) throw unknownMetric(by, 'a metric of these questions and cutoffs', means);
+  if (!Object.hasOwn(means, by)) throw unknownMetric(by, 'a metric of these questions and cutoffs', means);
 }
 
 function unknownMetric(by: string, expected: string, metrics: object): TrawlError {
@@ -135,9 +135,11 @@ type EvalValues = { readonly source: string; readonly seed: number; readonly met
 
 function compare(first: MeasuredSystem, second: MeasuredSystem, input: ComparisonInput): Comparison {
   const metrics = compareEvaluations(first.evaluation, second.evaluation, input.context.seed, input.context.questionOf);
-  const by = input.by ?? defaultMetric(metrics, Math.max(...input.cutoffs));
-  if (input.by !== undefined && !(input.by in metrics))
+  const answeredAny = first.evaluation.queries > 0;
+  // Where no question was answered by all, no system has any metric, and the report says why.
+  if (answeredAny && input.by !== undefined && !Object.hasOwn(metrics, input.by))
     throw unknownMetric(input.by, 'a metric that both systems have', metrics);
+  const by = answeredAny ? (input.by ?? defaultMetric(metrics, Math.max(...input.cutoffs))) : undefined;
   return {
     first: first.system.name,
     second: second.system.name,

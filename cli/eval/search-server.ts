@@ -1,5 +1,6 @@
 import { percentile, sortedSamples } from '../../bench/statistics.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
+import { withoutLabels } from '../../evaluation/answer-labels.ts';
 import { relevantIds } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { askServer, type ServerAnswers } from '../../evaluation/server/ask-server.ts';
@@ -35,7 +36,7 @@ export async function searchServer(
   forRun: boolean,
 ): Promise<SearchedSystem> {
   const { questions, judgements, k, gold, signal, note } = asked;
-  // An own passage cannot be told among passages that are matched by text.
+  // Passages that are matched by text have the ids of relevant passages alone, so the own passage would have none.
   const ownId = options.corpus === undefined ? asked.ownId : undefined;
   const depth = depthOf({ k, ownId });
   const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
@@ -94,7 +95,7 @@ export async function searchServer(
     server: serverReport(client, answers, { matchedBy: matched.by, concurrency, queriesPerRequest, answered }),
     notes: [
       ...notesOn(name, client, answers, matched, k),
-      ...(client.excerpts && questions.some(({ goldenAnswers = [] }) => goldenAnswers.length > 0)
+      ...(client.excerpts && questions.some(({ goldenAnswers = [] }) => withoutLabels(goldenAnswers).length > 0)
         ? [
             `${name}: the replies (${client.name}) have excerpts, so answers are looked for in these, not in whole passages.`,
           ]

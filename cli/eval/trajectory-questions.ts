@@ -18,7 +18,7 @@ export interface TrajectoryQuestions extends JudgedQuestions {
 /**
  * Makes a question of each trajectory: the judged question that `KnownQuestions` finds, with the trajectory's queries. The second
  * trajectory of a question has the id `ID#2`. A trajectory without a known question has only its golden answers; without these it is
- * left out. An id is unique only with its data set, so a question that is not known is told by data set and text too.
+ * left out. An id is unique only with its data set, so data set and text distinguish unknown questions too.
  */
 export async function trajectoryQuestions(
   trajectories: AsyncIterable<Trajectory>,

@@ -1,3 +1,4 @@
+import { withoutLabels } from '../../evaluation/answer-labels.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { answerRule } from '../../mining/answer-rule.ts';
 import { type Gold, GoldQuestions } from '../../replay/gold-questions.ts';
@@ -104,10 +105,13 @@ export function perturbSettings(rates: Rates, options: PerturbOptions): Perturba
 export async function readGoldPassages(file: string): Promise<GoldPassages> {
   const questions = (await readQuestionSet(file)).questions;
   const usable = questions.filter(({ goldIds = [], goldenAnswers = [] }) => goldIds.length + goldenAnswers.length > 0);
-  if (usable.length === 0) {
+  // A question with labels alone is known, and none of its passages is gold.
+  if (
+    usable.every(({ goldIds = [], goldenAnswers = [] }) => goldIds.length + withoutLabels(goldenAnswers).length === 0)
+  ) {
     throw new TrawlError(
       'USAGE',
-      `--perturb-gold ${file} has ${questions.length} questions, and none has gold_ids or golden_answers. Add one of them.`,
+      `--perturb-gold ${file} has ${questions.length} questions, and none has gold_ids, or golden_answers that passages can be searched for. Add one of them.`,
     );
   }
   const known = new GoldQuestions(usable, (answers) => answerRule(answers).matches);

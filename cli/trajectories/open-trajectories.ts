@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { readQuestionSet } from '../../evaluation/question-set.ts';
+import type { Question } from '../../evaluation/read-questions.ts';
 import { readRecords } from '../../records/read-records.ts';
 import { asTrawlError } from '../../src/errors.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
@@ -43,16 +43,15 @@ export async function openTrajectoryFile(file: string, signal: AbortSignal): Pro
 }
 
 /**
- * Trajectories of recorded calls, with the golden answers of a questions file.
+ * Trajectories of recorded calls, with the golden answers of `questions`, if there are any.
  *
  * @throws TrawlError CORPUS_NOT_FOUND, CORPUS_BAD_LINE, CANCELLED.
  */
 export async function openRecords(
   files: readonly string[],
-  questionsFile: string | undefined,
+  questions: readonly Question[] | undefined,
   { signal, note }: { readonly signal: AbortSignal; readonly note: (text: string) => void },
 ): Promise<OpenTrajectories> {
-  const questions = questionsFile === undefined ? undefined : (await readQuestionSet(questionsFile)).questions;
   const recorded = await openRecordedTrajectories(() => readRecords(files, { signal }), { questions });
   for (const line of leftOut(recorded.counts)) note(line);
   const { queries, withoutTrajectory, failed } = recorded.counts;

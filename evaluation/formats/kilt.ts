@@ -1,11 +1,11 @@
-import { isFeverLabel } from '../answer-labels.ts';
 import { columnsOf } from '../question-columns.ts';
 import type { Question } from '../read-questions.ts';
 import { distinctTexts, type QuestionFormat, questionWith } from './question-format.ts';
 
 /**
  * KILT: `{"id", "input", "output": [{"answer"?, "provenance"?: [{"title"}]}]}`. The relevant pages are those of all outputs, although
- * an output is one of several right ones: `title_hit@k` is then the fair measure. The classes of FEVER are no answers.
+ * an output is one of several right ones: `title_hit@k` is then the fair measure. The classes of FEVER
+ * are golden answers here, as yes and no in other sets, and `answersOf` leaves them out.
  */
 export const kilt: QuestionFormat = {
   name: 'KILT',
@@ -21,7 +21,7 @@ export const kilt: QuestionFormat = {
     const answers = distinctTexts(
       parsed.flatMap((output) => {
         const answer = output.get('answer');
-        return typeof answer === 'string' && !isFeverLabel(answer) ? [answer] : [];
+        return typeof answer === 'string' ? [answer] : [];
       }),
     );
     const titles = distinctTexts(

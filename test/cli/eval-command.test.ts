@@ -246,11 +246,39 @@ test('questions whose answer is yes or no are counted, and not measured by it', 
   assert.match(result.stderr, /1 of 2 questions have yes or no, or another label, as answer, such as "a"/);
 });
 
+test('claims of FEVER, whose answer is a class, are counted, too', async () => {
+  const output = (answer: string) => [{ answer, provenance: [{ title: 'Cats' }] }];
+  write('fever.jsonl', [
+    { id: 'a', input: 'The cat sat on the mat.', output: output('SUPPORTS') },
+    { id: 'b', input: 'Rivers flow down to the sea.', output: output('REFUTES') },
+  ]);
+  const result = await runTrawl(['eval', 'ix', '--queries', 'fever.jsonl', '--cutoffs', '1', '--json'], { cwd });
+  const { answerable, metrics } = JSON.parse(result.stdout) as EvalReport;
+  assert.deepEqual([answerable, metrics['answer_hit@1']], [0, undefined]);
+  assert.match(result.stderr, /2 of 2 questions have yes or no, or another label, as answer, such as "a"/);
+});
+
 test('gold titles that no search finds are named as such, also if the passages have none', async () => {
   write('untitled.jsonl', [{ id: 'a', question: 'The cat sat on the mat.', gold_titles: ['Cats'] }]);
   const { stderr } = await runTrawl(['eval', 'ix', '--queries', 'untitled.jsonl', '--cutoffs', '1'], { cwd });
   assert.match(stderr, /No search found a passage with a gold title/);
   assert.doesNotMatch(stderr, /No search found a judged passage/);
+});
+
+test('a file that would be written twice, or read and written, is refused before the index is opened', async () => {
+  const asked = ['eval', 'nowhere', '--queries', 'questions.jsonl'];
+  for (const [options, message] of [
+    [['--run', 'same', '--per-question', './same'], /--per-question \.\/same is the same file as --run same\./],
+    [
+      ['--compare', 'other', '--html', 'same', '--per-question', 'same'],
+      /--per-question same is the same file as --html same\. Choose another path\./,
+    ],
+    [['--per-question', 'questions.jsonl'], /is --queries questions\.jsonl, which is read\./],
+  ] as const) {
+    const { code, stderr } = await runTrawl([...asked, ...options], { cwd });
+    assert.equal(code, EXIT.usage, stderr);
+    assert.match(stderr, message);
+  }
 });
 
 test('judgements of queries that are not asked are counted', async () => {

@@ -115,8 +115,10 @@ test('--by chooses the changed questions by another metric, and --examples how m
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /--by is \\"ndcg@7\\"; expected a metric of these questions and cutoffs: recall@1, /);
   // It is found before a system is searched: the index does not exist.
-  const early = await runTrawl(['eval', 'nowhere', ...EVAL.slice(2), ...asked, '--by', 'ndcg@7'], { cwd });
-  assert.equal(early.code, 2);
+  for (const by of ['ndcg@7', 'constructor']) {
+    const early = await runTrawl(['eval', 'nowhere', ...EVAL.slice(2), ...asked, '--by', by], { cwd });
+    assert.equal(early.code, 2, early.stderr);
+  }
   const lacking = await runTrawl(
     ['eval', 'run.txt', ...EVAL.slice(2), '--compare', 'again=./run.txt', '--by', 'answer_hit@1'],
     { cwd },

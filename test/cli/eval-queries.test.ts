@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { ComparisonReport } from '../../cli/eval/comparison.ts';
 import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
 import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
+import { recordLine } from '../helpers/record-lines.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { step1Item } from '../trajectories/step1-item.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from './run-trawl.ts';
@@ -116,6 +117,19 @@ test('trajectories are searched again: metrics by trajectory, and what would hav
   assert.match(ended.stderr, /1 of 2 questions have no trajectory: they are left out/);
   const { stdout } = await evaluate(...asked);
   assert.match(stdout, /^turn +trajectories +any gold +all gold +gold recall +answer shown$/m);
+});
+
+test('records of questions in a folder of BEIR need no judgements but those of --qrels', async () => {
+  mkdirSync(join(cwd, 'beir'));
+  write('beir/queries.jsonl', [{ _id: 'q0', text: 'Which two?' }]);
+  writeFileSync(join(cwd, 'beir.txt'), 'q0 0 p0 1\nq0 0 p1 1\n');
+  const calls = [TEXTS[0]!, TEXTS[1]!].map((query, i) =>
+    recordLine(query, { trajectory: 't', turn: i + 1, questionId: 'q0', question: 'Which two?' }),
+  );
+  writeFileSync(join(cwd, 'calls.jsonl'), calls.join(''));
+  const asked = ['--queries', 'beir', '--qrels', 'beir.txt', '--records', 'calls.jsonl', '--query-form', 'queries'];
+  const { judged, metrics } = jsonOf<Report>(await evaluate(...asked, '--json'));
+  assert.deepEqual([judged, metrics['union_recall@1']], [1, 1]);
 });
 
 test('copies of every trajectory change no interval and no p-value, and both counts are shown', async () => {

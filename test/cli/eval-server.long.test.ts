@@ -260,7 +260,7 @@ test('a server whose limit is k is refused with the passage more that was asked 
   assert.equal((await evaluate(...asked)).code, 0);
 });
 
-test('with --corpus no passage is told to be the own one of its question, and all count', async () => {
+test('with --corpus the own passage of a question counts, because only relevant passages have ids', async () => {
   const lines = readFileSync(SAMPLE_PASSAGES, 'utf8').trimEnd().split('\n').slice(0, 4);
   const rows = lines.map((line) => JSON.parse(line) as { id: string; text: string });
   // Each passage asks for the next one, as in Quora. Only the second and the third are relevant to a question.
@@ -322,6 +322,23 @@ test('where a system fails, all systems are compared over the questions that all
   assert.match(stdout, /^All metrics are of the 3 of 4 questions that every system answered\.$/m);
   assert.match(stdout, /^ {2}one: search-r1 at http:\S+, the search of 1 question failed$/m);
   assert.match(stdout, /^recall@1 +0\.6667 +0\.6667$/m);
+});
+
+test('where every question has a failed search, --by does not hide that', async (t) => {
+  const good = await fakeServer(t, (_query, response) => response.end(hits(hit('g', 'x'))));
+  // What is asked first shows that it is a server.
+  let asked = 0;
+  const failing = await fakeServer(t, (_query, response) => {
+    if (asked++ === 0) response.end(hits(hit('g', 'x')));
+    else response.writeHead(500).end();
+  });
+  const file = write('unanswered.jsonl', [{ id: 'q', question: 'easy', gold_ids: ['g'] }]);
+  const compared = ['--queries', file, '--cutoffs', '1', '--compare', `failing=${failing}`, '--by', 'recall@1'];
+  const { code, stdout, stderr } = await evaluate('--url', good, ...compared, '--json');
+  assert.equal(code, 1, stderr);
+  assert.match(stderr, /Every question has a failed search, so nothing was measured\./);
+  const { answered, systems, comparisons } = JSON.parse(stdout) as ComparisonReport;
+  assert.deepEqual([answered, systems.map(({ failed }) => failed), comparisons[0]!.changed], [0, [0, 1], null]);
 });
 
 test('of passages with one id all texts and ranks count, and a run has the first', async (t) => {

@@ -165,6 +165,9 @@ test('a file of questions without gold passages is refused, and so is a damaged 
   const without = join(folder, 'without.jsonl');
   writeFileSync(without, '{"id":1,"question":"Who?","gold_ids":[]}\n{"id":2,"question":"When?"}\n');
   await assert.rejects(readGoldPassages(without), trawlError('USAGE', /has 2 questions, and none has gold_ids/));
+  const claims = join(folder, 'claims.jsonl');
+  writeFileSync(claims, '{"id":1,"input":"A claim.","output":[{"answer":"SUPPORTS"}]}\n');
+  await assert.rejects(readGoldPassages(claims), trawlError('USAGE', /has 1 questions, and none has gold_ids/));
   const damaged = join(folder, 'damaged.jsonl');
   writeFileSync(damaged, '{"id":1,"question":"Who?","gold_ids":["a"]}\nno JSON\n');
   await assert.rejects(readGoldPassages(damaged), trawlError('CORPUS_BAD_LINE', /damaged\.jsonl.*2/));

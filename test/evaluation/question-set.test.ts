@@ -152,7 +152,7 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
     questions: [{ id: '7', question: 'Which?', goldTitles: ['P', 'Q'], goldenAnswers: ['A'] }],
   },
   {
-    name: "KILT's FEVER, whose classes are no answers,",
+    name: "KILT's FEVER, whose classes are the answers,",
     text: lines(
       ...['SUPPORTS', 'REFUTES'].map((answer, i) => ({
         id: i,
@@ -161,7 +161,12 @@ const FILES: readonly { name: string; text: string; source: RegExp; questions: r
       })),
     ),
     source: /^KILT, JSON lines$/,
-    questions: ['0', '1'].map((id) => ({ id, question: 'A claim.', goldTitles: ['P'] })),
+    questions: ['SUPPORTS', 'REFUTES'].map((answer, i) => ({
+      id: String(i),
+      question: 'A claim.',
+      goldTitles: ['P'],
+      goldenAnswers: [answer],
+    })),
   },
   {
     name: 'questions with answers and an id, whatever its name is,',

@@ -131,6 +131,31 @@ test('where questions have unequal numbers of searches, the mean is that over se
   assert.deepEqual(part.interval, { low: 0, high: 1 });
 });
 
+test('differences of a question that cancel, and values that are equal but for rounding, are no differences', () => {
+  const values = [1 / 3, 1 / 5, 2 / 3, 1 / 7, 0.1, 0.7];
+  const rollouts = (shift: number) =>
+    evaluationOf(
+      Array.from({ length: 120 }, (_, i) => {
+        const [question, rollout] = [Math.floor(i / 4), i % 4];
+        return [
+          `q${question}#${rollout}`,
+          { m: values[(question + ((rollout + shift) % 4)) % values.length]! },
+        ] as const;
+      }),
+    );
+  const moved = compareEvaluations(rollouts(0), rollouts(1), 1, baseId).m!;
+  assert.deepEqual([moved.questions, moved.p, moved.interval], [30, 1, null]);
+  assert.ok(moved.better > 0 && moved.worse > 0);
+  // MAP of three relevant passages: at ranks 1 and 4, and at 2, 3 and 9.
+  const first = evaluationOf([['a', { map: (1 / 1 + 2 / 4) / 3 }]]);
+  const second = evaluationOf([['a', { map: (1 / 2 + 2 / 3 + 3 / 9) / 3 }]]);
+  assert.notEqual(first.means.map, second.means.map);
+  const { better, worse, difference } = compareEvaluations(first, second, 1).map!;
+  assert.deepEqual([better, worse, difference], [0, 0, 0]);
+  const { most, ...counts } = changedQueries(first, second, 'map', 5);
+  assert.deepEqual([counts.better, counts.worse, most], [0, 0, []]);
+});
+
 test('equal values have no interval: draws of them say nothing about other questions', () => {
   const same = evaluationOf(['a', 'b', 'c'].map((id) => [id, { full: 1, third: 0.1 + 0.2 }] as const));
   assert.deepEqual(metricIntervals(same.perQuery, 1), { full: null, third: null });

@@ -7,6 +7,7 @@ import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
 import { figureTable, TABLE_NAMES } from '../../../bench/tables/figure-tables.ts';
 import { markedTables, withTables } from '../../../bench/tables/marked-tables.ts';
 import type { OnceResult } from '../../../bench/tables/once-table.ts';
+import type { PrecisionResult } from '../../../bench/tables/precision-result.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { readPages } from '../../helpers/markdown.ts';
 import { NOT_MEASURED } from './not-measured.ts';
@@ -112,6 +113,13 @@ const ALL_TABLES = [
 ];
 const isShort = ({ engine, queries }: { readonly engine: string; readonly queries: number }): boolean =>
   queries <= 64 || engine === 'trawl' || engine === 'faiss';
+
+test('a precision that changes no question has a difference without an interval', () => {
+  const result = resultOf('bench/results/precision.json') as PrecisionResult;
+  const row = result.rows.find(({ difference }) => difference !== null)!;
+  const difference = { ...row.difference!, mean: 0, low: null, high: null, better: 0, worse: 0 };
+  assert.match(figureTable('precision', { ...result, rows: [{ ...row, difference }] }), / \| \+0\.00 \| 0, 0 \| /);
+});
 
 test('published results name no folder of the machine that measured them', () => {
   for (const file of [...resultFiles(), ...onceFiles()]) {
