@@ -194,8 +194,10 @@ export const evalCommand = defineCommand({
         await writeOutputFile(options.run, formatTrecRun(system.run, { tag: options.tag }));
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
       const context = { types, questionOf, source: set.source, seed: options.seed };
-      for (const line of lines === undefined ? [] : perQuestionLines(measured, context)) await lines!.write(line);
-      await lines?.publish();
+      if (lines !== undefined) {
+        for (const line of perQuestionLines(measured, context)) await lines.write(line);
+        await lines.publish();
+      }
       const coverage = await coverages(searched, agents, Math.max(...cutoffs));
       const results = { measured, set, coverage, context };
       if (comparing) {

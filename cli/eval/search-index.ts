@@ -48,7 +48,7 @@ export async function searchIndex(
       form: options['query-form'],
       k,
       ownId,
-      // The depth of hybrid search is that of k, so that the lists are those of a search without a passage more.
+      // Hybrid search fuses as many rows for one passage more, so that its ranking stays the same.
       ranking: { ...rankingOf(options, retriever.info, k), ...templateOf(options['query-template']) },
       forRun,
       onFailed: (id, error) => failed.set(id, error.message),

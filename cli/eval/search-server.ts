@@ -36,7 +36,7 @@ export async function searchServer(
   forRun: boolean,
 ): Promise<SearchedSystem> {
   const { questions, judgements, k, gold, signal, note } = asked;
-  // Passages that are matched by text have the ids of relevant passages alone, so the own passage would have none.
+  // With --corpus only relevant passages have ids, so a question's own passage cannot be recognised.
   const ownId = options.corpus === undefined ? asked.ownId : undefined;
   const depth = depthOf({ k, ownId });
   const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
@@ -110,7 +110,7 @@ export async function searchServer(
   };
 }
 
-/** The limit of a server may be k, but not one passage more. */
+/** A server may refuse more than k passages: its error then says why one more was asked for. */
 function withDepth(error: unknown, k: number): unknown {
   if (!(error instanceof TrawlError) || error.code !== 'CONFIG_INVALID') return error;
   const hint = `It was asked for ${k + 1} passages a query, because the question's own does not count; --ignore-identical-ids no asks for ${k}.`;
