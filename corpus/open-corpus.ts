@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/base/errors.ts';
 import type { BadRow, ReaderContext, ReadRow } from './check-row.ts';
 import { CORPUS_FORMATS, type CorpusFormat, compressionOf } from './corpus-format.ts';
 import { type CorpusReport, FileCounters, MAX_EXAMPLES, summarize } from './corpus-report.ts';

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
-import { TrawlError } from '../src/errors.ts';
-import { type Compression, startsLike } from './compression.ts';
-import { gunzip } from './gzip.ts';
-import { onlyMember } from './only-member.ts';
-import { unzstd } from './zstd.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { type Compression, startsLike } from '../src/base/files/compression.ts';
+import { gunzip } from '../src/base/files/gzip.ts';
+import { onlyMember } from '../src/base/files/only-member.ts';
+import { unzstd } from '../src/base/files/zstd.ts';
 
 /** Bytes per read. */
 const CHUNK_BYTES = 256 * 1024;

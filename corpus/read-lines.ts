@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
-import { isNodeError, TrawlError } from '../src/errors.ts';
-import { type Compression, DamagedDataError } from './compression.ts';
+import { isNodeError, TrawlError } from '../src/base/errors.ts';
+import { type Compression, DamagedDataError } from '../src/base/files/compression.ts';
 import type { LineRange } from './line-range.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
 import { notFound, reasonOf } from './list-corpus-files.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { throwIfCancelled } from '../src/abort.ts';
+import { throwIfCancelled } from '../src/base/abort.ts';
 import { compressionOf } from './corpus-format.ts';
 import { LineSplitter } from './line-splitter.ts';
 import type { CorpusFile } from './list-corpus-files.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/base/errors.ts';
 import type { Judgements } from './judgements.ts';
 import { readQrels } from './read-qrels.ts';
 import { type Question, readQuestions } from './read-questions.ts';

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { LexicalField } from '../src/lexical-index/lexical-settings.ts';
-import type { FileRecord } from '../src/manifest/schemas.ts';
-import { sha256OfFile } from '../src/system/file-checksum.ts';
+import { sha256OfFile } from '../src/base/system/file-checksum.ts';
+import type { LexicalField } from '../src/engine/lexical/lexical-settings.ts';
+import type { FileRecord } from '../src/index/manifest/schemas.ts';
 
 /** Names of the files that Trawl writes in a shard. */
 export const VECTORS_FILE = 'vectors.faiss';

@@ -17,7 +17,7 @@ const { values } = parseArgs({ options: Object.fromEntries(names.map((name) => [
 await setup();
 const { writeSystems } = await import('../dist/bench/reproduce/systems-quality.js');
 const { installedMiniLm } = await import('../dist/bench/all/bench-inputs.js');
-const { cacheFolder } = await import('../dist/src/options/cache-folder.js');
+const { cacheFolder } = await import('../dist/src/base/options/cache-folder.js');
 const { baselinePython } = await import('../dist/bench/baselines.js');
 const cache = cacheFolder('trawl');
 const work = resolve(values.work ?? mkdtempSync(join(tmpdir(), 'trawl-evaluation-')));

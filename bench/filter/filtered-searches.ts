@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { throwIfCancelled } from '../../src/abort.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { Random } from '../../src/random.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { Random } from '../../src/base/random.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { generatedCorpus, queryLists } from '../lexical/lexical-corpora.ts';

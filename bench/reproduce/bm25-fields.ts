@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { packageVersion } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
 import type { EvalResult } from '../tables/eval-result.ts';
 import type { ReproductionRun } from './reproduction-run.ts';

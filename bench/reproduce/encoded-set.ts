@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { contentsOf } from '../../corpus/contents-of.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { decodeNpy, encodeNpy } from '../vectors/npy.ts';
 import { type QuestionEncoder, questionVectors } from '../vectors/question-vectors.ts';
 

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
 import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { machineFacts } from '../environment.ts';
 import { SHARED } from '../serve/serve-index.ts';
 import { gpuSearchResult } from './gpu-search-parts.ts';

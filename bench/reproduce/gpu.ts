@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 
 /** Runs scripts/gpu-test.mjs, which ends with 3 on a machine without an NVIDIA GPU. */
 export async function testGpu(file: string, scratch: string, signal: AbortSignal): Promise<void> {

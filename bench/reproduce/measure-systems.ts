@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import type { SystemsResult } from '../tables/systems-result.ts';
 import { embedQuestions, type SetFiles, searchVectors, VECTOR_RUNS, vectorsByText, writeIds } from './encoded-set.ts';
 import { BUNDLED, EvaluatedSystems, type EvaluatedSystemsOptions } from './evaluated-systems.ts';

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
 import type { PrecisionResult } from '../tables/precision-result.ts';
 import { requiredInputs } from './required-inputs.ts';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { loadNow, machineFacts } from '../environment.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
 import { median, sortedSamples } from '../statistics.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { TrawlError } from '../../src/errors.ts';
-import { cacheFolder } from '../../src/options/cache-folder.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { cacheFolder } from '../../src/base/options/cache-folder.ts';
 import { installedMiniLm } from '../all/bench-inputs.ts';
 import { SHARED } from '../serve/serve-index.ts';
 

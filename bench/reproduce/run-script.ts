@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { TrawlError } from '../../src/errors.ts';
-import { cacheFolder } from '../../src/options/cache-folder.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { cacheFolder } from '../../src/base/options/cache-folder.ts';
 import { installedMiniLm } from '../all/bench-inputs.ts';
 import { baselinePython } from '../baselines.ts';
 import { SHARED } from '../serve/serve-index.ts';

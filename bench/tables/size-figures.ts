@@ -1,5 +1,5 @@
-import type { ExpectedSearch } from '../../src/expected-speed/expected-search.ts';
-import type { SpeedTrial } from '../../src/expected-speed/speed-trial.ts';
+import type { ExpectedSearch } from '../../evaluation/speed/expected-search.ts';
+import type { SpeedTrial } from '../../evaluation/speed/speed-trial.ts';
 import type { MachineFacts } from '../environment.ts';
 
 /** Requests of one size to a server over the index. Times are medians but for the fastest and slowest. */

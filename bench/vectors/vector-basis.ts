@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { Random } from '../../src/random.ts';
-import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { Random } from '../../src/base/random.ts';
+import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
 import { openVectorFile } from './vector-file.ts';
 
 /** The mean and centred vectors from which synthetic rows are drawn. */

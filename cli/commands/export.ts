@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
-import { type ExportProgress, type ExportSummary, exportIndex } from '../../export/export-index.ts';
-import { LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
-import { stepProgress } from '../progress/step-progress.ts';
+import { type ExportProgress, type ExportSummary, exportIndex } from '../../indexer/export/export-index.ts';
+import { LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
+import { stepProgress } from '../output/progress/step-progress.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const exportCommand = defineCommand({
   name: 'export',

@@ -1,6 +1,6 @@
 import type { RankedPassage } from '../../evaluation/run.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { hitFields } from '../hit-fields.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { hitFields } from '../options/hit-fields.ts';
 import type { SearchedSystem } from './searched-system.ts';
 
 /** Ids looked up at once. */

@@ -1,12 +1,12 @@
-import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Filter } from '../../src/filter/filter.ts';
-import type { ListenAddress } from '../../src/http/connections/listen.ts';
-import type { ServerConfig } from '../../src/http/server-config.ts';
-import { HYBRID_FUSIONS } from '../../src/retrieval/hybrid/hybrid-settings.ts';
-import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/search-mode.ts';
-import { filterOption } from '../filter-option.ts';
-import { hybridOptions } from '../hybrid-options.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
+import type { Filter } from '../../src/engine/filter/filter.ts';
+import { HYBRID_FUSIONS } from '../../src/search/hybrid/hybrid-settings.ts';
+import { BM25_ORDERS, SEARCH_MODES } from '../../src/search/search-mode.ts';
+import type { ListenAddress } from '../../src/server/connections/listen.ts';
+import type { ServerConfig } from '../../src/server/server-config.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { hybridOptions } from '../options/hybrid-options.ts';
 import { perturbRates } from './perturb-options.ts';
 
 /** A further address of the server, for clients with a fixed port. */

@@ -1,15 +1,15 @@
 import { basename, resolve } from 'node:path';
-import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Filter } from '../../src/filter/filter.ts';
-import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
-import { isServerUrl } from '../../src/model-server/server-url.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import { isPublishedAddress, parsePublishedAddress } from '../../src/retrieval/opening/published-address.ts';
-import { readAhead } from '../../src/retrieval/opening/read-ahead.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { checkFilter } from '../filter-option.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
+import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
+import type { Filter } from '../../src/engine/filter/filter.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
+import { isPublishedAddress, parsePublishedAddress } from '../../src/search/opening/published-address.ts';
+import { readAhead } from '../../src/search/opening/read-ahead.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
+import { checkFilter } from '../options/filter-option.ts';
 import type { ServedViews } from './served-views.ts';
 import type { SharedReranker } from './shared-reranker.ts';
 

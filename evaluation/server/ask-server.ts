@@ -1,13 +1,13 @@
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { inParallel } from '../../src/in-parallel.ts';
-import { parseNumbers } from '../../src/passages/exact-numbers.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { inParallel } from '../../src/base/in-parallel.ts';
+import { parseNumbers } from '../../src/index/passages/exact-numbers.ts';
 import {
   NoReply,
   type RepeatedRequestOptions,
   type Reply,
   repeatedRequest,
-} from '../../src/trawl-server/repeated-request.ts';
+} from '../../src/stores/trawl-server/repeated-request.ts';
 import type { DialectClient, ServerList, ServerPassage } from './dialect-client.ts';
 
 export interface AskServerOptions extends RepeatedRequestOptions {

@@ -1,9 +1,9 @@
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { Column } from '../../src/filter/column.ts';
-import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
-import type { Metric } from '../../src/metric.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import type { Column } from '../../src/engine/filter/column.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
+import type { Metric } from '../../src/engine/metric.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
 import type { OnProgress } from '../build-events.ts';
 import type { StageTimes } from '../stage-clock.ts';
 import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';

@@ -2,21 +2,21 @@ import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Column } from '../../src/filter/column.ts';
-import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import type { Column } from '../../src/engine/filter/column.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import {
   BUILD_FILE,
   BuildRecord,
   type ReadingRecord,
   readRecord,
   UpdateRecord,
-} from '../../src/manifest/build-records.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { compareProbes, describeSimilarities } from '../../src/manifest/probe-vectors.ts';
-import { comparedFields, haveSameProbes } from '../../src/manifest/same-model.ts';
-import type { Bm25Record, ColumnRecord } from '../../src/manifest/schemas.ts';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
+} from '../../src/index/manifest/build-records.ts';
+import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
+import { compareProbes, describeSimilarities } from '../../src/index/manifest/probe-vectors.ts';
+import { comparedFields, haveSameProbes } from '../../src/index/manifest/same-model.ts';
+import type { Bm25Record, ColumnRecord } from '../../src/index/manifest/schemas.ts';
 import { type PrecomputedVectors, vectorsRecord } from '../vectors/precomputed-vectors.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
 

@@ -2,15 +2,15 @@ import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Column } from '../../src/filter/column.ts';
-import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { isSameModel } from '../../src/manifest/same-model.ts';
-import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
+import type { Column } from '../../src/engine/filter/column.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
+import { isSameModel } from '../../src/index/manifest/same-model.ts';
+import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { columnsDiffer, readingRecord } from './build-settings.ts';
 
 export interface WantedIndex {

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { readShardManifest } from '../../src/manifest/read-manifest.ts';
-import { shardLexical } from '../../src/manifest/shard-lexical.ts';
-import { within } from '../../src/retrieval/opening/index-directory.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
+import { within } from '../../src/search/opening/index-directory.ts';
 import { pathsOf, withLexical, writeShard } from './lexical-records.ts';
 
 /**

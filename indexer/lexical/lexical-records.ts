@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
-import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import { SHARD_MANIFEST_FILE, type ShardLexical, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
+import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { SHARD_MANIFEST_FILE, type ShardLexical, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 
 /** Whether the inverted indexes match the wanted settings. k1 and b do not affect the files. */
 export function hasFilesOf(

@@ -1,16 +1,16 @@
 import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { type Bm25Settings, isSnowball, STEMMER, UNICODE_VERSION } from '../../src/lexical-index/lexical-settings.ts';
-import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
-import { checkStemmer } from '../../src/lexical-index/stemmed-index.ts';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
-import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import type { LexicalFileCounts } from '../../src/native/lexical-functions.ts';
-import { fieldText } from '../../src/passages/field-text.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { type Bm25Settings, isSnowball, STEMMER, UNICODE_VERSION } from '../../src/engine/lexical/lexical-settings.ts';
+import { openLexicalWriter } from '../../src/engine/lexical/open-lexical-writer.ts';
+import { checkStemmer } from '../../src/engine/lexical/stemmed-index.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import type { LexicalFileCounts } from '../../src/engine/native/lexical-functions.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import type { ShardLexical } from '../../src/index/manifest/shard-manifest.ts';
+import { fieldText } from '../../src/index/passages/field-text.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { fileRecord, lexicalFiles, PASSAGES_FILE } from '../index-files.ts';
 
 /** Number of rows in each call of the writer. */

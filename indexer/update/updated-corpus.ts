@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import type { UpdateType } from '../../src/manifest/build-records.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import type { CorpusRecord } from '../../src/manifest/schemas.ts';
-import type { IndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import type { UpdateType } from '../../src/index/manifest/build-records.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { fileRecords } from '../building/build-run.ts';
 import { corpusDiffers, readingRecord } from '../building/build-settings.ts';
 import type { WantedUpdate } from './claim-update.ts';

@@ -1,5 +1,5 @@
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import type { VerifyProblem } from './verify-problem.ts';
 import type { SampleReport } from './verify-sample.ts';
 

@@ -40,10 +40,10 @@ test('there are no import cycles', () => {
 });
 
 test('readSources finds imports of modules, types and workers', () => {
-  const worker = sources.find((file) => file.path === 'src/passages/passage-reader.ts')!;
+  const worker = sources.find((file) => file.path === 'src/index/passages/passage-reader.ts')!;
   const targets = worker.imports.map(({ target }) => target);
-  assert.ok(targets.includes('src/passages/passage-worker.ts'), 'new URL for a worker');
+  assert.ok(targets.includes('src/index/passages/passage-worker.ts'), 'new URL for a worker');
   assert.ok(targets.includes('node:worker_threads'), 'a module');
-  assert.ok(targets.includes('src/passages/passage-protocol.ts'), 'a type');
+  assert.ok(targets.includes('src/index/passages/passage-protocol.ts'), 'a type');
   assert.ok(sources.length > 50);
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { bertShapes } from '../helpers/bert-shapes.ts';
 import type { CheckpointToWrite } from './random-checkpoint.ts';
 

@@ -4,9 +4,9 @@ import { type EmbedEngine, openBaselineEncoder } from '../../bench/embed/embed-e
 import { EngineUnavailable } from '../../bench/script-process.ts';
 import { median, sortedSamples } from '../../bench/statistics.ts';
 import type { GpuSpeed } from '../../bench/tables/gpu-result.ts';
-import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import { poolOptions } from '../../src/embedding/open-encoder.ts';
-import { availableCores } from '../../src/system/cores.ts';
+import { availableCores } from '../../src/base/system/cores.ts';
+import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
+import { poolOptions } from '../../src/encoder/open-encoder.ts';
 import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
 import type { GpuModel } from './gpu-models.ts';
 import type { GpuRun, GpuStep } from './gpu-step.ts';

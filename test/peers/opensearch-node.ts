@@ -10,9 +10,9 @@ import { promisify } from 'node:util';
 import { installOnce, isInstalled } from '../../bench/install-once.ts';
 import { javaVersion } from '../../bench/java-version.ts';
 import { mavenLock } from '../../bench/lucene.ts';
-import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { parseOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
+import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
 import { peerCache } from '../helpers/peers.ts';
 
 const run = promisify(execFile);

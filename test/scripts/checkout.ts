@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { type Ended, endOf } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeNewNode, writeProgram } from './old-nodes.ts';

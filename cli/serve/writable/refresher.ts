@@ -1,4 +1,4 @@
-import { TrawlError } from '../../../src/errors.ts';
+import { TrawlError } from '../../../src/base/errors.ts';
 
 export interface RefresherOptions {
   /** Makes what was written before the call visible. */

@@ -6,7 +6,7 @@ import { resultOf } from '../../../bench/all/all-result.ts';
 import { sizeComputed } from '../../../bench/tables/size-computed.ts';
 import type { SizeResult, SizeState } from '../../../bench/tables/size-figures.ts';
 import { sizeFigures, sizeRequests } from '../../../bench/tables/size-tables.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 
 const one = { queries: 1, runs: 3, ms: 800, searchMs: 790, readBytes: 0, fastestMs: 700, slowestMs: 900 };
 const state: SizeState = {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { figureText, markedFigures, valueAt, withFigures } from '../../../bench/tables/marked-figures.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { readPages } from '../../helpers/markdown.ts';
 import { proseOf, sentenceFigures, unmarkedFigures } from './sentence-figures.ts';
 

@@ -8,7 +8,7 @@ import { figureTable, TABLE_NAMES } from '../../../bench/tables/figure-tables.ts
 import { markedTables, withTables } from '../../../bench/tables/marked-tables.ts';
 import type { OnceResult } from '../../../bench/tables/once-table.ts';
 import type { PrecisionResult } from '../../../bench/tables/precision-result.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { readPages } from '../../helpers/markdown.ts';
 import { NOT_MEASURED } from './not-measured.ts';
 import { hasFigures, plainTables, unevenTables } from './plain-tables.ts';

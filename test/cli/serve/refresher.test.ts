@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Refresher, type RefresherOptions } from '../../../cli/serve/writable/refresher.ts';
-import { eventually } from '../../http/build.ts';
+import { eventually } from '../../server/build.ts';
 
 /** A refresher whose refreshes end when the test says so. */
 function controlled(intervalMs = -1, pauses: Pick<RefresherOptions, 'rest' | 'quietMs'> = {}) {
