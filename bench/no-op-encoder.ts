@@ -1,4 +1,5 @@
 import { Random } from '../src/base/random.ts';
+import type { ModelIdentity } from '../src/encoder/identity/model-identity.ts';
 import {
   type EncodeOptions,
   type EncodeResult,
@@ -6,7 +7,6 @@ import {
   NO_ENCODER_LOAD,
   type TextEncoder,
 } from '../src/encoder/text-encoder.ts';
-import type { ModelIdentity } from '../src/index/manifest/model-identity.ts';
 
 /** Number of vectors that are made in advance and returned again and again. */
 const ROWS = 4_096;

@@ -12,14 +12,14 @@ import { typeErrors } from './typescript.mjs';
 
 /** Files that take long by the clock. */
 const FIRST = [
-  'http/elasticsearch/write',
-  'http/elasticsearch/write-indexes',
+  'server/elasticsearch/write',
+  'server/elasticsearch/write-indexes',
   'cli/serve-command',
   'cli/serve-operations',
   'cli/endpoint',
   'cli/import-command',
   'indexer/lexical',
-  'vector-index/flat-index',
+  'engine/vectors/flat-index',
 ].map((name) => join(root, 'dist', 'test', `${name}.test.js`));
 
 const long = process.argv.includes('--long');

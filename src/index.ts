@@ -3,6 +3,7 @@
 export { ERROR_CODES, type ErrorCode, TrawlError } from './base/errors.ts';
 export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './encoder/cross-encoder.ts';
 export type { EndpointOptions } from './encoder/endpoint/endpoint-options.ts';
+export type { ModelIdentity } from './encoder/identity/model-identity.ts';
 export { EncoderPools } from './encoder/pool/encoder-pools.ts';
 export { HttpReranker, type HttpRerankerOptions } from './encoder/rerank/http-reranker.ts';
 export { ModelReranker } from './encoder/rerank/model-reranker.ts';
@@ -16,7 +17,6 @@ export type {
 } from './encoder/rerank/reranker.ts';
 export type { QuestionAndQuery, TruncateSide } from './encoder/text-encoder.ts';
 export { METRICS, type Metric } from './engine/metric.ts';
-export type { ModelIdentity } from './index/manifest/model-identity.ts';
 export { readViews } from './index/views/read-views.ts';
 export type { DateBound, ViewDefinition } from './index/views/view-definition.ts';
 export type { EmbedCall, EmbedResult } from './search/calls/embed-call.ts';
@@ -37,7 +37,7 @@ export { type HybridOptions, type HybridSettings, hybridSettings } from './searc
 export { AnswerCache } from './search/layers/answer-cache.ts';
 export { narrowedRetriever } from './search/layers/narrowed-retriever.ts';
 export type { ServingOptions } from './search/opening/assemble-retriever.ts';
-export { type OpenRetrieverOptions, openRetriever } from './search/opening/open-retriever.ts';
+export type { OpenRetrieverOptions } from './search/opening/open-retriever.ts';
 export type { Retriever } from './search/retriever.ts';
 export type { IndexMemory, RetrieverInfo, ViewInfo } from './search/retriever-info.ts';
 export type { RetrieverStatistics, SharingStatistics, WaitingStatistics } from './search/retriever-statistics.ts';
@@ -49,3 +49,4 @@ export { ServerMetrics } from './server/metrics/server-metrics.ts';
 export { Perturbation } from './server/perturbation/perturbation.ts';
 export { type PerturbationSettings, perturbationSettings } from './server/perturbation/settings.ts';
 export type { ServerConfig, TlsPem } from './server/server-config.ts';
+export { openIndex } from './stores/open-index.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { packageVersion } from '../../src/base/package-root.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import { peakBytes, resetPeak, residentBytes } from './process-memory.ts';
 
 /**

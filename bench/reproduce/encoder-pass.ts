@@ -6,12 +6,12 @@ import { type ImportedModel, importModel } from '../../indexer/model-import/impo
 import { TrawlError } from '../../src/base/errors.ts';
 import { cacheFolder } from '../../src/base/options/cache-folder.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { NativeSession } from '../../src/encoder/inference/native-session.ts';
 import { OnnxSession, onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
 import type { TokenBatch } from '../../src/encoder/inference/token-batch.ts';
 import { graphsOf } from '../../src/encoder/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import { baselinePython } from '../baselines.ts';
 import { type EncoderShape, encoderShape, operations } from '../embed/encoder-operations.ts';
 import { loadNow, machineFacts } from '../environment.ts';

@@ -1,5 +1,5 @@
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import type { Matrix } from './npy.ts';
 
 const QUESTIONS_AT_ONCE = 1_000;

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
 import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
 import {
   type OpenedShard,

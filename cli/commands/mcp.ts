@@ -1,7 +1,7 @@
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { isPublishedAddress } from '../../src/search/opening/published-address.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';

@@ -1,7 +1,7 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import { STATED_POOLINGS } from '../../src/encoder/model/transformers-folder.ts';
-import { PRECISIONS, type Precision } from '../../src/index/manifest/model-identity.ts';
 import { addModel } from '../model/model-add.ts';
 import { factsOf, factsText } from '../model/model-facts.ts';
 import { removeModel, verifyModel } from '../model/model-folders.ts';

@@ -1,7 +1,7 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { isPublishedAddress } from '../../src/search/opening/published-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { INDEX_TYPES, MILVUS_DEFAULTS } from '../../src/stores/publish/publish-milvus.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { defineCommand } from '../program/command.ts';
 import { type PublishSettings, publishFolder } from '../stores/publish-folder.ts';
 

@@ -6,8 +6,8 @@ import { closeAll } from '../../src/base/system/close-all.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
-import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
+import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
 import { queryOf } from '../options/query-form.ts';
@@ -71,7 +71,7 @@ export const triageCommand = defineCommand({
     const opened: Retriever[] = [];
     let tried: TriedModel | undefined;
     try {
-      const present = await openRetriever(folder, {
+      const present = await openIndex(folder, {
         ...retrieving,
         ...(options['index-model'] === undefined ? {} : { model: options['index-model'] }),
         views: view === undefined ? [] : [view],
@@ -79,7 +79,7 @@ export const triageCommand = defineCommand({
       opened.push(present);
       checkFilter(filter, present.info);
       for (const { name, folder: other } of parseServedIndexes(options.index)) {
-        opened.push(await openRetriever(other, { ...retrieving, name }));
+        opened.push(await openIndex(other, { ...retrieving, name }));
       }
       tried = await openTriedModel(model, options, {
         work,

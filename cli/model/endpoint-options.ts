@@ -1,8 +1,8 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import type { EndpointOptions } from '../../src/encoder/endpoint/endpoint-options.ts';
+import { EMBEDDING_APIS } from '../../src/encoder/identity/endpoint-record.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
-import { EMBEDDING_APIS } from '../../src/index/manifest/endpoint-record.ts';
 import { readApiKey } from '../options/api-key.ts';
 
 const WITH_URL = 'With a URL as --model:';

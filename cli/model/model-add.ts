@@ -11,9 +11,9 @@ import {
 } from '../../indexer/model-import/import-model.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
 import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import type { ModelProgress } from '../output/progress/model-progress.ts';
 import { ModelLock } from './model-lock.ts';
 import { type ModelSourceArgument, parseModelSource } from './model-source.ts';

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import {
   type ModelKind,
@@ -7,7 +8,6 @@ import {
   readTrawlModelFile,
   TRAWL_MODEL_FILE,
 } from '../../src/encoder/model/trawl-model-file.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
 import { formatBytes } from '../output/format.ts';
 
 /** A model folder as `trawl model show` reports it. */

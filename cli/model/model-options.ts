@@ -1,9 +1,9 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
-import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/index/manifest/model-identity.ts';
 
 export const DEVICE_OPTION = {
   type: 'string',

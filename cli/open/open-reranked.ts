@@ -2,8 +2,9 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { GroupRetriever } from '../../src/search/group/group-retriever.ts';
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
+import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
+import { openIndex } from '../../src/stores/open-index.ts';
 import { openReranker, type RerankOptions } from '../options/rerank-options.ts';
 import { type ViewOptions, viewOption } from '../options/view-options.ts';
 import { parseServedIndexes, type ServedIndex } from '../serve/served-indexes.ts';
@@ -24,7 +25,7 @@ interface OpenReranked {
  * Opens an index with the reranker of `--rerank`, if any, limited to the view of `--view`, if any; with `further` indexes, a group of
  * all of them. `close` closes everything.
  *
- * @throws TrawlError USAGE for two indexes of one name, and the errors of `viewOption`, of `openCrossEncoder` and of `openRetriever`;
+ * @throws TrawlError USAGE for two indexes of one name, and the errors of `viewOption`, of `openCrossEncoder` and of `openIndex`;
  * nothing stays open then.
  */
 export async function openReranked(
@@ -44,10 +45,9 @@ export async function openReranked(
   };
   try {
     const each = { ...retrieving, views, reranker, maxRerankTokens: options['rerank-max-tokens'] };
-    if (indexes.length === 0) opened.push(await openRetriever(folder, each));
+    if (indexes.length === 0) opened.push(await openIndex(folder, each));
     const shared = { encoderPools: new EncoderPools(), answersSince: performance.now() };
-    for (const index of indexes)
-      opened.push(await openRetriever(index.folder, { ...each, ...shared, name: index.name }));
+    for (const index of indexes) opened.push(await openIndex(index.folder, { ...each, ...shared, name: index.name }));
     const retriever =
       opened.length === 1 ? opened[0]! : new GroupRetriever(indexes.map(({ name }) => name).join(','), opened);
     return { retriever: narrowedRetriever(retriever, { views: views.map(({ name }) => name) }), close };

@@ -1,7 +1,7 @@
 import type { Question } from '../../evaluation/read-questions.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { QUERY_TEMPLATES, type QueryTemplate } from '../../src/encoder/identity/model-identity.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
-import { QUERY_TEMPLATES, type QueryTemplate } from '../../src/index/manifest/model-identity.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 
 /**

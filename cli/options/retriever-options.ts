@@ -1,5 +1,5 @@
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
 import { checkStored } from '../model/check-stored.ts';
 import { ENDPOINT_OPTIONS, type EndpointOptionValues, endpointOptions } from '../model/endpoint-options.ts';

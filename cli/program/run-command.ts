@@ -1,6 +1,6 @@
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { type ResolvedOptions, resolveOptions } from '../../src/base/options/resolve-options.ts';
-import { isPublishedAddress } from '../../src/search/opening/published-address.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { printable } from '../output/format.ts';
 import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';

@@ -1,9 +1,9 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { FieldRanking } from '../../src/engine/lexical/bm25.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { isPublishedAddress } from '../../src/search/opening/published-address.ts';
 import type { AccessKeys } from '../../src/server/access/access-keys.ts';
 import type { TlsPem } from '../../src/server/server-config.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { fieldRanking } from '../options/ranking-options.ts';
 import type { CommandContext } from '../program/command.ts';
 import { makeAddressFolder } from './address-file.ts';

@@ -4,11 +4,12 @@ import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import type { Filter } from '../../src/engine/filter/filter.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
-import { isPublishedAddress, parsePublishedAddress } from '../../src/search/opening/published-address.ts';
+import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
 import { readAhead } from '../../src/search/opening/read-ahead.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
+import { openIndex } from '../../src/stores/open-index.ts';
+import { isPublishedAddress, parsePublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkFilter } from '../options/filter-option.ts';
 import type { ServedViews } from './served-views.ts';
 import type { SharedReranker } from './shared-reranker.ts';
@@ -125,7 +126,7 @@ export function indexOpener(
     const answersSince = opened.has(name) ? undefined : start;
     opened.add(name);
     if (reranker !== undefined) report({ stage: 'loading', doing: 'loading the reranker' });
-    const retriever = await openRetriever(folder, {
+    const retriever = await openIndex(folder, {
       ...options,
       views: views?.definitions ?? [],
       reranker: await reranker?.get(),

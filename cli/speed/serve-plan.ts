@@ -6,7 +6,7 @@ import { loadKernel } from '../../src/engine/native/kernel.ts';
 import type { IndexSource } from '../../src/engine/vectors/index-source.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { openIndexEncoder } from '../../src/search/opening/open-index-encoder.ts';
-import { isPublishedAddress } from '../../src/search/opening/published-address.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { retrieverOptions } from '../options/retriever-options.ts';
 import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';

@@ -1,5 +1,5 @@
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { findIndex } from '../../src/stores/opensearch/check-index.ts';
 import { parseOpenSearchAddress, shownAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';

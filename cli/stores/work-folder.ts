@@ -1,6 +1,6 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { parsePublishedAddress } from '../../src/search/opening/published-address.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
+import { parsePublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkFreeCollection } from './free-collection.ts';
 import { checkFreeIndex } from './free-index.ts';
 

@@ -1,4 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import {
   type EncodeOptions,
   type EncodeResult,
@@ -6,7 +7,6 @@ import {
   NO_ENCODER_LOAD,
   type TextEncoder,
 } from '../../src/encoder/text-encoder.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
 
 /** Stands for the encoder where all queries have vectors, so that the model need not exist. It embeds nothing. */
 export class NoEncoder implements TextEncoder {

@@ -4,6 +4,9 @@ import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import { compareProbes, describeSimilarities } from '../../src/encoder/identity/probe-vectors.ts';
+import { comparedFields, haveSameProbes } from '../../src/encoder/identity/same-model.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import {
@@ -13,9 +16,6 @@ import {
   readRecord,
   UpdateRecord,
 } from '../../src/index/manifest/build-records.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
-import { compareProbes, describeSimilarities } from '../../src/index/manifest/probe-vectors.ts';
-import { comparedFields, haveSameProbes } from '../../src/index/manifest/same-model.ts';
 import type { Bm25Record, ColumnRecord } from '../../src/index/manifest/schemas.ts';
 import { type PrecomputedVectors, vectorsRecord } from '../vectors/precomputed-vectors.ts';
 import type { WorkFolder } from './keep-on-failure.ts';

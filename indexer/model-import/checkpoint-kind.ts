@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { type JsonObject, readJsonFile } from '../../src/encoder/model/json-file.ts';
 import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import { readArchitecture } from './architectures.ts';
 import { encoderFacts } from './checkpoint-facts.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';

@@ -1,7 +1,7 @@
 import { isAbsolute, join, normalize, sep } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { Pooling } from '../../src/encoder/identity/model-identity.ts';
 import { readJsonFile, readJsonIfPresent } from '../../src/encoder/model/json-file.ts';
-import type { Pooling } from '../../src/index/manifest/model-identity.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
 import { ConfigReader } from './config-reader.ts';
 import { type Dense, WeightFinder } from './weight-finder.ts';

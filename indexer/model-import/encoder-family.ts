@@ -1,6 +1,6 @@
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { EnginePrecision } from '../../src/encoder/model/engine-weights.ts';
 import type { JsonObject } from '../../src/encoder/model/json-file.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import type { CheckpointWeights } from './checkpoint-weights.ts';
 import type { DenseModule } from './dense-modules.ts';
 import type { NativePart } from './native-weights.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
+import type { Pooling, Precision } from '../../src/encoder/identity/model-identity.ts';
 import { type Int8Runner, withoutEngineInt8 } from '../../src/encoder/inference/int8-runner.ts';
 import type { EnginePrecision } from '../../src/encoder/model/engine-weights.ts';
-import type { Pooling, Precision } from '../../src/index/manifest/model-identity.ts';
 import type { EnginePass } from './encoder-family.ts';
 import type { PlannedGraph } from './model-plan.ts';
 import { type NativePart, nativeBytes, writeNative } from './native-weights.ts';

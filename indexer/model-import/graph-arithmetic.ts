@@ -1,7 +1,7 @@
 import { bug, TrawlError } from '../../src/base/errors.ts';
 import { narrowToFloat16 } from '../../src/base/system/float16.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { ONNX_TYPES } from '../../src/encoder/model/onnx-messages.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import type { Weight } from './checkpoint-weights.ts';
 import { MICROSOFT, type OnnxGraph, type OnnxTensor } from './onnx-graph.ts';
 import { quantizedColumns, quantizedRows } from './quantized-tensors.ts';

@@ -6,6 +6,7 @@ import { asTrawlError, isNodeError, TrawlError } from '../../src/base/errors.ts'
 import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
+import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { Int8Runner } from '../../src/encoder/inference/int8-runner.ts';
 import { readJsonFile } from '../../src/encoder/model/json-file.ts';
 import { sha256OfText } from '../../src/encoder/model/model-checksum.ts';
@@ -19,7 +20,6 @@ import {
   type TrawlModelGraph,
 } from '../../src/encoder/model/trawl-model-file.ts';
 import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
-import { PRECISIONS, type Precision } from '../../src/index/manifest/model-identity.ts';
 import { isSupportedArchitecture } from './architectures.ts';
 import { checkConfigs } from './checkpoint-kind.ts';
 import type { ModelPlan } from './model-plan.ts';

@@ -1,5 +1,5 @@
+import type { FolderModelIdentity, Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { ModelKind, PoolingOrigin, ScoreActivation } from '../../src/encoder/model/trawl-model-file.ts';
-import type { FolderModelIdentity, Precision } from '../../src/index/manifest/model-identity.ts';
 import type { WriteTokenizer } from './source-tokenizer.ts';
 
 interface WriteGraphOptions {

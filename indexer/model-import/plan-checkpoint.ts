@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { Int8Runner } from '../../src/encoder/inference/int8-runner.ts';
 import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import {
   type CheckpointFacts,
   crossEncoderFacts,

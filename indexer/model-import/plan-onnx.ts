@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { type JsonObject, readJsonFile } from '../../src/encoder/model/json-file.ts';
 import { type OnnxFacts, readOnnxFacts } from '../../src/encoder/model/onnx-facts.ts';
 import {
@@ -9,7 +10,6 @@ import {
   readTransformersFacts,
   type StatedPooling,
 } from '../../src/encoder/model/transformers-folder.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import { crossEncoderFacts, encoderRemarks } from './checkpoint-facts.ts';
 import { isClassifier, refusePoolingOfPairs } from './checkpoint-kind.ts';
 import { isTrunkOfLateInteraction } from './late-interaction.ts';

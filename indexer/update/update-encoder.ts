@@ -1,8 +1,8 @@
 import { bug, TrawlError } from '../../src/base/errors.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import { compareProbes, describeSimilarities } from '../../src/encoder/identity/probe-vectors.ts';
+import { comparedFields, haveSameProbes } from '../../src/encoder/identity/same-model.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
-import { compareProbes, describeSimilarities } from '../../src/index/manifest/probe-vectors.ts';
-import { comparedFields, haveSameProbes } from '../../src/index/manifest/same-model.ts';
 import { fieldsDiffer } from '../building/build-settings.ts';
 
 /**

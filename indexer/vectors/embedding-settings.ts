@@ -1,9 +1,9 @@
 import type { PassageRow } from '../../corpus/passage.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { Pooling } from '../../src/encoder/identity/model-identity.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
-import type { Pooling } from '../../src/index/manifest/model-identity.ts';
 import { similarities } from './similarities.ts';
 
 /** The settings, besides the model's weights, that determine the vector of a passage. */

@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import type { Metric } from '../../src/engine/metric.ts';
 import { faissMetric } from '../../src/engine/vectors/faiss-format.ts';
 import { sampleChecksum } from '../../src/engine/vectors/sample-checksum.ts';
 import type { VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 import type { BuildRecord } from '../../src/index/manifest/build-records.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { cutSegments, type VectorFileSet } from '../vector-files/vector-file-set.ts';
 import type { ModelCheck } from './check-model.ts';

@@ -1,5 +1,5 @@
 import { TrawlError } from '../base/errors.ts';
-import type { FolderModelIdentity } from '../index/manifest/model-identity.ts';
+import type { FolderModelIdentity } from './identity/model-identity.ts';
 import { identityOn, parseDevice } from './inference/device.ts';
 import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
 import { poolOptions, type RunOptions } from './open-encoder.ts';

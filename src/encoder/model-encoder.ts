@@ -1,5 +1,5 @@
 import type { TrawlError } from '../base/errors.ts';
-import type { FolderModelIdentity } from '../index/manifest/model-identity.ts';
+import type { FolderModelIdentity } from './identity/model-identity.ts';
 import { identityOn } from './inference/device.ts';
 import type { EncoderPoolOptions } from './pool/encoder-pool.ts';
 import type { EncoderPools } from './pool/encoder-pools.ts';

@@ -1,5 +1,5 @@
 import type { TrawlError } from '../base/errors.ts';
-import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type QueryTemplate } from '../index/manifest/model-identity.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type QueryTemplate } from './identity/model-identity.ts';
 
 /** Decides which prefix and which token limit of the model a text gets. */
 export type InputType = 'query' | 'passage';

@@ -1,9 +1,9 @@
+import type { ModelIdentity } from '../encoder/identity/model-identity.ts';
 import type { RerankerInfo } from '../encoder/rerank/reranker.ts';
 import type { Column } from '../engine/filter/column.ts';
 import type { Bm25Settings } from '../engine/lexical/lexical-settings.ts';
 import type { Metric } from '../engine/metric.ts';
 import type { SearchGpu } from '../engine/vectors/vector-index.ts';
-import type { ModelIdentity } from '../index/manifest/model-identity.ts';
 import type { SearchMode } from './search-mode.ts';
 
 /** A view of an index. */

@@ -1,4 +1,4 @@
-import type { ModelIdentity } from '../index/manifest/model-identity.ts';
+import type { ModelIdentity } from '../encoder/identity/model-identity.ts';
 import type { FindCall, FindResult } from './calls/find-call.ts';
 import type { RerankCall, RerankResult } from './calls/rerank-call.ts';
 import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';

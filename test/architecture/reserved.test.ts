@@ -12,7 +12,7 @@ test('only src/base/options reads the environment, and only cli ends the process
   for (const file of sources) {
     if (file.path.startsWith('test/')) continue;
     const code = withoutComments(file.text);
-    if (/\bprocess\.env\b/.test(code)) assert.match(file.path, /^src\/options\//);
+    if (/\bprocess\.env\b/.test(code)) assert.match(file.path, /^src\/base\/options\//);
     if (/\bprocess\.(exit|exitCode|abort)\b|\bprocess\.\w+\('SIG/.test(code)) assert.match(file.path, /^cli\//);
   }
 });

@@ -11,7 +11,7 @@ export const TOY_DIMENSION = 10;
 export type ToyGraph = 'toy.onnx' | 'exported.onnx' | 'slow.onnx';
 
 export function fixture(name: string): string {
-  return join(packageRoot, 'test', 'embedding', 'fixtures', name);
+  return join(packageRoot, 'test', 'encoder', 'fixtures', name);
 }
 
 /** Writes a model folder with a toy graph and returns its path; `change` edits trawl-model.json before it is written. */

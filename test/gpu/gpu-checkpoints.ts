@@ -13,7 +13,7 @@ interface BertShape {
 }
 
 const SMALL: BertShape = { hidden: 32, layers: 2, heads: 2, vocabulary: 0 };
-const FIXTURES = join(packageRoot, 'test', 'embedding', 'fixtures');
+const FIXTURES = join(packageRoot, 'test', 'encoder', 'fixtures');
 
 /** Tokenizers that are in the repository. Those of XLM-R and Qwen3 have a part of the vocabulary. */
 const TOKENIZERS = {

@@ -1,9 +1,9 @@
 import { availableCores } from '../../src/base/system/cores.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
 import { poolOptions } from '../../src/encoder/open-encoder.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 
 export interface GpuEncoderOptions {
   readonly precision: Precision;

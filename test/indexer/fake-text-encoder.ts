@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { FolderModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import {
   type EncodeOptions,
   type EncodeOutcome,
@@ -9,7 +10,6 @@ import {
   NO_ENCODER_LOAD,
   type TextEncoder,
 } from '../../src/encoder/text-encoder.ts';
-import type { FolderModelIdentity } from '../../src/index/manifest/model-identity.ts';
 import { modelIdentity } from '../helpers/model-identity.ts';
 
 export const FAKE_MODEL = modelIdentity({ name: 'fake', dimension: 8, maxTokens: { query: 32, passage: 16 } });

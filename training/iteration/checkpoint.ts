@@ -5,10 +5,10 @@ import { importModel } from '../../indexer/model-import/import-model.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder, verifyModelFolder } from '../../src/encoder/model/model-folder.ts';
 import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
 import { TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
-import type { Precision } from '../../src/index/manifest/model-identity.ts';
 import type { InputFile } from './records.ts';
 
 /** What an import reads: weights, graphs, settings and tokenizer; not the state of an optimizer. */

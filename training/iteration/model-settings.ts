@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { classesOf, statesPoolingInFiles } from '../../indexer/model-import/model-kind.ts';
+import type { ModelIdentity, Pooling, Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { JsonObject } from '../../src/encoder/model/json-file.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { STATED_POOLINGS, type StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
 import { readTrawlModelFile } from '../../src/encoder/model/trawl-model-file.ts';
-import type { ModelIdentity, Pooling, Precision } from '../../src/index/manifest/model-identity.ts';
 import { recordedOverrides } from '../../src/search/opening/open-index-encoder.ts';
 import { hasOwnSettings, isModelFolder } from './checkpoint.ts';
 

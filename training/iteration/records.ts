@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import Type from 'typebox';
 import { TrawlError } from '../../src/base/errors.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { PRECISIONS } from '../../src/encoder/identity/model-identity.ts';
 import { readRecord } from '../../src/index/manifest/build-records.ts';
-import { PRECISIONS } from '../../src/index/manifest/model-identity.ts';
 import { Count, Generation, Sha256 } from '../../src/index/manifest/schemas.ts';
 
 /** Means of the metrics of `evaluateRun` by their names, such as `recall@10`. */

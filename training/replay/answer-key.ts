@@ -1,6 +1,6 @@
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { applyTemplate, contextOf, type EncoderInput, type TruncateSide } from '../../src/encoder/text-encoder.ts';
 import { canonicalFilter } from '../../src/engine/filter/filter.ts';
-import type { ModelIdentity } from '../../src/index/manifest/model-identity.ts';
 import type { RetrieveCall, RetrieveQuery } from '../../src/search/calls/retrieve-call.ts';
 import { inputOf, isEmbedded } from '../../src/search/embedded-query.ts';
 import { hybridKey } from '../../src/search/hybrid/hybrid-settings.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Question } from '../../evaluation/read-questions.ts';
+import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts';
 import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
-import type { QueryTemplate } from '../../src/index/manifest/model-identity.ts';
 import { COMPOSED_SEPARATOR, composedParts, withoutQuestion } from '../../src/server/recording/composed-query.ts';
 import { KnownQuestions } from '../records/known-questions.ts';
 import type { RecordLine } from '../records/read-records.ts';

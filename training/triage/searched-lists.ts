@@ -1,6 +1,6 @@
+import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import type { QueryTemplate } from '../../src/index/manifest/model-identity.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import type { QueryAnswer } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';

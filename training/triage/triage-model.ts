@@ -4,10 +4,10 @@ import { type PassageTemplate, parseTemplate } from '../../corpus/passage-templa
 import type { Judgements } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { bug, TrawlError } from '../../src/base/errors.ts';
+import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts';
 import { applyTemplate, type EncoderInput, type TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
-import type { QueryTemplate } from '../../src/index/manifest/model-identity.ts';
 import type { RowScope } from '../../src/search/calls/row-scope.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { RecallEstimator, TAIL_SCORES } from './estimate-recall.ts';

@@ -1,5 +1,5 @@
+import type { Precision } from '../../../src/encoder/identity/model-identity.ts';
 import { ONNX_TYPES } from '../../../src/encoder/model/onnx-messages.ts';
-import type { Precision } from '../../../src/index/manifest/model-identity.ts';
 import type { DenseModule } from '../dense-modules.ts';
 import { GraphArithmetic, type Product } from '../graph-arithmetic.ts';
 import { OnnxGraph } from '../onnx-graph.ts';

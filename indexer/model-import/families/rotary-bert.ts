@@ -1,5 +1,5 @@
+import type { Precision } from '../../../src/encoder/identity/model-identity.ts';
 import type { JsonObject } from '../../../src/encoder/model/json-file.ts';
-import type { Precision } from '../../../src/index/manifest/model-identity.ts';
 import type { CheckpointWeights, Weight } from '../checkpoint-weights.ts';
 import { ConfigReader } from '../config-reader.ts';
 import type { DenseModule } from '../dense-modules.ts';

@@ -1,4 +1,4 @@
-import type { Precision } from '../../../src/index/manifest/model-identity.ts';
+import type { Precision } from '../../../src/encoder/identity/model-identity.ts';
 import type { CheckpointWeights, Weight } from '../checkpoint-weights.ts';
 import { ConfigReader } from '../config-reader.ts';
 import type { DenseModule } from '../dense-modules.ts';

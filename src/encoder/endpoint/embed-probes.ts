@@ -1,6 +1,6 @@
 import { decodeVector, encodeVector } from '../../base/base64-vector.ts';
-import type { Probe } from '../../index/manifest/endpoint-record.ts';
-import type { ModelIdentity } from '../../index/manifest/model-identity.ts';
+import type { Probe } from '../identity/endpoint-record.ts';
+import type { ModelIdentity } from '../identity/model-identity.ts';
 import { normalizeL2 } from '../inference/pooling.ts';
 import type { TextEncoder } from '../text-encoder.ts';
 

@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
 import { firstNonFinite } from '../../engine/first-non-finite.ts';
-import type { EmbeddingApi } from '../../index/manifest/endpoint-record.ts';
+import type { EmbeddingApi } from '../identity/endpoint-record.ts';
 
 /** The vectors of one reply, in the order of the texts. */
 export interface EmbeddingReply {

@@ -1,7 +1,7 @@
 import { untilAborted } from '../../base/abort.ts';
 import { encodeVector } from '../../base/base64-vector.ts';
 import { TrawlError } from '../../base/errors.ts';
-import type { EmbeddingApi, Probe } from '../../index/manifest/endpoint-record.ts';
+import type { EmbeddingApi, Probe } from '../identity/endpoint-record.ts';
 import { ModelServers } from '../model-server/model-servers.ts';
 import type { InputType } from '../text-encoder.ts';
 import { type EmbeddingReply, type EmbeddingRequest, embeddingBody, readEmbeddings } from './embedding-api.ts';

@@ -1,6 +1,6 @@
 import { throwIfCancelled } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
-import type { ModelIdentity } from '../../index/manifest/model-identity.ts';
+import type { ModelIdentity } from '../identity/model-identity.ts';
 import { normalizeL2 } from '../inference/pooling.ts';
 import {
   composeText,

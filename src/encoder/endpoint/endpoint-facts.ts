@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { EmbeddingApi } from '../../index/manifest/endpoint-record.ts';
+import type { EmbeddingApi } from '../identity/endpoint-record.ts';
 import { parseServerUrl, shownUrl } from '../model-server/server-url.ts';
 
 /** An endpoint's address. */

@@ -1,7 +1,7 @@
 import { decodeVector } from '../../base/base64-vector.ts';
 import { TrawlError } from '../../base/errors.ts';
-import type { EndpointRecord, Probe } from '../../index/manifest/endpoint-record.ts';
-import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../index/manifest/model-identity.ts';
+import type { EndpointRecord, Probe } from '../identity/endpoint-record.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../identity/model-identity.ts';
 import { sha256OfText } from '../model/model-checksum.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import type { EndpointFacts, EndpointRoute } from './endpoint-facts.ts';

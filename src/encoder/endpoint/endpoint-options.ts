@@ -1,4 +1,4 @@
-import type { EmbeddingApi } from '../../index/manifest/endpoint-record.ts';
+import type { EmbeddingApi } from '../identity/endpoint-record.ts';
 
 /** How an encoder behind HTTP is used. */
 export interface EndpointOptions {

@@ -1,6 +1,6 @@
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
-import type { Probe } from '../../index/manifest/endpoint-record.ts';
-import { areSameProbes, compareProbes, describeSimilarities } from '../../index/manifest/probe-vectors.ts';
+import type { Probe } from '../identity/endpoint-record.ts';
+import { areSameProbes, compareProbes, describeSimilarities } from '../identity/probe-vectors.ts';
 import type { Freshness } from './endpoint-client.ts';
 
 export interface WatchOptions {

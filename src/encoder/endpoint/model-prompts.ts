@@ -1,4 +1,4 @@
-import type { ModelIdentity } from '../../index/manifest/model-identity.ts';
+import type { ModelIdentity } from '../identity/model-identity.ts';
 import { knownFamily } from '../model/model-families.ts';
 
 type Prefixes = ModelIdentity['prefixes'];

@@ -1,4 +1,4 @@
-import type { ModelIdentity } from '../../index/manifest/model-identity.ts';
+import type { ModelIdentity } from '../identity/model-identity.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import type { EndpointClients } from './endpoint-clients.ts';
 import type { EndpointOptions } from './endpoint-options.ts';

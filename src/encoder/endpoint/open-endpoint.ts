@@ -1,8 +1,8 @@
 import { throwIfCancelled } from '../../base/abort.ts';
 import { decodeVector } from '../../base/base64-vector.ts';
 import { TrawlError } from '../../base/errors.ts';
-import type { EmbeddingApi, Probe } from '../../index/manifest/endpoint-record.ts';
-import type { ModelIdentity } from '../../index/manifest/model-identity.ts';
+import type { EmbeddingApi, Probe } from '../identity/endpoint-record.ts';
+import type { ModelIdentity } from '../identity/model-identity.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import { type Freshness, isRefusedContent, type SentSettings } from './endpoint-client.ts';
 import { type ClientLease, EndpointClients } from './endpoint-clients.ts';

@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { FolderModelIdentity } from '../../index/manifest/model-identity.ts';
+import type { FolderModelIdentity } from '../identity/model-identity.ts';
 
 /** Where a model runs: null for the CPU, else the numbers of the CUDA devices, each at most once. */
 export type CudaDevices = readonly number[] | null;

@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { Pooling } from '../../index/manifest/model-identity.ts';
+import type { Pooling } from '../identity/model-identity.ts';
 
 /** An output as onnxruntime describes it. */
 interface OutputFacts {

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../base/errors.ts';
 import { widenFloat16 } from '../../base/system/float16.ts';
-import type { Pooling } from '../../index/manifest/model-identity.ts';
+import type { Pooling } from '../identity/model-identity.ts';
 import { readOnnxFacts } from '../model/onnx-facts.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
 import { checkTokenOutput, chooseOutput } from './graph-outputs.ts';

@@ -1,6 +1,6 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
-import type { Pooling } from '../../index/manifest/model-identity.ts';
+import type { Pooling } from '../identity/model-identity.ts';
 import { nodeMessage, ONNX_TYPES, type OnnxNode, tensorHead, valueMessage } from '../model/onnx-messages.ts';
 import { ProtobufWriter } from '../model/protobuf-writer.ts';
 import type { TokenBatch } from './token-batch.ts';

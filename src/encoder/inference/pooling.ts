@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { BeforeTruncation, Pooling } from '../../index/manifest/model-identity.ts';
+import type { BeforeTruncation, Pooling } from '../identity/model-identity.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 
 /** A graph's output for one text, row-major, `tokens` × `dimension`; one row if the graph pools. */

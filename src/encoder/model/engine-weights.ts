@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { EnginePrecision } from '../../engine/native/encoder-functions.ts';
-import type { Precision } from '../../index/manifest/model-identity.ts';
+import type { Precision } from '../identity/model-identity.ts';
 
 export type { EnginePrecision };
 

@@ -1,4 +1,4 @@
-import type { BeforeTruncation, ModelIdentity, Pooling } from '../../index/manifest/model-identity.ts';
+import type { BeforeTruncation, ModelIdentity, Pooling } from '../identity/model-identity.ts';
 
 /** Defaults of a model family, for checkpoints whose files do not state them. */
 export interface ModelFamily {

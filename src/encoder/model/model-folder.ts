@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join, normalize, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { sha256OfFile } from '../../base/system/file-checksum.ts';
-import type { FolderModelIdentity, Precision } from '../../index/manifest/model-identity.ts';
+import type { FolderModelIdentity, Precision } from '../identity/model-identity.ts';
 import { type EnginePrecision, enginePrecisionsOf } from './engine-weights.ts';
 import { cachedSha256OfFile, sha256OfText } from './model-checksum.ts';
 import { locateModelFolder } from './model-location.ts';

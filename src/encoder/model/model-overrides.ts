@@ -7,7 +7,7 @@ import {
   type Pooling,
   QUERY_TEMPLATES,
   type QueryTemplate,
-} from '../../index/manifest/model-identity.ts';
+} from '../identity/model-identity.ts';
 
 /** Settings that replace those of a model's description. They change the vectors, so the identity records them. */
 export interface ModelOverrides {

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { TrawlError } from '../../base/errors.ts';
-import type { Precision } from '../../index/manifest/model-identity.ts';
+import type { Precision } from '../identity/model-identity.ts';
 import { type ProtobufField, ProtobufFile } from './protobuf-file.ts';
 
 /** Facts about an ONNX graph, read from its file without loading the weights. */

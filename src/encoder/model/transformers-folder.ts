@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { basename, isAbsolute, join, normalize, sep } from 'node:path';
 import { TrawlError } from '../../base/errors.ts';
 import type { Metric } from '../../engine/metric.ts';
-import type { FolderModelIdentity, ModelIdentity, Pooling } from '../../index/manifest/model-identity.ts';
+import type { FolderModelIdentity, ModelIdentity, Pooling } from '../identity/model-identity.ts';
 import { cachedRepository } from './hub-cache.ts';
 import { type JsonObject, readJsonFile, readJsonFileIfPresent, readJsonIfPresent } from './json-file.ts';
 import { knownFamily, type ModelFamily } from './model-families.ts';

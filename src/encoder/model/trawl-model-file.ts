@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { Check, Errors } from 'typebox/schema';
 import { TrawlError } from '../../base/errors.ts';
 import { METRICS } from '../../engine/metric.ts';
-import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../index/manifest/model-identity.ts';
+import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../identity/model-identity.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
 import { parsePairTemplate } from './pair-template.ts';
 

@@ -1,7 +1,7 @@
 import Type from 'typebox';
+import type { ModelIdentity } from '../../encoder/identity/model-identity.ts';
 import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import { ReadingRecord, UPDATE_TYPES } from './build-records.ts';
-import type { ModelIdentity } from './model-identity.ts';
 import {
   Bm25Record,
   ColumnRecord,

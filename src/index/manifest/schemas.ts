@@ -1,10 +1,10 @@
 import Type from 'typebox';
+import { Count } from '../../base/count.ts';
+import { EndpointRecord } from '../../encoder/identity/endpoint-record.ts';
+import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../encoder/identity/model-identity.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
 import { ANALYSERS, LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import { METRICS } from '../../engine/metric.ts';
-import { Count } from './count.ts';
-import { EndpointRecord } from './endpoint-record.ts';
-import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from './model-identity.ts';
 
 /** Parts of the manifests' schemas. Readers ignore unknown fields. */
 

@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
+import type { ModelIdentity } from '../../encoder/identity/model-identity.ts';
 import type { Metric } from '../../engine/metric.ts';
-import type { ModelIdentity } from './model-identity.ts';
 
 /** What the vectors of an index or a shard have in common. */
 export interface VectorSpace {

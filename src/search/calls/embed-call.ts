@@ -1,5 +1,5 @@
+import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import type { EncodeOutcome, EncoderInput, InputType, TruncateSide } from '../../encoder/text-encoder.ts';
-import type { QueryTemplate } from '../../index/manifest/model-identity.ts';
 import type { StageTimings } from '../timings.ts';
 
 export interface EmbedCall {

@@ -1,7 +1,7 @@
+import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
 import type { TermScore } from '../../engine/lexical/lexical-index.ts';
 import type { LexicalField } from '../../engine/lexical/lexical-settings.ts';
-import type { QueryTemplate } from '../../index/manifest/model-identity.ts';
 import type { StageTimings } from '../timings.ts';
 import type { RetrieveQuery } from './retrieve-call.ts';
 import type { RowScope } from './row-scope.ts';

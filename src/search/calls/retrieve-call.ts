@@ -1,6 +1,6 @@
+import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import type { EncoderInput, TruncateSide } from '../../encoder/text-encoder.ts';
 import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
-import type { QueryTemplate } from '../../index/manifest/model-identity.ts';
 import type { HybridSettings } from '../hybrid/hybrid-settings.ts';
 import type { Bm25Order, SearchMode } from '../search-mode.ts';
 import type { StageTimings } from '../timings.ts';

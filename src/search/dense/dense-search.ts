@@ -1,3 +1,4 @@
+import type { ModelIdentity, QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import {
   applyTemplate,
   composeText,
@@ -8,7 +9,6 @@ import {
 } from '../../encoder/text-encoder.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { SearchResult, VectorIndex } from '../../engine/vectors/vector-index.ts';
-import type { ModelIdentity, QueryTemplate } from '../../index/manifest/model-identity.ts';
 import type { EmbedCall } from '../calls/embed-call.ts';
 import type { RetrieveCall } from '../calls/retrieve-call.ts';
 import { isEmbedded, isText } from '../embedded-query.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../encoder/identity/model-identity.ts';
+import { isSameModel } from '../../encoder/identity/same-model.ts';
 import type { Column } from '../../engine/filter/column.ts';
-import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../index/manifest/model-identity.ts';
-import { isSameModel } from '../../index/manifest/same-model.ts';
 import type { Retriever } from '../retriever.ts';
 import type { RetrieverInfo, ViewInfo } from '../retriever-info.ts';
 import type { SearchMode } from '../search-mode.ts';

@@ -1,9 +1,9 @@
+import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import { applyTemplate, composeText } from '../../encoder/text-encoder.ts';
 import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../engine/lexical/bm25.ts';
 import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { QueryTemplate } from '../../index/manifest/model-identity.ts';
 import type { RetrieveQuery } from '../calls/retrieve-call.ts';
 import { inputOf, isText } from '../embedded-query.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';

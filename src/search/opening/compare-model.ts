@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../index/manifest/model-identity.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../encoder/identity/model-identity.ts';
 
 /**
  * Refuses an encoder whose vectors would differ from those of the index. The same weights and tokenizer in another precision give

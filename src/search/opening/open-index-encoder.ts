@@ -5,12 +5,12 @@ import { TrawlError } from '../../base/errors.ts';
 import { embedProbes, storedProbes } from '../../encoder/endpoint/embed-probes.ts';
 import type { EndpointOptions } from '../../encoder/endpoint/endpoint-options.ts';
 import { changedEndpoint } from '../../encoder/endpoint/endpoint-watch.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type Precision } from '../../encoder/identity/model-identity.ts';
 import type { ModelOverrides } from '../../encoder/model/model-overrides.ts';
 import { openEncoder } from '../../encoder/open-encoder.ts';
 import type { EncoderPools } from '../../encoder/pool/encoder-pools.ts';
 import type { TextEncoder } from '../../encoder/text-encoder.ts';
 import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
-import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type Precision } from '../../index/manifest/model-identity.ts';
 import { requireVectors } from '../../index/manifest/vector-space.ts';
 import { checkSameModel } from './compare-model.ts';
 

@@ -8,11 +8,9 @@ import type { RetrieverInfo } from '../retriever-info.ts';
 import type { RetrieverParts } from '../retriever-parts.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
 import { folderParts } from './folder-parts.ts';
-import type { IndexPartsOptions } from './index-parts.ts';
+import type { IndexParts, IndexPartsOptions } from './index-parts.ts';
 import { type CutterOptions, openCutter } from './open-cutter.ts';
 import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
-import { isPublishedAddress } from './published-address.ts';
-import { publishedParts } from './published-parts.ts';
 
 export interface OpenRetrieverOptions extends IndexPartsOptions, IndexEncoderOptions, CutterOptions, ServingOptions {
   /** Embeds the queries instead of the encoder of the index, which is not opened then. The caller answers for its vectors. */
@@ -26,15 +24,19 @@ export interface OpenRetrieverOptions extends IndexPartsOptions, IndexEncoderOpt
 }
 
 /**
- * Opens an index, in a directory, in Milvus (`milvus://…`) or in OpenSearch (`opensearch://…`), and its query encoder. Prefixes,
- * pooling and token limits come from the manifest, and the encoder must have the weights that the index was built with.
+ * Opens the index in a folder, and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder must
+ * have the weights that the index was built with.
  *
- * @throws TrawlError INDEX_…, STORE_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
+ * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
  */
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
+  options.onProgress?.('checking the index', 'verifying');
+  return openParts(folderParts(folder, options), options);
+}
+
+/** Opens a retriever over the parts of an index, and closes them. @throws as `openRetriever`. */
+export async function openParts(parts: IndexParts, options: OpenRetrieverOptions): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
-  onProgress('checking the index', 'verifying');
-  const parts = isPublishedAddress(folder) ? await publishedParts(folder, options) : folderParts(folder, options);
   const { manifest, modes, lexical, wordsIn, columns, liveRows, modelFolders } = parts;
   const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
   try {

@@ -1,10 +1,10 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { TrawlError } from '../../base/errors.ts';
+import { isSameModel } from '../../encoder/identity/same-model.ts';
 import { decodeFlatHeader, FAISS_HEADER_BYTES, faissMetric } from '../../engine/vectors/faiss-format.ts';
 import { decodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../engine/vectors/faiss-fp16-format.ts';
 import { sampleChecksum } from '../../engine/vectors/sample-checksum.ts';
 import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
-import { isSameModel } from '../../index/manifest/same-model.ts';
 import { shardLexical } from '../../index/manifest/shard-lexical.ts';
 import type { ShardManifest } from '../../index/manifest/shard-manifest.ts';
 import { vectorSpace } from '../../index/manifest/vector-space.ts';

@@ -53,3 +53,11 @@ export function markWords(text, matches) {
   nodes.push(text.slice(end));
   return nodes;
 }
+
+/** `text` begins with the title, which has double quotes there. */
+export function titleAndText({ title = '', text }) {
+  const newline = text.indexOf('\n');
+  if (newline === -1) return { title, text };
+  const first = text.slice(0, newline).replace(/^"(.*)"$/, '$1');
+  return title === '' || first === title ? { title: first, text: text.slice(newline + 1) } : { title, text };
+}

@@ -4,7 +4,16 @@ import { asked, onReady, readyFacts, showFacts, tellListeners } from './facts.js
 import { installKeyForm } from './server.js';
 import { openAddress, startTabs } from './tabs.js';
 
-startTabs();
+/** Each tab's module is loaded when the tab is opened. */
+const TABS = [
+  ['search', 'Search', () => import('./search-tab.js')],
+  ['compare', 'Compare', () => import('./compare-tab.js')],
+  ['index', 'Index', () => import('./index-tab.js')],
+  ['live', 'Live', () => import('./live-tab.js')],
+  ['trajectories', 'Trajectories', () => import('./trajectories-tab.js')],
+];
+
+startTabs(TABS);
 installKeyForm(() => {
   tellListeners();
   openAddress();

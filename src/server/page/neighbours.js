@@ -1,6 +1,6 @@
 /** The passages before and after a hit in its document. */
 import { make, say } from './dom.js';
-import { titleAndText } from './result-lists.js';
+import { titleAndText } from './highlight.js';
 import { base, messageOf, pathOf, postJson } from './server.js';
 
 /** The buttons under a hit. Nothing is read before the first click. */

@@ -1,6 +1,6 @@
 /** Lists of hits side by side. A passage says where else it was found, and is marked in all lists at once. */
 import { make } from './dom.js';
-import { markWords, wordMatcher } from './highlight.js';
+import { markWords, titleAndText, wordMatcher } from './highlight.js';
 import { neighbourPart } from './neighbours.js';
 import { scoreExplanation } from './score-explanation.js';
 import { messageOf } from './server.js';
@@ -147,12 +147,4 @@ function markEverywhere(container, target) {
 function shownScore(score) {
   if (score === null) return '–';
   return Math.abs(score) >= 100 ? score.toFixed(1) : score.toFixed(4);
-}
-
-/** `text` begins with the title, which has double quotes there. */
-export function titleAndText({ title = '', text }) {
-  const newline = text.indexOf('\n');
-  if (newline === -1) return { title, text };
-  const first = text.slice(0, newline).replace(/^"(.*)"$/, '$1');
-  return title === '' || first === title ? { title: first, text: text.slice(newline + 1) } : { title, text };
 }

@@ -2,22 +2,17 @@
 import { byId, make } from './dom.js';
 import { base, hideError, showError } from './server.js';
 
-/** Each tab's module is loaded when it is opened; it exports `open(panel, parameters)`, and `close()` if it has to stop. */
-const TABS = [
-  ['search', 'Search', () => import('./search-tab.js')],
-  ['compare', 'Compare', () => import('./compare-tab.js')],
-  ['index', 'Index', () => import('./index-tab.js')],
-  ['live', 'Live', () => import('./live-tab.js')],
-  ['trajectories', 'Trajectories', () => import('./trajectories-tab.js')],
-];
-
+/** Name, label and loader of each tab. */
+let tabs = [];
 /** The last address of each tab, to which it returns. */
 const addresses = new Map();
 let current;
 
-export function startTabs() {
+/** A loader gives the module of its tab, which exports `open(panel, parameters)`, and `close()` if the tab has to stop. */
+export function startTabs(named) {
+  tabs = named;
   const list = byId('tabs');
-  for (const [name, label] of TABS.slice(1)) {
+  for (const [name, label] of tabs.slice(1)) {
     list.append(
       make(
         'button',
@@ -34,7 +29,7 @@ export function startTabs() {
     };
     document.querySelector('main').append(make('section', panel));
   }
-  list.hidden = TABS.length < 2;
+  list.hidden = tabs.length < 2;
   list.addEventListener('click', ({ target }) => {
     const name = target.closest('[role="tab"]')?.id.slice('tab-'.length);
     if (name !== undefined) go(name);
@@ -47,7 +42,7 @@ export function startTabs() {
 export function openAddress() {
   const parameters = new URLSearchParams(location.search);
   const wanted = parameters.get('tab') ?? 'search';
-  const tab = TABS.find(([name]) => name === wanted) ?? TABS[0];
+  const tab = tabs.find(([name]) => name === wanted) ?? tabs[0];
   return show(tab, parameters);
 }
 
@@ -82,7 +77,7 @@ async function show([name, label, load], parameters) {
   const opened = { name, address: location.pathname + location.search, close };
   current = opened;
   document.title = name === 'search' ? 'Trawl search' : `${label} · Trawl`;
-  for (const [other] of TABS) {
+  for (const [other] of tabs) {
     byId(`panel-${other}`).hidden = other !== name;
     const button = byId(`tab-${other}`);
     button.setAttribute('aria-selected', String(other === name));
@@ -101,12 +96,12 @@ async function show([name, label, load], parameters) {
 
 /** Left, right, Home and End move between the tabs, and the tab opens at once. */
 function moveByKey(event) {
-  const tabs = [...event.currentTarget.querySelectorAll('[role="tab"]')];
-  const at = tabs.indexOf(document.activeElement);
-  const to = { ArrowRight: at + 1, ArrowLeft: at - 1 + tabs.length, Home: 0, End: tabs.length - 1 }[event.key];
+  const buttons = [...event.currentTarget.querySelectorAll('[role="tab"]')];
+  const at = buttons.indexOf(document.activeElement);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1 + buttons.length, Home: 0, End: buttons.length - 1 }[event.key];
   if (at < 0 || to === undefined) return;
   event.preventDefault();
-  const tab = tabs[to % tabs.length];
+  const tab = buttons[to % buttons.length];
   tab.focus();
   tab.click();
 }

@@ -3,7 +3,7 @@ import { loadStyle, make, say } from './dom.js';
 import { markWords, wordMatcher } from './highlight.js';
 import { readRollouts } from './read-rollouts.js';
 import { addTexts, generationNotices } from './recorded-passages.js';
-import { titleAndText } from './result-lists.js';
+import { titleAndText } from './highlight.js';
 import { goTo } from './tabs.js';
 
 const MAX_FILE_BYTES = 200 * 2 ** 20;

@@ -1,5 +1,5 @@
+import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import type { QueryTemplate } from '../../index/manifest/model-identity.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
 import { answerFacts } from './answer-facts.ts';

@@ -1,5 +1,5 @@
+import { DEFAULT_QUERY_TEMPLATE, type QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import { DEFAULT_QUERY_TEMPLATE, type QueryTemplate } from '../../index/manifest/model-identity.ts';
 import { composedParts } from './composed-query.ts';
 import type { TrajectoryGuesser } from './guess-trajectories.ts';
 import type { QueryOrigin } from './query-origin.ts';

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { DEFAULT_QUERY_TEMPLATE, QUERY_TEMPLATES } from '../../encoder/identity/model-identity.ts';
 import type { RerankerInfo } from '../../encoder/rerank/reranker.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
-import { DEFAULT_QUERY_TEMPLATE, QUERY_TEMPLATES } from '../../index/manifest/model-identity.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';

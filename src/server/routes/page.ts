@@ -5,7 +5,7 @@ import { extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { packageRoot } from '../../base/package-root.ts';
 
-const FOLDER = join(packageRoot, 'src', 'web');
+const FOLDER = join(packageRoot, 'src', 'server', 'page');
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',

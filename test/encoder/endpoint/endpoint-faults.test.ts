@@ -7,7 +7,7 @@ import type { EndpointEncoder } from '../../../src/encoder/endpoint/endpoint-enc
 import { EndpointWatch } from '../../../src/encoder/endpoint/endpoint-watch.ts';
 import { openEndpoint } from '../../../src/encoder/endpoint/open-endpoint.ts';
 import type { OpenEndpointOptions } from '../../../src/encoder/endpoint/open-endpoint-options.ts';
-import type { Probe } from '../../../src/index/manifest/endpoint-record.ts';
+import type { Probe } from '../../../src/encoder/identity/endpoint-record.ts';
 import { ENDPOINT_DIMENSION, embeddingServer, endpointVector } from '../../helpers/embedding-server.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { ModelIdentity } from '../../../src/encoder/identity/model-identity.ts';
 import type { ModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { ModelEncoder } from '../../../src/encoder/model-encoder.ts';
 import type { EncoderPoolOptions } from '../../../src/encoder/pool/encoder-pool.ts';
 import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';
-import type { ModelIdentity } from '../../../src/index/manifest/model-identity.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
 const FAKE = {

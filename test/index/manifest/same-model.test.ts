@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeVector } from '../../../src/base/base64-vector.ts';
-import type { EndpointRecord } from '../../../src/index/manifest/endpoint-record.ts';
-import type { ModelIdentity } from '../../../src/index/manifest/model-identity.ts';
-import { compareProbes } from '../../../src/index/manifest/probe-vectors.ts';
-import { isSameModel } from '../../../src/index/manifest/same-model.ts';
+import type { EndpointRecord } from '../../../src/encoder/identity/endpoint-record.ts';
+import type { ModelIdentity } from '../../../src/encoder/identity/model-identity.ts';
+import { compareProbes } from '../../../src/encoder/identity/probe-vectors.ts';
+import { isSameModel } from '../../../src/encoder/identity/same-model.ts';
 import { modelIdentity } from '../../helpers/model-identity.ts';
 
 function endpointModel(values: readonly number[] | null, fields: Partial<ModelIdentity> = {}): ModelIdentity {

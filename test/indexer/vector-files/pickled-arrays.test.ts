@@ -12,7 +12,7 @@ import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
 /** Written by make_pickles.py in the same folder. */
-const FIXTURES = join(packageRoot, 'test', 'vector-files', 'fixtures');
+const FIXTURES = join(packageRoot, 'test', 'indexer', 'vector-files', 'fixtures');
 const ROWS = Float32Array.from({ length: 15 }, (_, i) => (((i * 7) % 31) - 15) / 8);
 const IDS = ['d0', 'd-é', '3', '', 'x'.repeat(300)];
 

@@ -4,7 +4,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import fc from 'fast-check';
 import { encodeVector } from '../../../src/base/base64-vector.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
-import type { EndpointRecord } from '../../../src/index/manifest/endpoint-record.ts';
+import type { EndpointRecord } from '../../../src/encoder/identity/endpoint-record.ts';
 import type { Hit, QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall, RetrieveResult } from '../../../src/search/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../../src/search/deepening.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
+import { QUERY_TEMPLATES } from '../../../encoder/identity/model-identity.ts';
 import { type EncoderInput, TRUNCATE_SIDES } from '../../../encoder/text-encoder.ts';
-import { QUERY_TEMPLATES } from '../../../index/manifest/model-identity.ts';
 import { Issues } from '../../errors/request-error.ts';
 import { nullable } from './common-fields.ts';
 

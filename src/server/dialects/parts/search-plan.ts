@@ -1,6 +1,6 @@
 import { TrawlError } from '../../../base/errors.ts';
+import type { QueryTemplate } from '../../../encoder/identity/model-identity.ts';
 import type { EncoderInput, TruncateSide } from '../../../encoder/text-encoder.ts';
-import type { QueryTemplate } from '../../../index/manifest/model-identity.ts';
 import type { Hit, QueryOutcome } from '../../../search/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../../search/calls/retrieve-call.ts';
 import type { RetrieverInfo } from '../../../search/retriever-info.ts';

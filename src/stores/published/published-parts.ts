@@ -1,11 +1,11 @@
 import { TrawlError } from '../../base/errors.ts';
 import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
-import type { PublishedIndex } from '../../stores/published/open-stored.ts';
-import { shownPlace } from '../../stores/published/shown-place.ts';
-import { checkFieldRanking } from '../lexical/search-words.ts';
-import { type IndexParts, type IndexPartsOptions, modesOf } from './index-parts.ts';
+import { checkFieldRanking } from '../../search/lexical/search-words.ts';
+import { type IndexParts, type IndexPartsOptions, modesOf } from '../../search/opening/index-parts.ts';
+import type { PublishedIndex } from './open-stored.ts';
 import { openPublishedIndex, parsePublishedAddress } from './published-address.ts';
+import { shownPlace } from './shown-place.ts';
 
 /**
  * The parts of an index in Milvus or OpenSearch.

@@ -1,8 +1,8 @@
-import { isMilvusAddress, parseMilvusAddress } from '../../stores/milvus/milvus-address.ts';
-import { openPublishedIndex as openMilvusIndex } from '../../stores/milvus/open-published-index.ts';
-import { openOpenSearchIndex } from '../../stores/opensearch/open-published-index.ts';
-import { isOpenSearchAddress, parseOpenSearchAddress } from '../../stores/opensearch/opensearch-address.ts';
-import type { PublishedIndex } from '../../stores/published/open-stored.ts';
+import { isMilvusAddress, parseMilvusAddress } from '../milvus/milvus-address.ts';
+import { openPublishedIndex as openMilvusIndex } from '../milvus/open-published-index.ts';
+import { openOpenSearchIndex } from '../opensearch/open-published-index.ts';
+import { isOpenSearchAddress, parseOpenSearchAddress } from '../opensearch/opensearch-address.ts';
+import type { PublishedIndex } from './open-stored.ts';
 
 /** Whether a text names an index in Milvus or OpenSearch, not a folder. */
 export function isPublishedAddress(text: string): boolean {

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { Count } from './count.ts';
+import { Count } from '../../base/count.ts';
 
 /** The request formats of embedding servers: OpenAI's `/v1/embeddings`, and `/embed` of text-embeddings-inference. */
 export const EMBEDDING_APIS = ['openai', 'tei'] as const;
