@@ -1,9 +1,8 @@
 /** The trajectories tab: rollouts of a file that the reader chooses, turn by turn with what each search showed. */
 import { loadStyle, make, say } from './dom.js';
-import { markWords, wordMatcher } from './highlight.js';
+import { markWords, titleAndText, wordMatcher } from './highlight.js';
 import { readRollouts } from './read-rollouts.js';
 import { addTexts, generationNotices } from './recorded-passages.js';
-import { titleAndText } from './highlight.js';
 import { goTo } from './tabs.js';
 
 const MAX_FILE_BYTES = 200 * 2 ** 20;

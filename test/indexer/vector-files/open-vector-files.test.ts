@@ -174,7 +174,8 @@ test('files that cannot be used are refused with the reason and what to do', asy
 });
 
 test('pickles are read in place, with their ids, as readPickledArrays finds them', () => {
-  const fixture = (name: string): string => join(packageRoot, 'test', 'indexer', 'vector-files', 'fixtures', `${name}.pickle`);
+  const fixture = (name: string): string =>
+    join(packageRoot, 'test', 'indexer', 'vector-files', 'fixtures', `${name}.pickle`);
   for (const name of ['array-4', 'list-4', 'tevatron-4', 'integer-ids']) {
     const { arrays, ids } = readPickledArrays(fixture(name));
     const set = openVectorFiles([fixture(name)], { dimension: 99 });
