@@ -80,7 +80,7 @@ export async function installLucene(
   }
   for (const release of loadable) {
     const folder = luceneFolder(cache, release);
-    const options = { note, lock: mavenLock(cache), ...(signal === undefined ? {} : { signal }) };
+    const options = { note, lock: mavenLock(cache), signal };
     await installOnce(folder, options, () => installRelease(folder, release, { signal, note }));
   }
 }

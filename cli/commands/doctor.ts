@@ -66,7 +66,7 @@ export const doctorCommand = defineCommand({
       memoryBytes: memoryLimit(),
       freeMemoryBytes: availableMemory(),
       onnxruntime: onnxruntime.version,
-      ...(problem === undefined ? {} : { onnxruntimeProblem: problem }),
+      onnxruntimeProblem: problem,
       executionProviders: onnxruntime.providers,
       cuda: cudaFacts(),
       sqlite: sqliteVersion(),

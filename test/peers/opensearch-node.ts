@@ -146,7 +146,7 @@ export class OpenSearchNode {
     const reply = await fetch(`http://127.0.0.1:${this.port}${path}`, {
       method,
       headers: { 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      body: body === undefined ? undefined : JSON.stringify(body),
     });
     const text = await reply.text();
     if (!reply.ok) throw new Error(`${method} ${path}: ${text}`);

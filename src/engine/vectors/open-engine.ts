@@ -24,7 +24,7 @@ export interface EngineOptions {
   /** Called if the native engine cannot be used, or a GPU for a part of the index, and when a GPU fails in a search. */
   readonly onWarning?: (warning: string) => void;
   /** Aborting ends the copying to a GPU with CANCELLED. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**
