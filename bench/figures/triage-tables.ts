@@ -1,17 +1,15 @@
 import * as figure from '../report/figures.ts';
 import type { TriageRecord } from '../triage/bench-triage.ts';
-import { rule, type TableMaker } from './table-maker.ts';
-import type { TriageErrorsResult } from './triage-errors-result.ts';
+import type { TriageErrorsResult } from '../reproduce/triage-errors.ts';
 
 /**
  * The error of the estimate by set, depth and sample: its mean over the samples, as an absolute value, averaged over all models and k. The
  * last column has the least and the largest of the bound's.
  */
-export const triageErrors: TableMaker<TriageErrorsResult> = ({ sets }) => {
+export const triageErrors: (result: TriageErrorsResult) => string[][] = ({ sets }) => {
   const shares = sorted(sets.flatMap(({ records }) => records.map(({ sampleShare }) => sampleShare)));
   return [
     ['set', 'depth', ...shares.map(percent), '`bound`'],
-    rule(3 + shares.length),
     ...sets.flatMap(({ name, records }) =>
       sorted(records.map(({ depth }) => depth)).map((depth) => {
         const of = records.filter((record) => record.depth === depth);
@@ -37,9 +35,8 @@ export const triageErrors: TableMaker<TriageErrorsResult> = ({ sets }) => {
 };
 
 /** By model: the errors of each estimate at 10, mean and worst, with the largest sample but one. */
-export const triageModels: TableMaker<TriageErrorsResult> = ({ sets }) => [
+export const triageModels: (result: TriageErrorsResult) => string[][] = ({ sets }) => [
   ['set', 'tried', 'depth', 'chosen', 'sample', 'recall@10', 'bound', 'counts', 'tail (worst)'],
-  rule(9, 2),
   ...sets.flatMap(({ name, records }) => {
     const shares = sorted(records.map(({ sampleShare }) => sampleShare));
     const share = shares.at(-2)!;

@@ -1,5 +1,3 @@
-import type { TableMaker } from './table-maker.ts';
-
 /**
  * A measurement that `npm run reproduce` does not repeat: the processor is not at hand, the ways that were compared are not kept, or the
  * program writes no file. Its figures were copied by hand.
@@ -32,9 +30,8 @@ interface OnceColumn {
 
 type OnceCell = string | number | null | readonly [number, number];
 
-export const once: TableMaker<OnceResult> = ({ columns, rows }) => [
+export const onceTable: (result: OnceResult) => string[][] = ({ columns, rows }) => [
   columns.map(({ name }) => name),
-  columns.map((_, i) => (rows.every((row) => typeof row[i] === 'string') ? '---' : '---:')),
   ...rows.map((row) => row.map((cell, i) => cellText(cell, columns[i]!))),
 ];
 
