@@ -12,7 +12,7 @@ import { TABLES } from './tables.ts';
 export type FigureList = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
 /** The figures of sentences that are compared with results. */
-export const FIGURE_LIST = 'bench/results/figures.json';
+const FIGURE_LIST = 'bench/results/figures.json';
 
 const TABLE = /<!-- table ([a-z0-9-]+) of ([^\s#]+)(?:#(\S+))? -->\n[\s\S]*?<!-- end of table -->/g;
 const NUMBER = String.raw`(\d(?:[\d,]*\d)?(?:\.\d+)?)`;
@@ -62,7 +62,10 @@ export function withFigures(page: string, figures: FigureList[string], read: (fi
     if (times !== 1) throw new RangeError(`«${fragment}» is ${times} times in the page, expected once.`);
     return text.replace(pattern, (...groups: string[]) =>
       // The first group is the whole match; words and numbers take turns behind it.
-      groups.slice(1, 2 * words.length).map((part, i) => (i % 2 === 0 ? part : written(numberOf(sources[(i - 1) / 2]!), part))).join(''),
+      groups
+        .slice(1, 2 * words.length)
+        .map((part, i) => (i % 2 === 0 ? part : written(numberOf(sources[(i - 1) / 2]!), part)))
+        .join(''),
     );
   }, page);
 
@@ -79,7 +82,9 @@ function written(value: number, shown: string): string {
   // As the tables round.
   const [whole, decimals] = value.toFixed(shown.split('.')[1]?.length ?? 0).split('.');
   const grouped = shown.includes(',') || whole!.length > 4;
-  return [grouped ? Number(whole).toLocaleString('en-US') : whole, ...(decimals === undefined ? [] : [decimals])].join('.');
+  return [grouped ? Number(whole).toLocaleString('en-US') : whole, ...(decimals === undefined ? [] : [decimals])].join(
+    '.',
+  );
 }
 
 function pagesOf(folder: string): string[] {

@@ -49,7 +49,8 @@ export const FORMATS: Readonly<Record<string, (value: never) => string>> = {
   shape: (name: string) => name.replace('-shape', ''),
   effort: (effort: number) => `, efSearch ${effort}`,
   measured: (over: string) => (over === 'http' ? 'over HTTP' : 'library alone'),
-  fastestTextsPerS: ({ texts, fastestMs }: BenchEmbedResult['records'][number]) => ((1000 * texts) / fastestMs).toFixed(1),
+  fastestTextsPerS: ({ texts, fastestMs }: BenchEmbedResult['records'][number]) =>
+    ((1000 * texts) / fastestMs).toFixed(1),
   gflopPerS: ({ kind, gflopPerS, ratioToFloat32 }: BenchProductsResult['records'][number]) =>
     gflopPerS === null
       ? ''
@@ -68,13 +69,19 @@ export const FORMATS: Readonly<Record<string, (value: never) => string>> = {
   },
   cached: ({ prefilters, codes, vectors }: Readonly<Record<string, number>>) =>
     Object.entries({ prefilters, codes, rows: vectors })
-      .map(([name, share]) => `${share === undefined ? 'unknown' : `${Math.min(100, Math.round(share * 100))} %`} of the ${name}`)
+      .map(
+        ([name, share]) =>
+          `${share === undefined ? 'unknown' : `${Math.min(100, Math.round(share * 100))} %`} of the ${name}`,
+      )
       .join(', '),
   /** Faults, then other counts. */
   counted: ({ reason, faults, counts }: Trial) =>
     [
       ...(reason === undefined ? [] : [reason.split('\n', 1)[0]!]),
-      ...Object.entries({ ...faults, ...counts }).map(([what, count]) => `${what} ${Number.isInteger(count) ? figure.count(count as number) : typeof count === 'number' ? count.toFixed(1) : count}`),
+      ...Object.entries({ ...faults, ...counts }).map(
+        ([what, count]) =>
+          `${what} ${Number.isInteger(count) ? figure.count(count as number) : typeof count === 'number' ? count.toFixed(1) : count}`,
+      ),
     ].join(', '),
   peaks: (peaks: MachinePeaks) =>
     [

@@ -55,7 +55,11 @@ function linesOf(table: Table, result: unknown): readonly (readonly string[])[] 
 }
 
 function withBoldBest(lines: readonly (readonly string[])[]): string[][] {
-  const best = (column: number): string => lines.map((line) => line[column]!).sort().at(-1)!;
+  const best = (column: number): string =>
+    lines
+      .map((line) => line[column]!)
+      .sort()
+      .at(-1)!;
   return lines.map((line) => line.map((cell, i) => (i > 0 && cell === best(i) ? `**${cell}**` : cell)));
 }
 
@@ -65,20 +69,26 @@ function withBoldBest(lines: readonly (readonly string[])[]): string[][] {
  */
 export function filled(template: string, scope: PathScope): string {
   let missing = false;
-  const text = template.replaceAll(/\{([^{}:]+)(?::(\w*))?(?::([^{}]*))?\}/g, (_, path: string, format = '', other?: string) => {
-    const value = / [/*] /.test(path) ? numberAt(path, scope) : path === '.' ? scope.line : valueAt(path, scope);
-    if (value === undefined || value === null) {
-      missing ||= other === undefined;
-      return other ?? '';
-    }
-    return /^\d+$/.test(format) ? (value as number).toFixed(Number(format)) : formatted(value, format);
-  });
+  const text = template.replaceAll(
+    /\{([^{}:]+)(?::(\w*))?(?::([^{}]*))?\}/g,
+    (_, path: string, format = '', other?: string) => {
+      const value = / [/*] /.test(path) ? numberAt(path, scope) : path === '.' ? scope.line : valueAt(path, scope);
+      if (value === undefined || value === null) {
+        missing ||= other === undefined;
+        return other ?? '';
+      }
+      return /^\d+$/.test(format) ? (value as number).toFixed(Number(format)) : formatted(value, format);
+    },
+  );
   return missing ? '' : text;
 }
 
 function formatted(value: unknown, format: string): string {
   if (format === '') return String(value);
   const write = FORMATS[format];
-  if (write === undefined) throw new RangeError(`There is no format ${format}; expected ${Object.keys(FORMATS).join(', ')}, or a number of decimals.`);
+  if (write === undefined)
+    throw new RangeError(
+      `There is no format ${format}; expected ${Object.keys(FORMATS).join(', ')}, or a number of decimals.`,
+    );
   return write(value as never);
 }

@@ -4,7 +4,11 @@ import { triageErrors, triageModels } from './triage-tables.ts';
 
 type Columns = Readonly<Record<string, string>>;
 
-const each = (path: string, columns: Columns, options: Pick<ListedTable, 'distinct' | 'boldBest'> = {}): ListedTable => ({
+const each = (
+  path: string,
+  columns: Columns,
+  options: Pick<ListedTable, 'distinct' | 'boldBest'> = {},
+): ListedTable => ({
   each: path,
   columns,
   ...options,
@@ -34,7 +38,9 @@ function bm25Searches(corpus: string, engines: Readonly<Record<string, string>>)
       [engines[key]!]: `{${of(key)}.queriesPerS:rate}`,
       [`${engines[key]} takes`]: `{${of(key)}.ratioToTrawl:times}`,
     })),
-    [`one query, p50: Trawl, ${names.join(', ')}`]: ['trawl', ...keys].map((key) => `{${of(key)}.p50Ms:ms:–}`).join(', '),
+    [`one query, p50: Trawl, ${names.join(', ')}`]: ['trawl', ...keys]
+      .map((key) => `{${of(key)}.p50Ms:ms:–}`)
+      .join(', '),
   });
 }
 

@@ -1,6 +1,6 @@
 import * as figure from '../report/figures.ts';
-import type { TriageRecord } from '../triage/bench-triage.ts';
 import type { TriageErrorsResult } from '../reproduce/triage-errors.ts';
+import type { TriageRecord } from '../triage/bench-triage.ts';
 
 /**
  * The error of the estimate by set, depth and sample: its mean over the samples, as an absolute value, averaged over all models and k. The
