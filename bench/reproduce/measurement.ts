@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -66,25 +66,18 @@ export class Measurement {
   }
 
   /** Runs `trawl bench`. @returns the JSON of its `--out`. */
-  async bench<Result>(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Result> {
-    await this.run(process.execPath, [TRAWL, 'bench', ...args, '--out', 'result.json'], environment);
-    return this.json('result.json');
+  bench<Result>(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Result> {
+    return this.#outOf([TRAWL, 'bench', ...args], environment);
   }
 
   /**
-   * Runs a script of `scripts/`, which checks its answers.
+   * Runs a check of scripts/checks/, which checks its answers.
    *
    * @returns the JSON of its `--out`.
    * @throws TrawlError USAGE if it fails, as it does if an answer is wrong: such figures are not to be recorded.
    */
-  async script(name: string, ...args: string[]): Promise<unknown> {
-    await this.run(process.execPath, [
-      join(packageRoot, 'scripts', name),
-      ...args,
-      '--out',
-      join(this.scratch, 'result.json'),
-    ]);
-    return this.json('result.json');
+  check(name: string, ...args: string[]): Promise<unknown> {
+    return this.#outOf([join(packageRoot, 'scripts', 'checks', `${name}.mjs`), ...args]);
   }
 
   /** The content of a JSON file of the scratch folder. */
@@ -92,23 +85,28 @@ export class Measurement {
     return JSON.parse(await readFile(join(this.scratch, name), 'utf8'));
   }
 
-  /** Runs a program in the scratch folder, which may also print to stderr. @returns what it printed to stdout. */
-  async run(
-    program: string,
-    args: readonly string[],
-    environment: Readonly<Record<string, string>> = {},
-  ): Promise<string> {
-    const child = spawn(program, args, {
-      cwd: this.scratch,
-      signal: this.signal,
-      env: environmentWith(environment),
-      stdio: ['ignore', 'pipe', process.stderr],
-    });
-    const ended = new Promise<number | null>((done, reject) => child.on('error', reject).on('close', done));
-    const [printed, code] = await Promise.all([text(child.stdout), ended]);
-    throwIfCancelled(this.signal);
-    if (code !== 0)
-      throw new TrawlError('USAGE', `${program} ${args.join(' ')} ended with exit code ${code}.\n${printed}`);
+  /** Runs a program in the scratch folder. @returns what it printed to stdout. @throws TrawlError USAGE if it fails. */
+  async run(program: string, args: readonly string[]): Promise<string> {
+    const child = spawn(program, args, { ...this.#place(), stdio: ['ignore', 'pipe', process.stderr] });
+    const [printed] = await Promise.all([text(child.stdout), this.#ended(child)]);
     return printed;
+  }
+
+  async #outOf<Result>(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Result> {
+    const out = join(this.scratch, 'result.json');
+    // On stderr, because stdout is for the report of the comparison.
+    const stdio = ['ignore' as const, process.stderr, process.stderr];
+    await this.#ended(spawn(process.execPath, [...args, '--out', out], { ...this.#place(environment), stdio }));
+    return this.json('result.json');
+  }
+
+  #place(environment: Readonly<Record<string, string>> = {}): Pick<SpawnOptions, 'cwd' | 'env' | 'signal'> {
+    return { cwd: this.scratch, env: environmentWith(environment), signal: this.signal };
+  }
+
+  async #ended(child: ChildProcess): Promise<void> {
+    const code = await new Promise<number | null>((done, reject) => child.on('error', reject).on('close', done));
+    throwIfCancelled(this.signal);
+    if (code !== 0) throw new TrawlError('USAGE', `${child.spawnargs.join(' ')} ended with exit code ${code}.`);
   }
 }

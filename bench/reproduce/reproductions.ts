@@ -45,8 +45,9 @@ const bench = (
   measure: (run) => run.bench(args, environment),
   compare,
 });
-const script = (compare: readonly Comparison[], ...args: readonly [string, ...string[]]): Reproduction => ({
-  measure: (run) => run.script(...args),
+/** A check of `npm run check`. */
+const check = (compare: readonly Comparison[], ...args: readonly [string, ...string[]]): Reproduction => ({
+  measure: (run) => run.check(...args),
   compare,
 });
 const metrics = (...names: string[]): Comparison['within'] =>
@@ -210,7 +211,7 @@ export const REPRODUCTIONS: Readonly<Record<string, Reproduction>> = {
       },
     ],
   },
-  size: script(
+  size: check(
     [
       {
         each: '',
@@ -222,7 +223,7 @@ export const REPRODUCTIONS: Readonly<Record<string, Reproduction>> = {
         },
       },
     ],
-    'size-test.mjs',
+    'size',
   ),
   'embed-precisions': {
     measure: async (run) =>
@@ -262,7 +263,7 @@ export const REPRODUCTIONS: Readonly<Record<string, Reproduction>> = {
     // Ends with an error on a machine without an NVIDIA GPU.
     async measure(run) {
       await run.run(process.execPath, [
-        join(packageRoot, 'scripts', 'gpu-test.mjs'),
+        join(packageRoot, 'scripts', 'checks', 'gpu.mjs'),
         '--no-setup',
         '--out',
         run.scratch,
@@ -302,17 +303,14 @@ export const REPRODUCTIONS: Readonly<Record<string, Reproduction>> = {
       ]),
     compare: serve(),
   },
-  replicas: script(
-    [{ each: '', name: 'replicas', within: { failed: '=', mixed: '=', oldAfterSwap: '=' } }],
-    'replicas-test.mjs',
-  ),
-  trials: script([{ each: 'results', name: '{name}', within: { outcome: '=' } }], 'trials.mjs'),
-  soak: script([{ each: 'rows', name: '{0}', within: { '1': '=' } }], 'soak-test.mjs'),
-  'milvus-cluster': script(CLUSTER, 'cluster-test.mjs', 'milvus'),
-  'opensearch-cluster': script(CLUSTER, 'cluster-test.mjs', 'opensearch'),
-  'milvus-size': script(
+  replicas: check([{ each: '', name: 'replicas', within: { failed: '=', mixed: '=', oldAfterSwap: '=' } }], 'replicas'),
+  trials: check([{ each: 'results', name: '{name}', within: { outcome: '=' } }], 'trials'),
+  soak: check([{ each: 'rows', name: '{0}', within: { '1': '=' } }], 'soak'),
+  'milvus-cluster': check(CLUSTER, 'cluster', 'milvus'),
+  'opensearch-cluster': check(CLUSTER, 'cluster', 'opensearch'),
+  'milvus-size': check(
     [{ each: 'sizes', name: '{rows} rows', within: { beforeLoadingBytes: RATIO, afterSearchesBytes: RATIO } }],
-    'milvus-size.mjs',
+    'milvus-size',
     ...['384', '20000', '100000'],
   ),
   'bench-small': all('small'),

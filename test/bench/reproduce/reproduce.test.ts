@@ -28,7 +28,10 @@ test('every recorded result has figures under different names, which equal thems
       found.set(path, found.get(path) === true || compared.some((one) => one.name.endsWith(`: ${path}`)));
     }
   }
-  assert.deepEqual([...found].filter(([, isFound]) => !isFound), []);
+  assert.deepEqual(
+    [...found].filter(([, isFound]) => !isFound),
+    [],
+  );
 });
 
 test('a figure that differs too much, and one that is missing, are named', () => {
