@@ -64,7 +64,7 @@ function withBoldBest(lines: readonly (readonly string[])[]): string[][] {
 }
 
 /**
- * A template with its values. `{path:format}` is a value of the result (result-path.ts) in one of the FORMATS, or with so many decimals;
+ * A template with its values. `{path:format}` is a value of the result (result-path.ts) in one of the FORMATS, or with that number of decimals;
  * `{.}` is the line itself. A missing value leaves the whole text empty; with `{path:format:text}` the text stands in its place.
  */
 export function filled(template: string, scope: PathScope): string {
