@@ -4,12 +4,12 @@ import { withoutLabels } from '../../evaluation/answer-labels.ts';
 import { relevantIds } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { askServer, type ServerAnswers } from '../../evaluation/server/ask-server.ts';
-import type { DialectClient } from '../../evaluation/server/dialect-client.ts';
-import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
+import type { SearchDialect } from '../../src/server/dialects/dialect.ts';
+import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { COMPOSED_SEPARATOR } from '../../src/server/recording/composed-query.ts';
 import { hitFields } from '../options/hit-fields.ts';
 import { readKey } from '../options/read-key.ts';
@@ -39,16 +39,16 @@ export async function searchServer(
   // With --corpus only relevant passages have ids, so a question's own passage cannot be recognised.
   const ownId = options.corpus === undefined ? asked.ownId : undefined;
   const depth = depthOf({ k, ownId });
-  const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
+  const dialect = SEARCH_DIALECTS.find((each) => each.name === options.dialect)!;
   const url = place.replace(/\/+$/, '');
   const key = options['key-file'];
   const { concurrency, 'queries-per-request': queriesPerRequest } = options;
-  if (!client.batch && queriesPerRequest > 1)
-    note(`A request of the dialect ${client.name} has one query: --queries-per-request is not used.`);
+  if (!dialect.client.batch && queriesPerRequest > 1)
+    note(`A request of the dialect ${dialect.name} has one query: --queries-per-request is not used.`);
   const wanted = questions.map((question) => ({ id: question.id, queries: queryTexts(question, options) }));
   const texts = options.corpus === undefined ? undefined : await goldTexts(options.corpus, gold, signal);
   const answers = await askServer(
-    client,
+    dialect,
     url,
     wanted.flatMap(({ queries }, i) => queries.map((text, place) => ({ id: `${i} ${place}`, text }))),
     {
@@ -85,19 +85,20 @@ export async function searchServer(
   const answered = wanted.filter(({ id, queries }) => queries.length > 0 && !failed.has(id)).length;
   return {
     name,
-    what: `${client.name} at ${url}`,
+    what: `${dialect.name} at ${url}`,
     run: written.run,
     lists,
     hasIds: matched.by !== null,
     hasTexts: true,
     lacksGold: lacksRelevant(matched, gold),
     failed,
-    server: serverReport(client, answers, { matchedBy: matched.by, concurrency, queriesPerRequest, answered }),
+    server: serverReport(dialect, answers, { matchedBy: matched.by, concurrency, queriesPerRequest, answered }),
     notes: [
-      ...notesOn(name, client, answers, matched, k),
-      ...(client.excerpts && questions.some(({ goldenAnswers = [] }) => withoutLabels(goldenAnswers).length > 0)
+      ...notesOn(name, dialect, answers, matched, k),
+      ...(dialect.client.texts === 'excerpt' &&
+      questions.some(({ goldenAnswers = [] }) => withoutLabels(goldenAnswers).length > 0)
         ? [
-            `${name}: the replies (${client.name}) have excerpts, so answers are looked for in these, not in whole passages.`,
+            `${name}: the replies (${dialect.name}) have excerpts, so answers are looked for in these, not in whole passages.`,
           ]
         : []),
       ...ownNotes(name, counting, run.keys(), { ownId }),
@@ -138,7 +139,7 @@ function failedQuestions(
 }
 
 function serverReport(
-  client: DialectClient,
+  dialect: SearchDialect,
   { latenciesMs, requests, repeated, seconds, failed }: ServerAnswers,
   {
     matchedBy,
@@ -151,10 +152,10 @@ function serverReport(
   const reasons: Record<string, number> = {};
   for (const reason of failed.values()) reasons[reason] = (reasons[reason] ?? 0) + 1;
   return {
-    dialect: client.name,
+    dialect: dialect.name,
     matchedBy,
     concurrency,
-    queriesPerRequest: client.batch ? queriesPerRequest : 1,
+    queriesPerRequest: dialect.client.batch ? queriesPerRequest : 1,
     requests,
     repeated,
     latencyMs:
@@ -168,7 +169,7 @@ function serverReport(
 
 function* notesOn(
   name: string,
-  client: DialectClient,
+  dialect: SearchDialect,
   { lists, failed }: ServerAnswers,
   { by, passages, withoutId }: MatchedPassages,
   k: number,
@@ -178,7 +179,7 @@ function* notesOn(
     yield `${name}: ${failed.size} of ${failed.size + lists.size} searches failed, such as: ${reason}. Their questions are left out of the metrics.`;
   }
   if (by === null)
-    yield `${name}: the replies (${client.name}) have no ids, so judgements of passages are not used. Pass --corpus FILE, the server's corpus, to find the relevant passages by their texts.`;
+    yield `${name}: the replies (${dialect.name}) have no ids, so judgements of passages are not used. Pass --corpus FILE, the server's corpus, to find the relevant passages by their texts.`;
   else if (by === 'id' && withoutId > 0)
     yield `${name}: ${withoutId} of ${passages} passages have no id and count as not relevant. Pass --corpus FILE to find the relevant passages by their texts.`;
   const short = [...lists.values()].filter((list) => list.length < k).length;

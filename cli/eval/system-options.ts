@@ -1,5 +1,5 @@
-import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { RANKING_OPTIONS } from '../options/ranking-options.ts';
 import { RERANK_OPTIONS } from '../options/rerank-options.ts';
@@ -20,10 +20,10 @@ const INDEX_SYSTEM_OPTIONS = {
 const SERVER_SYSTEM_OPTIONS = {
   dialect: {
     type: 'choice',
-    choices: DIALECT_CLIENTS.map(({ name }) => name),
+    choices: SEARCH_DIALECTS.map(({ name }) => name),
     value: 'NAME',
     default: 'search-r1',
-    help: `With a URL: how the server is asked: ${DIALECT_CLIENTS.map(({ name }) => name).join(', ')}. docs/dialects.md describes them; native is /v1/search of Trawl.`,
+    help: `With a URL: how the server is asked: ${SEARCH_DIALECTS.map(({ name }) => name).join(', ')}. docs/dialects.md describes them; native is /v1/search of Trawl.`,
   },
   concurrency: { type: 'integer', min: 1, max: 1024, default: 4, help: 'With a URL: requests at the same time.' },
   'queries-per-request': {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matchPassages, orderedByScore } from '../../cli/eval/match-passages.ts';
 import { fuseLists } from '../../evaluation/fuse-lists.ts';
-import type { ServerPassage } from '../../evaluation/server/dialect-client.ts';
+import type { ServerPassage } from '../../src/server/dialects/dialect.ts';
 
 const passage = (contents: string, more: Partial<ServerPassage> = {}): ServerPassage => ({
   id: undefined,

@@ -1,3 +1,5 @@
+import { escapeHtml as text } from '../../base/escape-html.ts';
+
 type Json = Record<string, unknown>;
 
 interface Section {
@@ -109,8 +111,4 @@ function typeName(field: Json): string {
     return `list of ${items.includes(' or ') ? `(${items})` : items}`;
   }
   return text(String(field.type ?? 'any'));
-}
-
-function text(value: string): string {
-  return value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }

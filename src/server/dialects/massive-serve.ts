@@ -4,10 +4,10 @@ import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../search/calls/retrieve-call.ts';
 import { STAGES } from '../../search/timings.ts';
-import { defineDialect, type RequestLimits } from './dialect.ts';
+import { defineDialect, type RequestLimits, type ServerPassage } from './dialect.ts';
 import { Contents, nullable, Queries, Score } from './parts/common-fields.ts';
 import { refuse } from './parts/questions.ts';
-import { claimsKeysOf } from './parts/search-keys.ts';
+import { list, member, rowPassage, textPassage } from './parts/reply-fields.ts';
 import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 const Query = Type.Union([Type.String(), Queries], { description: 'One query or a list.' });
@@ -20,6 +20,8 @@ const Head = {
 };
 const Scores = Type.Array(Type.Array(Score), { description: 'One list per query, best first.' });
 
+const MASSIVE_SERVE_KEYS = ['n_docs', 'queries', 'backend', 'nprobe'];
+
 /**
  * massive-serve: one query or a list; scores, texts and places in lists of their own. A place is `[0, row]`, because an index has no
  * numbered passage files. The original keeps the `nprobe` of a request for later ones; here it has no effect.
@@ -28,6 +30,14 @@ export const massiveServe = defineDialect({
   name: 'massive-serve',
   path: '/search',
   summary: 'One or several queries with n_docs (massive-serve, DR Tulu)',
+  projects: [
+    { name: 'massive-serve', setting: 'the URL `http://HOST:8000/search`' },
+    {
+      name: 'DR Tulu',
+      setting:
+        '`MASSIVE_DS_URL=http://HOST:8000/search` in training; its [MCP tools](#connect-an-assistant-mcp) with `--mcp --mcp-tools dr-tulu`',
+    },
+  ],
   // DR Tulu's limit is 30 s.
   holdMs: 25_000,
   request: Type.Object({
@@ -44,7 +54,14 @@ export const massiveServe = defineDialect({
     }),
   }),
   example: { query: 'who designed the Brooklyn Bridge', n_docs: 3 },
-  claims: claimsKeysOf('massive-serve'),
+  keys: MASSIVE_SERVE_KEYS,
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (queries, k) => ({ query: queries, n_docs: k }),
+    lists: (reply) => listsOf(reply, rowPassage),
+  },
   plan({ query, n_docs, nprobe }, limits) {
     return searchInto({ query, n_docs, nprobe }, limits, function* (lists) {
       yield ',"passages":[';
@@ -64,6 +81,12 @@ export const dsServe = defineDialect({
   name: 'ds-serve',
   path: '/search',
   summary: 'One or several queries with n_docs, passages as objects (DS Serve)',
+  projects: [
+    {
+      name: 'DS Serve',
+      setting: 'the URL `http://HOST:8000/search`; serve with `--dialect ds-serve` for its passages',
+    },
+  ],
   onlyIfNamed: true,
   // A diverse search.
   statuses: { NOT_SUPPORTED: 501 },
@@ -92,7 +115,19 @@ export const dsServe = defineDialect({
     timings_ms: Type.Object(Object.fromEntries(STAGES.map((stage) => [stage, Type.Number()]))),
   }),
   example: { query: 'who designed the Brooklyn Bridge', n_docs: 3 },
-  claims: claimsKeysOf('massive-serve'),
+  keys: MASSIVE_SERVE_KEYS,
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (queries, k) => ({ query: queries, n_docs: k }),
+    // A first line without quotes belongs to the text, because DS Serve's passages have no titles. Trawl puts a title in quotes.
+    lists: (reply) =>
+      listsOf(reply, (hit, score) => {
+        const passage = rowPassage(hit, score);
+        return /^"[^\n]*"\n/.test(passage.contents) ? textPassage(passage.contents, score) : passage;
+      }),
+  },
   plan({ query, queries, n_docs, nprobe, diverse_search }, limits) {
     if (diverse_search) {
       throw new TrawlError(
@@ -139,4 +174,13 @@ function* perQuery(lists: Lists, text: (hit: Hit) => string): Generator<string> 
     yield* separated(hits, text);
     yield ']';
   }
+}
+
+/** `IDs` and `passage_id` are places in the server's files, not ids of passages. */
+function listsOf(reply: unknown, read: (hit: unknown, score: unknown) => ServerPassage): ServerPassage[][] {
+  const results = member(reply, 'results');
+  const scores = list(results, 'scores');
+  return list(results, 'passages').map((hits, i) =>
+    list(hits).map((hit, rank) => ({ ...read(hit, list(scores[i])[rank]), id: undefined })),
+  );
 }

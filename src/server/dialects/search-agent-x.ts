@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents } from './parts/common-fields.ts';
+import { list, text, textPassage } from './parts/reply-fields.ts';
 import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 const Seconds = Type.Number({ description: 'Seconds.' });
@@ -14,6 +15,7 @@ export const searchAgentX = defineDialect({
   name: 'searchagent-x',
   path: '/embed_and_retrieve',
   summary: 'A batch of queries, answered with texts and timings (SearchAgent-X)',
+  projects: [{ name: 'SearchAgent-X', setting: 'none: it always uses port 8500. Serve with `--listen 8500`' }],
   // The client fails at any status but 200.
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
@@ -32,6 +34,13 @@ export const searchAgentX = defineDialect({
     t_thread: Seconds,
   }),
   example: { prompts: ['who designed the Brooklyn Bridge'], top_k: 3 },
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (prompts, k) => ({ prompts, top_k: k }),
+    lists: (reply) => list(reply, 'neighbor_texts').map((hits) => list(hits).map((hit) => textPassage(text(hit)))),
+  },
   plan({ prompts, top_k }, limits) {
     return searchPlan({ queries: prompts, k: top_k, kField: 'top_k', limits }, function* ({ outcomes, timings }) {
       yield '{"neighbor_texts":[';

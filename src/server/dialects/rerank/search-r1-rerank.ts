@@ -5,6 +5,7 @@ import { DEFAULT_RERANK_DEPTH } from '../../../search/calls/rerank-call.ts';
 import { defineDialect, type Plan, type RequestLimits } from '../dialect.ts';
 import { nullable, Queries, ResultLists, ReturnScores, Score } from '../parts/common-fields.ts';
 import { field, isJsonObject } from '../parts/read-request.ts';
+import { resultOf } from '../parts/reply-fields.ts';
 import { bareHit, resultLists, scoredHit } from '../parts/result-lists.ts';
 import { refuseTooLargeK, searchPlan } from '../parts/search-plan.ts';
 
@@ -34,11 +35,20 @@ export const searchR1Rerank = defineDialect({
   name: 'search-r1-rerank',
   path: '/retrieve',
   summary: 'A batch of queries with reranking (Search-R1)',
+  recognisedBy: '`topk_retrieval` or `topk_rerank`',
+  projects: [{ name: 'Search-R1 with reranking' }],
   holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: ResultLists,
   example,
   claims,
+  client: {
+    batch: true,
+    ids: true,
+    texts: 'apart',
+    request: rerankRequest,
+    lists: resultOf,
+  },
   plan: (request, limits) => plan(request, limits, request.return_scores ? scoredHit : bareHit),
 });
 
@@ -47,6 +57,7 @@ export const searchR1RerankText = defineDialect({
   name: 'search-r1-rerank-text',
   path: '/retrieve',
   summary: 'A batch of queries with reranking, passages as texts (Search-R1)',
+  section: 'search-r1-rerank',
   onlyIfNamed: true,
   holdMs: Number.POSITIVE_INFINITY,
   request: Request,
@@ -60,8 +71,19 @@ export const searchR1RerankText = defineDialect({
   }),
   example,
   claims,
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: rerankRequest,
+    lists: resultOf,
+  },
   plan: (request, limits) => plan(request, limits, request.return_scores ? scoredText : bareText),
 });
+
+function rerankRequest(queries: readonly string[], k: number) {
+  return { queries, topk_retrieval: Math.max(k, TOPK_RETRIEVAL), topk_rerank: k, return_scores: true };
+}
 
 function claims(body: unknown): boolean {
   return (
