@@ -7,18 +7,25 @@ import type { Dialect } from '../../src/server/dialects/dialect.ts';
 import { DIALECTS } from '../../src/server/dialects/dispatch.ts';
 
 /** Dialects with a row in the documents: not Trawl's own API, and not the second path of a dialect. */
-const ROWS = DIALECTS.filter(({ projects }) => projects.length > 0);
+const NAMED = DIALECTS.filter(({ projects }) => projects.length > 0);
+const ROUTES = [...new Set(NAMED.map(routeOf))];
+/** By route, first the dialect that takes any body: most clients send it. */
+const ROWS = ROUTES.flatMap((route) =>
+  NAMED.filter((dialect) => routeOf(dialect) === route).toSorted(
+    (a, b) => Number(takesAnyBody(b)) - Number(takesAnyBody(a)),
+  ),
+);
 
 /** What each document has of the dialects, between two marks. `TRAWL_UPDATE_DOCS=1 npm test -- docs` writes it. */
 const TABLES: Readonly<Record<string, () => string>> = {
   'README.md': () =>
     table(
       ['Route', 'Clients'],
-      [...new Set(ROWS.map(routeOf))].map((route) => [
+      ROUTES.map((route) => [
         route,
         ROWS.filter((dialect) => routeOf(dialect) === route)
           .map(namesOf)
-          .join(', '),
+          .join('; '),
       ]),
     ),
   'docs/dialects.md': () =>
@@ -85,8 +92,7 @@ function newSection({ name, summary, method, path, example }: Dialect): string {
   const curl =
     method === 'GET'
       ? `curl -s '${url}?${new URLSearchParams(parameters)}'`
-      : `curl -s ${url} -H 'content-type: application/json' \
-  -d '${JSON.stringify(example).replaceAll("'", "'\''")}'`;
+      : `curl -s ${url} -H 'content-type: application/json' \\\n  -d '${JSON.stringify(example).replaceAll("'", "'\\''")}'`;
   return `\n## ${name}\n\n${summary}.\n\n\`\`\`sh\n${curl}\n\`\`\`\n`;
 }
 
@@ -102,6 +108,10 @@ function routeOf({ method, path }: Dialect): string {
   return `\`${method} ${path.replace(/:(\w+)/, '{$1}')}\``;
 }
 
+function takesAnyBody({ onlyIfNamed, claims }: Dialect): boolean {
+  return !onlyIfNamed && claims({}, false);
+}
+
 /** The dialects that the section of another describes. */
 function secondsOf({ name }: Dialect): readonly Dialect[] {
   return DIALECTS.filter(({ section }) => section === name);
@@ -110,12 +120,12 @@ function secondsOf({ name }: Dialect): readonly Dialect[] {
 function recognisedBy(dialect: Dialect): string {
   const { name, method, path, keys, onlyIfNamed } = dialect;
   if (onlyIfNamed || name === 'elasticsearch') return `\`--dialect ${name}\``;
-  const onPath = DIALECTS.filter((other) => other.path === path && other.name !== name);
+  const onPath = DIALECTS.filter((other) => other.path === path && other.name !== name && other.section !== name);
   if (onPath.every((other) => other.method !== method)) return onPath.length === 0 ? 'its path' : 'its method';
   if (dialect.recognisedBy !== undefined) return dialect.recognisedBy;
   if (keys === undefined) return 'any other body';
   const names = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(keys.map((key) => `\`${key}\``));
-  return dialect.claims({}, false) ? `${names}, or no other dialect's key` : names;
+  return takesAnyBody(dialect) ? `${names}, or no other dialect's key` : names;
 }
 
 function hitOf({ client }: Dialect): string {
