@@ -34,7 +34,7 @@ export interface WriteBundleOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface BundleProgress {
+interface BundleProgress {
   readonly doing: 'reading records' | 'copying passages' | 'writing answers';
   readonly done: number;
 }

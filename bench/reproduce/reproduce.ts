@@ -62,6 +62,7 @@ export async function reproduce(
   }
 }
 
+/** @internal Exported for tests. */
 export async function compareFiles(
   { expectations }: Pick<Reproduction, 'expectations'>,
   recorded: string,
@@ -73,6 +74,7 @@ export async function compareFiles(
   return compareExpectations(before!, after!);
 }
 
+/** @internal Exported for tests. */
 export function comparisonReport(
   { name, file }: Pick<Reproduction, 'name' | 'file'>,
   compared: readonly ComparedExpectation[],

@@ -179,6 +179,7 @@ const TABLES: Readonly<Record<string, TableMaker<never>>> = {
   once,
 };
 
+/** @internal Exported for tests. */
 export const TABLE_NAMES = Object.keys(TABLES);
 
 /**

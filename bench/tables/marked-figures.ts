@@ -59,7 +59,11 @@ function chosen(value: unknown, key: string, equal: string, path: string): unkno
   return found.length === 1 ? found[0] : found;
 }
 
-/** The number of `shown` replaced by the value, with as many decimals: `0.87` of 0.8721 is `0.87`. */
+/**
+ * The number of `shown` replaced by the value, with as many decimals: `0.87` of 0.8721 is `0.87`.
+ *
+ * @internal Exported for tests.
+ */
 export function figureText({ shown, divisor }: Pick<MarkedFigure, 'shown' | 'divisor'>, value: number): string {
   const number = /\d[\d,]*(?:\.(\d+))?/;
   // As the tables round.

@@ -8,7 +8,7 @@ import { formatBytes, formatCount } from '../format.ts';
 import { timedSearch } from '../published/timed-search.ts';
 
 /** A query node with the rows of the index that it holds. */
-export interface NodeOfIndex extends QueryNodeFacts {
+interface NodeOfIndex extends QueryNodeFacts {
   readonly rows: number;
 }
 

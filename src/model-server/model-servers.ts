@@ -4,7 +4,7 @@ import { TrawlError } from '../errors.ts';
 import { retryAfterMs } from '../retry-after.ts';
 import { ServerChoice } from './server-choice.ts';
 
-export interface FailureDetails {
+interface FailureDetails {
   /** The number of the server. */
   readonly server: number;
   /** Status of the reply, if there was one. */
