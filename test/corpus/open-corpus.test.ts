@@ -11,6 +11,7 @@ import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { runs } from '../helpers/runs.ts';
+import { eventually } from '../http/build.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
 const row = (text: string): string => `${JSON.stringify({ text })}\n`;
@@ -158,8 +159,7 @@ test('leaving the loop closes the file', { skip: process.platform !== 'linux' &&
   for (let i = 0; i < 20; i += 1) {
     for await (const _ of openCorpus([paths[i % 2]!])) break;
   }
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.ok(open() <= before + 1, `${open()} open files, ${before} before`);
+  await eventually(() => open() <= before + 1);
 });
 
 test('an aborted signal stops the reading with CANCELLED', async (t) => {
