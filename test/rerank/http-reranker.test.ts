@@ -217,6 +217,7 @@ test('an aborted call and a closed reranker are cancelled', async (t) => {
   const { url } = await rerankServer(t, (one, count, response, request) => {
     if (count === 1) return tei(one, count, response, request);
     aborted.abort();
+    return undefined;
   });
   const reranker = await opened(t, url, { api: 'tei' });
   const list = { query: 'q', passages: ['a'] };
