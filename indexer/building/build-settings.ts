@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { compareProbes, describeSimilarities } from '../../src/encoder/identity/probe-vectors.ts';
@@ -38,9 +38,9 @@ export function buildRecord(
     reading,
     shards,
     corpus: scan === undefined ? null : corpusFiles(scan),
-    ...(bm25 === undefined ? {} : { bm25: bm25Record(bm25) }),
-    ...(columns.length === 0 ? {} : { columns: columnRecords(columns) }),
-    ...(vectors === undefined ? {} : { vectors: vectorsRecord(vectors) }),
+    bm25: bm25 && bm25Record(bm25),
+    columns: columns.length === 0 ? undefined : columnRecords(columns),
+    vectors: vectors && vectorsRecord(vectors),
   };
 }
 
@@ -75,12 +75,12 @@ interface Settings {
   readonly model: ModelIdentity | null;
   readonly passageTemplate: string;
   readonly reading: ReadingRecord | undefined;
-  readonly bm25?: Bm25Settings | undefined;
-  readonly columns?: readonly Column[] | undefined;
+  readonly bm25?: Bm25Settings;
+  readonly columns?: readonly Column[];
   /** Null for a pipe. */
   readonly corpus: Files | null;
   /** The vector files that are used instead of embedding. */
-  readonly vectors?: object | undefined;
+  readonly vectors?: object;
   /** How the corpus is divided: number of shards, lines of the corpus, part of a shard. */
   readonly division: Readonly<Record<string, number>>;
 }
@@ -89,8 +89,8 @@ interface Settings {
 interface ShardSettings {
   readonly model: ModelIdentity | null;
   readonly corpus: { readonly files: Files; readonly passageTemplate: string };
-  readonly bm25?: { readonly made: Bm25Settings } | undefined;
-  readonly columns?: readonly Column[] | undefined;
+  readonly bm25?: { readonly made: Bm25Settings };
+  readonly columns?: readonly Column[];
   readonly input?: ShardManifest['input'];
 }
 
@@ -191,9 +191,7 @@ export function fieldsDiffer(what: string, begun: object, wanted: object, contra
 }
 
 export function valuesDiffer(what: string, begun: unknown, wanted: unknown, contrast: Contrast = thenAndNow): string[] {
-  return isDeepStrictEqual(begun, wanted)
-    ? []
-    : [`${what}: ${contrast(JSON.stringify(begun), JSON.stringify(wanted))}`];
+  return isSameJson(begun, wanted) ? [] : [`${what}: ${contrast(JSON.stringify(begun), JSON.stringify(wanted))}`];
 }
 
 /**

@@ -41,7 +41,7 @@ export async function buildShards(
         stage,
         passages: rowsBefore + rows,
         totalPassages: totals.rows,
-        ...(stage === 'encode' ? { tokens: tokensBefore + tokens } : {}),
+        tokens: stage === 'encode' ? tokensBefore + tokens : undefined,
         shard: shard.index,
         shards: totals.shards,
       });

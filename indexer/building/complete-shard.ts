@@ -33,13 +33,13 @@ export interface WrittenRows {
 /** What is made of the passages of a shard. */
 export interface MadeOfPassages {
   /** Settings of the inverted indexes. Undefined: none are made. */
-  readonly bm25?: Bm25Settings | undefined;
+  readonly bm25?: Bm25Settings;
   /** The columns for filters. */
   readonly columns: readonly Column[];
-  readonly kernel?: Kernel | undefined;
+  readonly kernel?: Kernel;
   /** As in `MakeLexicalOptions`. */
-  readonly onRows?: ((rows: number) => void) | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly onRows?: (rows: number) => void;
+  readonly signal?: AbortSignal;
 }
 
 const NO_SPACE = { model: null, metric: null, dimension: 0 } as const;
@@ -69,12 +69,12 @@ export async function completeShard(
     corpus: { files, skippedLines, duplicateIds: duplicates, truncatedPassages, passageTemplate },
     vectors: written.vectors,
     codes: written.codes,
-    ...(written.prefilter === undefined ? {} : { prefilter: written.prefilter }),
-    ...(lexical === undefined ? {} : { bm25: lexical.bm25 }),
-    ...(made.columns.length === 0 ? {} : { columns: made.columns }),
+    prefilter: written.prefilter,
+    bm25: lexical?.bm25,
+    columns: made.columns.length === 0 ? undefined : made.columns,
     passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
     files: [...written.files, ...(lexical?.files ?? []), ...made.files],
-    ...(input === undefined ? {} : { input }),
+    input,
   };
   await syncFolder(folder);
   await writeShardManifest(folder, manifest);

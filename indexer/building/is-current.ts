@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { isSameModel } from '../../src/encoder/identity/same-model.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
@@ -37,7 +37,7 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   const recorded = directory.manifest;
   if (recorded.corpus.passageTemplate !== wanted.passageTemplate) return false;
   if (!isSameModel(recorded.model, wanted.encoder?.identity ?? null)) return false;
-  if (!isDeepStrictEqual(recorded.bm25?.made, wanted.bm25)) return false;
+  if (!isSameJson(recorded.bm25?.made, wanted.bm25)) return false;
   if (columnsDiffer(recorded.columns, wanted.columns).length > 0) return false;
   // The build would fail with an error message.
   if (recorded.corpus.skippedLines > 0 && wanted.corpusOptions.skipBadLines !== true) return false;
@@ -54,7 +54,7 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   }
   // The rows of an updated index are not in corpus order, but its manifest records the reading options.
   const reading = recorded.lastUpdate?.reading;
-  if (reading != null) return isDeepStrictEqual(reading, readingRecord(wanted.corpusOptions));
+  if (reading != null) return isSameJson(reading, readingRecord(wanted.corpusOptions));
   return hasSameFirstPassages(directory, wanted);
 }
 

@@ -51,7 +51,7 @@ export function shardInput(
   { first, end }: ShardRange,
   shards: number,
 ): ShardInput {
-  return { first, end, positions, shards, reading, ...(modelLocation === undefined ? {} : { modelLocation }) };
+  return { first, end, positions, shards, reading, modelLocation };
 }
 
 /** The record of a shard's stored passages. Undefined before they are stored, and once the shard is complete. */
