@@ -14,9 +14,9 @@ import {
   buildDiffers,
   buildRecord,
   claimFolder,
+  fieldsDiffer,
   settingsDiffer,
   settingsOfShard,
-  valuesDiffer,
 } from './build-settings.ts';
 import { buildShards } from './build-shards.ts';
 import { JobFolder } from './job-folder.ts';
@@ -155,10 +155,10 @@ function checkSameShard(
     columns,
     input,
   });
-  const part = (of: ShardInput | undefined): unknown => of && [of.first, of.end];
+  const part = (of: ShardInput | undefined): object => ({ first: of?.first, end: of?.end });
   const differences = [
     ...settingsDiffer(settingsOfShard(shard), wanted),
-    ...valuesDiffer('part of the corpus', part(shard.input), part(input)),
+    ...fieldsDiffer('part', part(shard.input), part(input)),
   ];
   if (differences.length > 0) throw buildDiffers(folder, differences);
 }
