@@ -64,7 +64,7 @@ function checkMagic(path: string, compression: Compression, start: Buffer): void
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
     `${path} should be plain text, but it is ${found}. Append .${extension} to its name, or set --format ` +
-      `jsonl.${extension} or tsv.${extension}.`,
+      `to a name with .${extension}.`,
     { details: { path } },
   );
 }
