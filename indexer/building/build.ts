@@ -27,7 +27,7 @@ export interface BuildOptions {
   readonly vectors?: PrecomputedVectors;
   /** Metric of embedded vectors. Default: the model's. */
   readonly metric?: Metric;
-  /** Folder of the model, if it was given as a path. The index records it, so that searches find the model. */
+  /** Folder of the model, unless it comes with Trawl. The index records it, so that searches find the model in any working directory. */
   readonly modelFolder?: string;
   /** The engine that makes codes and prefilters. Without it, the index has neither. */
   readonly kernel?: Kernel;
@@ -72,7 +72,7 @@ export interface Build extends BuildOptions {
   readonly reading: ReadingRecord;
   /** Model, metric and dimension of the vectors; undefined for an index without vectors. */
   readonly space: VectorSpace | undefined;
-  /** Path of the model's folder relative to the index. Undefined for a model given by name. */
+  /** Path of the model's folder relative to the index. Undefined for a model that came with Trawl. */
   readonly modelLocation: string | undefined;
   readonly columns: readonly Column[];
   readonly overwrite: boolean;
