@@ -1,14 +1,13 @@
 import { type Static, Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
-import type { Hit } from '../../search/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../search/calls/retrieve-call.ts';
 import { STAGES } from '../../search/timings.ts';
 import { defineDialect, type RequestLimits, type ServerPassage } from './dialect.ts';
 import { Contents, nullable, Queries, Score } from './parts/common-fields.ts';
 import { refuse } from './parts/questions.ts';
 import { list, member, rowPassage, textPassage } from './parts/reply-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 const Query = Type.Union([Type.String(), Queries], { description: 'One query or a list.' });
 const Nprobe = nullable(Type.Integer(), 'Ignored: every search is exact. The reply repeats it.');
@@ -63,11 +62,11 @@ export const massiveServe = defineDialect({
     lists: (reply) => listsOf(reply, rowPassage),
   },
   plan({ query, n_docs, nprobe }, limits) {
-    return searchInto({ query, n_docs, nprobe }, limits, function* (lists) {
+    return searchInto({ query, n_docs, nprobe }, limits, function* ({ outcomes }) {
       yield ',"passages":[';
-      yield* perQuery(lists, ({ document }) => JSON.stringify(documentFields(document).contents));
+      yield* hitLists(outcomes, ({ document }) => JSON.stringify(documentFields(document).contents));
       yield '],"IDs":[';
-      yield* perQuery(lists, ({ row }) => `[0,${row}]`);
+      yield* hitLists(outcomes, ({ row }) => `[0,${row}]`);
       yield ']}}';
     });
   },
@@ -137,10 +136,10 @@ export const dsServe = defineDialect({
     }
     const asked = query ?? queries;
     if (asked === null) refuse(['query'], 'Expected query or queries');
-    return searchInto({ query: asked, n_docs, nprobe }, limits, function* (lists, { timings }, index) {
+    return searchInto({ query: asked, n_docs, nprobe }, limits, function* ({ outcomes, timings }, index) {
       const source = JSON.stringify(index);
       yield ',"passages":[';
-      yield* perQuery(lists, ({ row, document }) => {
+      yield* hitLists(outcomes, ({ row, document }) => {
         const text = JSON.stringify(documentFields(document).contents);
         return `{"passage_id":${row},"text":${text},"source":${source}}`;
       });
@@ -149,31 +148,20 @@ export const dsServe = defineDialect({
   },
 });
 
-type Lists = readonly (readonly Hit[])[];
-
 /** The plan of both servers. `rest` writes the reply after the scores. */
 function searchInto(
   { query, n_docs, nprobe }: { query: Static<typeof Query>; n_docs: number; nprobe: number | null },
   limits: RequestLimits,
-  rest: (lists: Lists, result: RetrieveResult, index: string) => Iterable<string>,
+  rest: (result: RetrieveResult, index: string) => Iterable<string>,
 ) {
   const queries = typeof query === 'string' ? [query] : query;
   return searchPlan({ queries, k: n_docs, kField: 'n_docs', limits }, function* (result, { index }) {
-    const lists = result.outcomes.map(hitsOf);
     const head = { message: 'Search completed.', query, n_docs, nprobe };
     yield `${JSON.stringify(head).slice(0, -1)},"results":{"scores":[`;
-    yield* perQuery(lists, ({ score }) => JSON.stringify(score));
+    yield* hitLists(result.outcomes, ({ score }) => JSON.stringify(score));
     yield ']';
-    yield* rest(lists, result, index);
+    yield* rest(result, index);
   });
-}
-
-function* perQuery(lists: Lists, text: (hit: Hit) => string): Generator<string> {
-  for (const [position, hits] of lists.entries()) {
-    yield position === 0 ? '[' : ',[';
-    yield* separated(hits, text);
-    yield ']';
-  }
 }
 
 /** `IDs` and `passage_id` are places in the server's files, not ids of passages. */

@@ -4,7 +4,7 @@ import type { Hit } from '../../search/calls/query-outcome.ts';
 import { defineDialect, type ServerPassage } from './dialect.ts';
 import { Queries } from './parts/common-fields.ts';
 import { list, text as textOf } from './parts/reply-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { hitLists, searchPlan, separated } from './parts/search-plan.ts';
 
 /**
  * R1-Searcher: a batch of queries, each answered with lines of a TSV corpus. Every line starts with an id, because the client
@@ -40,11 +40,7 @@ export const r1Searcher = defineDialect({
   plan({ queries, k }, limits) {
     return searchPlan({ queries, k, kField: 'k', limits }, function* ({ outcomes }) {
       yield '{"answers":[';
-      for (const [position, outcome] of outcomes.entries()) {
-        yield position === 0 ? '[' : ',[';
-        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(tsvLine(hit)));
-        yield ']';
-      }
+      yield* hitLists(outcomes, (hit) => JSON.stringify(tsvLine(hit)));
       yield '],"queries":[';
       yield* separated(queries, (query) => JSON.stringify(query));
       yield ']}';

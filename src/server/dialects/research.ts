@@ -1,11 +1,11 @@
 import { type TSchema, Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
+import type { Hit } from '../../search/calls/query-outcome.ts';
 import { defineDialect, type ServerPassage } from './dialect.ts';
 import { Contents, Queries, Query, Score } from './parts/common-fields.ts';
 import { list, rowPassage, scoreOf } from './parts/reply-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' });
 const ReturnScore = Type.Boolean({ default: false, description: 'Whether the reply is [documents, scores].' });
@@ -46,10 +46,12 @@ export const research = defineDialect({
   plan({ query, top_n, return_score }, limits) {
     if (query.trim() === '') throw new TrawlError('EMPTY_QUERY', BLANK);
     return searchPlan({ queries: [query], k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
-      const hits = hitsOf(outcomes[0]!, 0);
       if (return_score) yield '[';
-      yield* documentsJson(hits);
-      if (return_score) yield `,${scoresJson(hits)}]`;
+      yield* hitLists(outcomes, documentJson);
+      if (!return_score) return;
+      yield ',';
+      yield* hitLists(outcomes, scoreJson);
+      yield ']';
     });
   },
 });
@@ -76,11 +78,13 @@ export const researchBatch = defineDialect({
   plan({ query, top_n, return_score }, limits) {
     return searchPlan({ queries: query, k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
       yield return_score ? '[[' : '[';
-      yield* perQuery(outcomes, documentsJson);
-      if (!return_score) return yield ']';
-      yield '],[';
-      yield* perQuery(outcomes, (hits) => [scoresJson(hits)]);
-      yield ']]';
+      yield* hitLists(outcomes, documentJson);
+      if (return_score) {
+        yield '],[';
+        yield* hitLists(outcomes, scoreJson);
+        yield ']';
+      }
+      yield ']';
     });
   },
 });
@@ -98,27 +102,13 @@ function blankQueryBody(error: TrawlError, _status: number): string | undefined 
   return JSON.stringify({ detail: BLANK, error: { code: error.code, message: error.message } });
 }
 
-function* perQuery(
-  outcomes: readonly QueryOutcome[],
-  text: (hits: readonly Hit[]) => Iterable<string>,
-): Generator<string> {
-  for (const [position, outcome] of outcomes.entries()) {
-    if (position > 0) yield ',';
-    yield* text(hitsOf(outcome, position));
-  }
+function documentJson({ row, document }: Hit): string {
+  const { id, contents } = documentFields(document);
+  return JSON.stringify({ id: id ?? String(row), contents });
 }
 
-function* documentsJson(hits: readonly Hit[]): Generator<string> {
-  yield '[';
-  yield* separated(hits, ({ row, document }) => {
-    const { id, contents } = documentFields(document);
-    return JSON.stringify({ id: id ?? String(row), contents });
-  });
-  yield ']';
-}
-
-function scoresJson(hits: readonly Hit[]): string {
-  return JSON.stringify(hits.map(({ score }) => score));
+function scoreJson({ score }: Hit): string {
+  return JSON.stringify(score);
 }
 
 function withScores(hits: unknown, scores: unknown): ServerPassage[] {

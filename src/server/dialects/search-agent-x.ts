@@ -3,7 +3,7 @@ import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents } from './parts/common-fields.ts';
 import { list, text, textPassage } from './parts/reply-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 const Seconds = Type.Number({ description: 'Seconds.' });
 
@@ -44,11 +44,7 @@ export const searchAgentX = defineDialect({
   plan({ prompts, top_k }, limits) {
     return searchPlan({ queries: prompts, k: top_k, kField: 'top_k', limits }, function* ({ outcomes, timings }) {
       yield '{"neighbor_texts":[';
-      for (const [position, outcome] of outcomes.entries()) {
-        yield position === 0 ? '[' : ',[';
-        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(documentFields(hit.document).contents));
-        yield ']';
-      }
+      yield* hitLists(outcomes, (hit) => JSON.stringify(documentFields(hit.document).contents));
       const embed = timings.embed / 1000;
       const search = (timings.search + timings.fetch) / 1000;
       yield `],"active_threads":0,"queued_tasks":0,"is_stop_by_stall":false,"t_embed":${embed},"t_ann":${search}`;

@@ -3,7 +3,7 @@ import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents, nullable, Queries } from './parts/common-fields.ts';
 import { list, text, textPassage } from './parts/reply-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 /** UltraRAG's deployed retriever: lists of texts. Its `collection_name` is a collection of Milvus, here an index. */
 export const ultraRag = defineDialect({
@@ -40,11 +40,7 @@ export const ultraRag = defineDialect({
     const queries = instruction === '' ? query_list : query_list.map((query) => instruction + query);
     const plan = searchPlan({ queries, k: top_k, kField: 'top_k', limits }, function* ({ outcomes }) {
       yield '{"ret_psg":[';
-      for (const [position, outcome] of outcomes.entries()) {
-        yield position === 0 ? '[' : ',[';
-        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(documentFields(hit.document).contents));
-        yield ']';
-      }
+      yield* hitLists(outcomes, (hit) => JSON.stringify(documentFields(hit.document).contents));
       yield ']}';
     });
     return { ...plan, index: collection_name === '' ? null : collection_name };
