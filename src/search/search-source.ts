@@ -1,8 +1,7 @@
+import type { RerankCall, RerankResult } from './calls/model-calls.ts';
+import type { FindCall, FindResult, ScoreCall, ScoreResult } from './calls/lookup-calls.ts';
 import type { ModelIdentity } from '../encoder/identity/model-identity.ts';
-import type { FindCall, FindResult } from './calls/find-call.ts';
-import type { RerankCall, RerankResult } from './calls/rerank-call.ts';
 import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
-import type { ScoreCall, ScoreResult } from './calls/score-call.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 
 /** What the commands that search for many queries need to know of an index. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import { TrawlError } from '../base/errors.ts';
-import type { Retriever } from '../search/retriever.ts';
+import type { OpenRetriever } from '../search/retriever.ts';
 import { installAccess } from './access/access.ts';
 import { installCors } from './access/cors.ts';
 import { ConnectionErrors } from './connections/connection-errors.ts';
@@ -52,7 +52,7 @@ const CHECK_EVERY_MS = 10_000;
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const;
 
 /** Builds the HTTP server, which does not listen yet. Closing it does not close the retriever, which the caller owns. */
-export function buildApp(source: Retriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
+export function buildApp(source: OpenRetriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
   const metrics = options.metrics ?? new ServerMetrics();
   const config = resolveServerConfig({ ...options, metrics });
   const hasElasticsearch = servesElasticsearch(config.dialects);

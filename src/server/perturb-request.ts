@@ -1,10 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { Perturbed } from '../search/calls/perturbed.ts';
-import type { QueryOutcome } from '../search/calls/query-outcome.ts';
+import type { Perturbed, QueryOutcome } from '../search/calls/query-outcome.ts';
 import type { Retriever } from '../search/retriever.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
-import { PerturbingRetriever } from './perturbation/perturbing-retriever.ts';
+import { perturbingRetriever } from './perturbation/perturbing-retriever.ts';
 import { RequestPerturbation } from './perturbation/request-perturbation.ts';
 import { PERTURBATIONS, type PerturbationName } from './perturbation/settings.ts';
 import { readOrigins } from './recording/read-origins.ts';
@@ -130,7 +129,7 @@ export function perturbing(
   if (perturbation === null) return retriever;
   const counts = metrics ?? { perturbed: () => undefined };
   request.perturbation ??= new PerturbedRequest(request, { perturbation, metrics: counts, record });
-  return new PerturbingRetriever(retriever, request.perturbation.perturbation, { shown, maxHits });
+  return perturbingRetriever(retriever, request.perturbation.perturbation, { shown, maxHits });
 }
 
 /** What the outcomes of a search say about perturbations. */

@@ -1,5 +1,4 @@
-import type { RerankSettings } from '../search/calls/rerank-call.ts';
-import type { RetrieveCall } from '../search/calls/retrieve-call.ts';
+import type { RerankSettings, RetrieveCall } from '../search/calls/retrieve-call.ts';
 import { type HybridOptions, hybridSettings } from '../search/hybrid/hybrid-settings.ts';
 import type { SearchMode } from '../search/search-mode.ts';
 import type { ServerConfig } from './server-config.ts';

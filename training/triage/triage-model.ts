@@ -1,3 +1,4 @@
+import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
 import { parseJson } from '../../corpus/parse-json.ts';
 import type { PassageRow } from '../../corpus/passage.ts';
 import { type PassageTemplate, parseTemplate } from '../../corpus/passage-template.ts';
@@ -8,7 +9,6 @@ import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts
 import { applyTemplate, type EncoderInput, type TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
-import type { RowScope } from '../../src/search/calls/row-scope.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { RecallEstimator, TAIL_SCORES } from './estimate-recall.ts';
 import { type JudgedQuestions, judgedQuestions } from './judged-questions.ts';

@@ -23,14 +23,14 @@ export function wrongDimension(found: number, expected: number): TrawlError {
   );
 }
 
-/** The vectors of the embedded queries, packed without the failed ones. */
+/** The vectors of the embedded queries, packed without the failed ones, for a search. */
 export function usableQueries(
   { vectors, outcomes }: QueryVectors,
   dimension: number,
-): { vectors: Float32Array; count: number } {
+): { queries: Float32Array; count: number } {
   const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
-  if (usable.length === outcomes.length) return { vectors, count: usable.length };
+  if (usable.length === outcomes.length) return { queries: vectors, count: usable.length };
   const packed = new Float32Array(usable.length * dimension);
   for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
-  return { vectors: packed, count: usable.length };
+  return { queries: packed, count: usable.length };
 }

@@ -1,22 +1,13 @@
+import type { ExplainCall, ExplainedTerm, ExplainResult, FindCall, FindResult, FoundPassage, NearestCall, NearestResult, RowScore, ScoreCall, ScoreOutcome, ScoreResult, SelectCall } from '../calls/lookup-calls.ts';
+import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from '../calls/model-calls.ts';
 import { cancelled } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { CutCall, CutResult } from '../calls/cut-call.ts';
-import type { EmbedCall, EmbedResult } from '../calls/embed-call.ts';
-import type { ExplainCall, ExplainedTerm, ExplainResult } from '../calls/explain-call.ts';
-import type { FindCall, FindResult, FoundPassage } from '../calls/find-call.ts';
-import type { NearestCall, NearestResult } from '../calls/nearest-call.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
-import type { RerankCall, RerankResult } from '../calls/rerank-call.ts';
-import type { RetrieveCall, RetrieveResult } from '../calls/retrieve-call.ts';
-import type { RowScore, ScoreCall, ScoreOutcome, ScoreResult } from '../calls/score-call.ts';
-import type { SelectCall } from '../calls/select-call.ts';
+import { type RetrieveCall, type RetrieveResult, withVector } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
-import { withVector } from '../embedded-query.ts';
 import type { Retriever } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { RetrieverStatistics } from '../retriever-statistics.ts';
-import { sumOf } from '../statistics-sum.ts';
 import { longestTimings, NO_TIMINGS, type StageTimings } from '../timings.ts';
 import { embedAlike, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
 import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
@@ -111,11 +102,6 @@ export class GroupRetriever implements Retriever {
       else group.push(place);
     }
     return groups;
-  }
-
-  hasAnswers(call: RetrieveCall): boolean {
-    const mode = call.mode ?? this.info.modes[0];
-    return mode !== undefined && this.#members.every(({ retriever }) => retriever.hasAnswers({ ...call, mode }));
   }
 
   async explain(call: ExplainCall): Promise<ExplainResult> {
@@ -242,17 +228,6 @@ export class GroupRetriever implements Retriever {
   async cut(call: CutCall): Promise<CutResult> {
     return this.#members[0]!.retriever.cut(call);
   }
-
-  statistics(): RetrieverStatistics {
-    return this.#members.map(({ retriever }) => retriever.statistics()).reduce(sumOf);
-  }
-
-  get failure(): TrawlError | undefined {
-    return this.#members.map(({ retriever }) => retriever.failure).find((failure) => failure !== undefined);
-  }
-
-  /** Closes nothing: the indexes have leases of their own. */
-  async close(): Promise<void> {}
 
   get #names(): string {
     return this.#members.map(({ name }) => name).join(', ');

@@ -1,8 +1,9 @@
+import type { ScopedCall } from '../calls/retrieve-call.ts';
+import type { Documents } from '../rows/hit-rows.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import type { DenseSearch } from '../dense/dense-search.ts';
+import { usableQueries } from '../dense/query-vectors.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
-import type { Documents } from '../no-documents.ts';
-import type { ScopedCall } from '../scoped-call.ts';
 import type { Stopwatch } from '../timings.ts';
 import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
 
@@ -25,6 +26,7 @@ export async function retrieveHybrid(
 ): Promise<QueryOutcome[]> {
   const settings = checkedSettings(call.hybrid);
   const { bm25, rows: filter, template, signal } = call;
+  const { dimension } = dense.index;
   const depth = Math.min(settings.depth, Math.max(1, indexRows));
   const outcomes: QueryOutcome[] = [];
   for (const queries of groupsOf(call.queries, depth)) {
@@ -34,14 +36,14 @@ export async function retrieveHybrid(
     searching.catch(() => undefined);
     const embedded = await dense.embedQueries({ ...call, queries }, watch);
     const [near, words] = await watch.time('search', () =>
-      Promise.all([dense.nearestTo(embedded, { k: depth, filter, signal }), searching]),
+      Promise.all([dense.index.search({ ...usableQueries(embedded, dimension), k: depth, filter, signal }), searching]),
     );
     watch.waited('search', near.waitedMs);
     lexical.count(queries, words);
     const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
     const rows = fused.flatMap((list) => list.rows.map(({ row }) => row));
     const documents = await watch.time('fetch', () => passages.getMany(rows, signal));
-    outcomes.push(...hybridOutcomes({ fused, embedded, near, words, depth, dimension: dense.dimension }, documents));
+    outcomes.push(...hybridOutcomes({ fused, embedded, near, words, depth, dimension }, documents));
   }
   return outcomes;
 }

@@ -1,9 +1,7 @@
 import { applyTemplate, contextOf } from '../../encoder/text-encoder.ts';
 import { filterKey } from '../../engine/filter/filter.ts';
 import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
-import type { RerankSettings } from '../calls/rerank-call.ts';
-import type { RetrieveCall, RetrieveQuery } from '../calls/retrieve-call.ts';
-import { isEmbedded } from '../embedded-query.ts';
+import { isEmbedded, type RerankSettings, type RetrieveCall, type RetrieveQuery } from '../calls/retrieve-call.ts';
 import { hybridKey } from '../hybrid/hybrid-settings.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 

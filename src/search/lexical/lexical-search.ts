@@ -4,11 +4,9 @@ import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../engine/
 import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { RetrieveQuery } from '../calls/retrieve-call.ts';
-import { inputOf, isText } from '../embedded-query.ts';
+import { inputOf, isText, type RetrieveQuery } from '../calls/retrieve-call.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { LexicalLoad } from '../retriever-statistics.ts';
-import { NO_STATISTICS } from '../statistics-sum.ts';
+import { type LexicalLoad, NO_STATISTICS } from '../retriever-statistics.ts';
 import { searchWords } from './search-words.ts';
 
 interface TextSearch {

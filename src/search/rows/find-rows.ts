@@ -1,11 +1,11 @@
+import type { FindCall } from '../calls/lookup-calls.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
-import type { FindCall } from '../calls/find-call.ts';
-import type { CallRows } from './call-rows.ts';
+import type { RowScopes } from './row-scopes.ts';
 
 interface Parts {
   readonly passages: PassageStore;
-  readonly rows: CallRows;
+  readonly rows: RowScopes;
   /** Rows of the index. */
   readonly indexRows: number;
 }

@@ -1,5 +1,5 @@
+import type { ScoreCall, ScoreOutcome } from '../calls/lookup-calls.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { ScoreCall, ScoreOutcome } from '../calls/score-call.ts';
 import type { DenseSearch } from '../dense/dense-search.ts';
 import { usableQueries } from '../dense/query-vectors.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
@@ -33,18 +33,12 @@ export async function scoreVectors(
   { dense, ...rows }: ScopedRows & { readonly dense: DenseSearch },
   watch: Stopwatch,
 ): Promise<ScoreOutcome[]> {
-  const embedded = await dense.embedQueries(
-    {
-      queries: queries.map(({ query }) => query),
-      ...(truncate === undefined ? {} : { truncate }),
-      ...(signal === undefined ? {} : { signal }),
-    },
-    watch,
-  );
-  const { vectors, count } = usableQueries(embedded, dense.dimension);
+  const embedded = await dense.embedQueries({ queries: queries.map(({ query }) => query), truncate, signal }, watch);
+  const { index } = dense;
+  const vectors = usableQueries(embedded, index.dimension);
   const usable = queries.filter((_, i) => embedded.outcomes[i]!.ok).map((query) => query.rows);
   const scores = await scoreRows(
-    (k, filter) => watch.timeQueued('search', () => dense.nearest(vectors, count, { k, filter, signal })),
+    (k, filter) => watch.timeQueued('search', () => index.search({ ...vectors, k, filter, signal })),
     { ...rows, rows: usable, maxRank },
   );
   let next = 0;

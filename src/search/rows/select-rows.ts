@@ -1,13 +1,13 @@
+import type { SelectCall } from '../calls/lookup-calls.ts';
 import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
-import type { SelectCall } from '../calls/select-call.ts';
 import { treeRows } from '../trees/tree-rows.ts';
-import type { CallRows } from './call-rows.ts';
+import type { RowScopes } from './row-scopes.ts';
 
 interface Parts {
   readonly passages: PassageStore;
-  readonly rows: CallRows;
+  readonly rows: RowScopes;
   /** Rows of the index. */
   readonly indexRows: number;
   /** Throws if the index has none. */

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
+import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import { BM25_PROFILES } from '../../engine/lexical/bm25.ts';
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { Perturbed } from '../../search/calls/perturbed.ts';
-import type { TreeHit } from '../../search/calls/tree-call.ts';
+import { compareOrder, type TreeHit, type TreeOrder } from '../../search/calls/tree-call.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
-import { compareOrder, type TreeOrder } from '../../search/trees/tree-order.ts';
 import { QueryTexts } from './highlight/query-texts.ts';
 import type { DslKnn } from './query/dsl-query.ts';
 import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';

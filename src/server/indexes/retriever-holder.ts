@@ -1,6 +1,7 @@
 import { TrawlError } from '../../base/errors.ts';
 import { GroupRetriever } from '../../search/group/group-retriever.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import type { OpenRetriever } from '../../search/retriever.ts';
+import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import {
   IndexSlot,
   type IndexTarget,
@@ -69,7 +70,7 @@ export class RetrieverHolder {
     );
   }
 
-  static of(retriever: Retriever): RetrieverHolder {
+  static of(retriever: OpenRetriever): RetrieverHolder {
     const holder = new RetrieverHolder();
     holder.ready(retriever);
     return holder;
@@ -97,8 +98,8 @@ export class RetrieverHolder {
     return this.#slots.size === 1 ? opening.progress.doing : `${opening.name}: ${opening.progress.doing}`;
   }
 
-  /** Retriever of the default index; undefined before it is open. */
-  get retriever(): Retriever | undefined {
+  /** The retriever of the default index; undefined before it is open. */
+  get retriever(): OpenRetriever | undefined {
     return this.slots[0]?.retriever;
   }
 
@@ -138,7 +139,7 @@ export class RetrieverHolder {
   }
 
   /** Makes an open retriever the only index. */
-  ready(retriever: Retriever): void {
+  ready(retriever: OpenRetriever): void {
     const slot = this.#slots.get(retriever.info.index) ?? new IndexSlot(retriever.info.index);
     slot.set(retriever);
     this.#slots.clear();
@@ -179,12 +180,18 @@ export class RetrieverHolder {
     return group === undefined ? [this.slot(name)] : group.map((member) => this.slot(member));
   }
 
-  /** The retriever of an index or a group; undefined before it is open. @throws TrawlError NOT_FOUND for an unknown name. */
-  retrieverOf(name?: string): Retriever | undefined {
-    if (name === undefined || !this.#groups.has(name))
-      return name === undefined ? this.retriever : this.slot(name).retriever;
-    const retrievers = this.slotsOf(name).flatMap(({ retriever }) => retriever ?? []);
-    return retrievers.length < this.slotsOf(name).length ? undefined : new GroupRetriever(name, retrievers);
+  /**
+   * The facts of an index or a group, and why it fails, if it does; undefined before it is open.
+   *
+   * @throws TrawlError NOT_FOUND for an unknown name.
+   */
+  factsOf(name?: string): { readonly info: RetrieverInfo; readonly failure: TrawlError | undefined } | undefined {
+    if (name === undefined || !this.#groups.has(name)) return name === undefined ? this.retriever : this.slot(name).retriever;
+    const slots = this.slotsOf(name);
+    const retrievers = slots.flatMap(({ retriever }) => retriever ?? []);
+    if (retrievers.length < slots.length) return undefined;
+    const { info } = new GroupRetriever(name, retrievers);
+    return { info, failure: retrievers.find(({ failure }) => failure !== undefined)?.failure };
   }
 
   /** The first index whose encoder has one of these names, earlier names first; undefined if there is none. */

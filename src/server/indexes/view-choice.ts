@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { unknownView } from '../../index/views/unknown-view.ts';
+import { RequestPatience } from '../../search/admission.ts';
 import { narrowedRetriever } from '../../search/layers/narrowed-retriever.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
-import { shedding } from '../limits/shedding.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { perturbing } from '../perturb-request.ts';
 import type { ServerConfig } from '../server-config.ts';
@@ -64,7 +64,7 @@ export function hasViewsOf(
 
 /**
  * The retriever as a request may use it: within the views of its API key, of the address and of its path, and within the filter of the
- * address, with its load shedding and its perturbations. Every route that returns passages gets its retriever here.
+ * address, waiting no longer than the address allows, and with its perturbations. Every route that returns passages gets its retriever here.
  *
  * @param search what is known of the search of the request: see `perturbing`.
  * @throws TrawlError NOT_FOUND if the index does not have one of the views.
@@ -92,7 +92,8 @@ export function retrieverFor(
   request.usedViews = [...new Set([...(request.usedViews ?? []), ...views])];
   const narrowed = narrowedRetriever(retriever, {
     views,
-    ...(config.filter === null ? {} : { filter: config.filter }),
+    filter: config.filter ?? undefined,
+    patience: config.shedAfterMs === 0 ? undefined : new RequestPatience(config.shedAfterMs),
   });
-  return perturbing(request, shedding(narrowed, config), config, search);
+  return perturbing(request, narrowed, config, search);
 }

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { addTimings, type StageTimings } from '../../search/timings.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';

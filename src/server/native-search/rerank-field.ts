@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { DEFAULT_RERANK_DEPTH } from '../../search/calls/rerank-call.ts';
-import type { RetrieveCall } from '../../search/calls/retrieve-call.ts';
+import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../../search/calls/retrieve-call.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { nullable } from '../dialects/parts/common-fields.ts';
 import { refuseTooLargeK } from '../dialects/parts/search-plan.ts';

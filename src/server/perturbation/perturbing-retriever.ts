@@ -1,13 +1,9 @@
 import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import type { AskedQuestion } from '../../search/calls/asked-question.ts';
-import { hasOtherHits } from '../../search/calls/perturbed.ts';
-import type { QueryAnswer, QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { RetrieveCall, RetrieveResult } from '../../search/calls/retrieve-call.ts';
-import type { RowScope } from '../../search/calls/row-scope.ts';
+import { hasOtherHits, type QueryAnswer, type QueryOutcome } from '../../search/calls/query-outcome.ts';
+import { type AskedQuestion, type CallOptions, inputOf, type RetrieveCall, type RetrieveResult, type RowScope } from '../../search/calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../../search/calls/tree-call.ts';
-import { inputOf } from '../../search/embedded-query.ts';
-import { PassingRetriever } from '../../search/layers/passing-retriever.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import { passingRetriever } from '../../search/layers/passing-retriever.ts';
+import type { Retriever, Search } from '../../search/retriever.ts';
 import { mixDistractors } from './distractors.ts';
 import { draw } from './draw.ts';
 import { type IsGold, retrieveWithoutGold, searchTreeWithoutGold } from './drop-gold.ts';
@@ -40,52 +36,65 @@ export interface PerturbingOptions {
  * It keeps nothing between two calls, because a request may have several searches at a time. A deeper search names the call that it
  * continues.
  */
-export class PerturbingRetriever extends PassingRetriever {
+export function perturbingRetriever(
+  inner: Retriever,
+  request: RequestPerturbation,
+  options: PerturbingOptions = {},
+): Retriever {
+  const search = new PerturbingSearch(inner, request, options);
+  return passingRetriever(inner, (call) => call, {
+    retrieve: (call) => search.retrieve(call),
+    searchTree: (call) => search.searchTree(call),
+  });
+}
+
+class PerturbingSearch implements Search {
+  readonly #inner: Retriever;
   readonly #request: RequestPerturbation;
   readonly #options: PerturbingOptions;
 
-  constructor(inner: Retriever, request: RequestPerturbation, options: PerturbingOptions = {}) {
-    super(inner);
+  constructor(inner: Retriever, request: RequestPerturbation, options: PerturbingOptions) {
+    this.#inner = inner;
     this.#request = request;
     this.#options = options;
   }
 
-  override async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     // A deeper search has passed with the call that it continues.
     const first = call.continues?.call ?? call;
     const delayMs = await this.#request.pass(textsIn(first), first.signal);
     const asked = this.#askedIn(call);
     const changes = textsIn(call).map((each, i) => this.#changeOf(each, asked[i]));
     const found = await retrieveWithoutGold(
-      this.inner,
+      this.#inner,
       call,
       changes.map(({ drops, isGold }) => (drops ? isGold : undefined)),
       this.#options.maxHits,
     );
     const outcomes = await this.#mixed(call, found.outcomes, changes);
-    return { timings: found.timings, outcomes: outcomes.map((outcome) => stated(outcome, delayMs)) };
+    return { timings: found.timings, outcomes: outcomes.map((outcome) => withPerturbationFacts(outcome, delayMs)) };
   }
 
-  override async searchTree(call: TreeCall): Promise<TreeResult> {
-    if (call.text === undefined) return this.inner.searchTree(call);
+  async searchTree(call: TreeCall): Promise<TreeResult> {
+    if (call.text === undefined) return this.#inner.searchTree(call);
     const texts: Texts = ['', call.text];
     const delayMs = await this.#request.pass([texts], call.signal);
     const { drops, mixes, isGold } = this.#changeOf(texts, this.#request.asked(1)[0]);
     const delayed = delayMs === 0 ? {} : { delayMs };
     if (call.size === 0 || !(mixes || (drops && isGold !== undefined))) {
-      const result = await this.inner.searchTree(call);
+      const result = await this.#inner.searchTree(call);
       return delayMs === 0 ? result : { ...result, perturbed: delayed };
     }
     const { from, size } = call;
     const { result, droppedGold } = await searchTreeWithoutGold(
-      this.inner,
+      this.#inner,
       call,
       drops ? isGold : undefined,
       this.#options.maxHits,
     );
     const { seed, distractors: count } = this.#request.perturbation.settings;
     const [list = { hits: result.hits, distractors: 0 }] = await mixDistractors(
-      this.inner,
+      this.#inner,
       mixes ? [{ hits: result.hits, texts, isGold }] : [],
       { seed, count, lastRank: size, length: from + size, scope: scopeOf(call), conditions: treeConditions(call) },
     );
@@ -131,7 +140,7 @@ export class PerturbingRetriever extends PassingRetriever {
     const { seed, distractors: count } = this.#request.perturbation.settings;
     const places = outcomes.flatMap((outcome, i) => (outcome.ok && changes[i]!.mixes ? [i] : []));
     const lists = await mixDistractors(
-      this.inner,
+      this.#inner,
       places.map((i) => ({ ...changes[i]!, hits: (outcomes[i] as QueryAnswer).hits })),
       { seed, count, lastRank: Math.min(this.#options.shown ?? k, k), length: k, scope: scopeOf(call) },
     );
@@ -146,7 +155,7 @@ export class PerturbingRetriever extends PassingRetriever {
 }
 
 /** The outcome with its delay. With other hits than those of the search it is not exact. */
-function stated(outcome: QueryOutcome, delayMs: number): QueryOutcome {
+function withPerturbationFacts(outcome: QueryOutcome, delayMs: number): QueryOutcome {
   if (!outcome.ok) return outcome;
   const perturbed = { ...outcome.perturbed, ...(delayMs === 0 ? {} : { delayMs }) };
   if (Object.keys(perturbed).length === 0) return outcome;
@@ -166,10 +175,6 @@ function textsOf(input: EncoderInput): Texts {
   return typeof input === 'string' ? ['', input] : [input.question, input.query];
 }
 
-function scopeOf({ filter, views, signal }: RowScope & { readonly signal?: AbortSignal }) {
-  return {
-    ...(filter === undefined ? {} : { filter }),
-    ...(views === undefined ? {} : { views }),
-    ...(signal === undefined ? {} : { signal }),
-  };
+function scopeOf({ filter, views, signal }: RowScope & CallOptions): RowScope & CallOptions {
+  return { filter, views, signal };
 }

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { packageVersion } from '../../base/package-root.ts';
-import type { Retriever } from '../../search/retriever.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { OPEN_STAGES } from '../indexes/index-slot.ts';
@@ -112,21 +111,21 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
   const health = async (request: FastifyRequest, reply: FastifyReply): Promise<Static<typeof HealthReply>> => {
     reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
-    const retriever = chosenRetriever(request, holder);
+    const found = holder.factsOf(chosenIndex(request));
     // A server that is written over HTTP may have no index yet.
     const ready =
-      state === 'ready' && (slots.length === 0 || (retriever !== undefined && retriever.failure === undefined));
+      state === 'ready' && (slots.length === 0 || (found !== undefined && found.failure === undefined));
     if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
     const total = Math.max(1, slots.length);
     return {
       status: ready ? 'healthy' : state === 'ready' ? FAILED.stage : state,
       retrievers: { total, available: ready ? total : 0 },
       index_loaded: ready,
-      ...(retriever === undefined
+      ...(found === undefined
         ? {}
         : {
-            corpus_size: retriever.info.rows - retriever.info.deletedRows,
-            retrieval_method: retriever.info.model?.name ?? 'bm25',
+            corpus_size: found.info.rows - found.info.deletedRows,
+            retrieval_method: found.info.model?.name ?? 'bm25',
           }),
       ...perturbationFact(config),
     };
@@ -136,22 +135,22 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
   app.get('/readyz', { config: { access: 'open' } }, async (request, reply) => {
     reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
-    const retriever = chosenRetriever(request, holder);
+    const found = holder.factsOf(chosenIndex(request));
     const indexes = slots.map(({ name, progress, retriever: open }) => ({
       name,
       ...(open?.failure === undefined ? progress : FAILED),
       ...(open === undefined ? {} : { rows: open.info.rows, generation: open.info.generation }),
     }));
-    if (state === 'ready' && retriever?.failure !== undefined) {
+    if (state === 'ready' && found?.failure !== undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
       return { status: FAILED.stage, progress: FAILED.doing, indexes };
     }
     if (state === 'ready' && slots.length === 0) return { status: 'ready', indexes };
-    if (state !== 'ready' || retriever === undefined) {
+    if (state !== 'ready' || found === undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
       return { status: state, progress: holder.progress, indexes };
     }
-    const { info } = retriever;
+    const { info } = found;
     const facts: Static<typeof ReadyReply> = {
       status: 'ready',
       index: info.index,
@@ -174,13 +173,4 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     };
     return facts;
   });
-}
-
-/**
- * The retriever of the index that the request names, or of the default; undefined before it is open.
- *
- * @throws TrawlError NOT_FOUND.
- */
-function chosenRetriever(request: FastifyRequest, holder: RetrieverHolder): Retriever | undefined {
-  return holder.retrieverOf(chosenIndex(request));
 }

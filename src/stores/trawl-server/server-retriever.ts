@@ -1,14 +1,11 @@
+import type { RerankCall, RerankResult } from '../../search/calls/model-calls.ts';
+import type { FindCall, FindResult, FoundPassage, ScoreCall, ScoreOutcome, ScoreResult } from '../../search/calls/lookup-calls.ts';
 import { bug, TrawlError } from '../../base/errors.ts';
 import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
 import type { RerankOutcome } from '../../encoder/rerank/reranker.ts';
-import type { FindCall, FindResult, FoundPassage } from '../../search/calls/find-call.ts';
-import { hasOtherHits } from '../../search/calls/perturbed.ts';
 import { isOfQuery } from '../../search/calls/query-errors.ts';
-import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { RerankCall, RerankResult } from '../../search/calls/rerank-call.ts';
-import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../../search/calls/retrieve-call.ts';
-import type { ScoreCall, ScoreOutcome, ScoreResult } from '../../search/calls/score-call.ts';
-import { isEmbedded } from '../../search/embedded-query.ts';
+import { hasOtherHits, type Hit, type QueryOutcome } from '../../search/calls/query-outcome.ts';
+import { isEmbedded, type RetrieveCall, type RetrieveQuery, type RetrieveResult } from '../../search/calls/retrieve-call.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
 import type { SearchSource, SearchSourceInfo } from '../../search/search-source.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';

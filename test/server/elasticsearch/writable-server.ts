@@ -5,7 +5,7 @@ import { runRefresh } from '../../../cli/serve/writable/refresh-job.ts';
 import { WritableFolder } from '../../../cli/serve/writable/writable-folder.ts';
 import type { ViewDefinition } from '../../../src/index/views/view-definition.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import type { OpenIndex } from '../../../src/server/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
@@ -42,7 +42,7 @@ export async function writableServer(
     readonly config?: Partial<ServerConfig>;
     /** Refreshes in child processes, as a real server does it. Default: in this process, which takes a tenth of the time. */
     readonly inChild?: boolean;
-    readonly wrap?: (retriever: Retriever) => Retriever;
+    readonly wrap?: (retriever: OpenRetriever) => OpenRetriever;
   } = {},
 ): Promise<WritableServer> {
   const failures: unknown[] = [];

@@ -5,7 +5,7 @@ import type { RetrieveQuery } from '../../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../../src/search/retriever.ts';
 import type { GoldPassages } from '../../../src/server/perturbation/gold-passages.ts';
 import { Perturbation } from '../../../src/server/perturbation/perturbation.ts';
-import { PerturbingRetriever } from '../../../src/server/perturbation/perturbing-retriever.ts';
+import { perturbingRetriever } from '../../../src/server/perturbation/perturbing-retriever.ts';
 import { RequestPerturbation } from '../../../src/server/perturbation/request-perturbation.ts';
 import { type PerturbationSettings, perturbationSettings } from '../../../src/server/perturbation/settings.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-retriever.ts';
@@ -45,9 +45,9 @@ export function requested(
   inner: Retriever,
   of: Perturbation,
   { caller = '', ...request }: Requested = {},
-): PerturbingRetriever {
+): Retriever {
   const options = { perturbation: of, caller, asked: () => [], onPerturbed: () => undefined };
-  return new PerturbingRetriever(inner, new RequestPerturbation(options), request);
+  return perturbingRetriever(inner, new RequestPerturbation(options), request);
 }
 
 export async function answers(

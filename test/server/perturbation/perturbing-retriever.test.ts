@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as pendingCallbacks } from 'node:timers/promises';
+import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
+import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import type { QueryAnswer, QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import { retrieveDeepening } from '../../../src/search/deepening.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
-import { SharingRetriever } from '../../../src/search/layers/sharing-retriever.ts';
 import type { Retriever } from '../../../src/search/retriever.ts';
 import type { GoldPassages } from '../../../src/server/perturbation/gold-passages.ts';
-import { PerturbingRetriever } from '../../../src/server/perturbation/perturbing-retriever.ts';
+import { perturbingRetriever } from '../../../src/server/perturbation/perturbing-retriever.ts';
 import { RequestPerturbation } from '../../../src/server/perturbation/request-perturbation.ts';
 import { perturbationSettings } from '../../../src/server/perturbation/settings.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
@@ -144,7 +145,7 @@ test('each search of a request finds the question that the request names', async
       Array.from({ length: queries }, (_, i) => ({ question: `Question ${i} of ${queries}` })),
     onPerturbed: () => undefined,
   };
-  const retriever = new PerturbingRetriever(ranking(), new RequestPerturbation(options));
+  const retriever = perturbingRetriever(ranking(), new RequestPerturbation(options));
   let searches = 0;
   const needMore = async (): Promise<number[]> => (searches++ === 0 ? [1] : []);
   await retrieveDeepening(retriever, { queries: ['a', 'b'], k: 2 }, { maxK: 8, needMore });
@@ -172,7 +173,7 @@ test('equal queries with different questions lose the gold passages of their own
     const found = rowsOf(outcome).map((row) => `p-${row}`);
     return ids.filter((id) => !found.includes(id));
   };
-  const retriever = new PerturbingRetriever(ranking(), new RequestPerturbation(options));
+  const retriever = perturbingRetriever(ranking(), new RequestPerturbation(options));
   const { outcomes } = await retriever.retrieve({ queries: ['x', 'x', 'x'], k: 4 });
   assert.deepEqual(outcomes.map(without), [[ids[0]], [ids[1]], [ids[2]]]);
   let searches = 0;
@@ -203,7 +204,7 @@ test('searches that a request has at a time are perturbed as each alone, each wi
       asked: (queries: number) => Array.from({ length: queries }, () => ({ questionId: 'none' })),
       onPerturbed: () => undefined,
     };
-    return new PerturbingRetriever(ranking(), new RequestPerturbation(options));
+    return perturbingRetriever(ranking(), new RequestPerturbation(options));
   };
   const search = async (retriever: Retriever, i: number): Promise<unknown> => {
     const call = { queries: [`a ${i}`, `b ${i}`], k: 4, asked: [{ questionId: `${i % 5}` }, { questionId: '4' }] };
@@ -265,7 +266,8 @@ test('a search for passages in place of gold ones stays within the limit of hits
 
 test('the cache keeps unperturbed answers', async () => {
   const inner = ranking();
-  const cached = new SharingRetriever(inner, { answerCache: new AnswerCache(1e7), singleFlight: true });
+  const shared = new SharedSearch(inner, inner.info, { answerCache: new AnswerCache(1e7), singleFlight: true });
+  const cached = passingRetriever(inner, (call) => call, { retrieve: (call) => shared.retrieve(call) });
   const [plain] = await answers(ranking(), perturbation({}), ['x']);
   const gold = goldIds(`p-${plain!.hits[0]!.row}`);
   const both = perturbation({ 'drop-gold': 1, distractors: 1 }, {}, gold);

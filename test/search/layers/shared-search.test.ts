@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type SharingOptions, SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import type { EncoderInput } from '../../../src/encoder/text-encoder.ts';
 import { DEFAULT_BM25 } from '../../../src/engine/lexical/bm25.ts';
 import type { QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
-import type { RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
-import { inputOf } from '../../../src/search/embedded-query.ts';
+import { inputOf, type RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
 import { hybridSettings } from '../../../src/search/hybrid/hybrid-settings.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
-import { type SharingOptions, SharingRetriever } from '../../../src/search/layers/sharing-retriever.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-retriever.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { pendingCallbacks } from '../held-index.ts';
@@ -17,7 +16,7 @@ const MIB = 1024 * 1024;
 
 interface Parts {
   readonly inner: FakeRetriever;
-  readonly shared: SharingRetriever;
+  readonly shared: SharedSearch;
   /** Lets the inner retriever answer its waiting calls. */
   release(): void;
   /** Texts that the inner retriever got, call by call. */
@@ -36,7 +35,7 @@ function share(options: Partial<SharingOptions> & { hold?: boolean; fake?: FakeR
   const inner = new FakeRetriever({ ...(hold ? { before } : {}), ...fake });
   return {
     inner,
-    shared: new SharingRetriever(inner, { singleFlight: true, ...sharing }),
+    shared: new SharedSearch(inner, inner.info, { singleFlight: true, ...sharing }),
     release() {
       for (const resolve of waiting) resolve();
       waiting.clear();
@@ -61,7 +60,7 @@ test('equal queries in flight are computed once, over all calls, and get the sam
     results.map(({ outcomes }) => rowsOf(outcomes)),
     [[a, b], [b], [a, c, b], [c]],
   );
-  const { queries, coalesced, computed, cached } = shared.statistics().sharing;
+  const { queries, coalesced, computed, cached } = shared.load;
   assert.deepEqual([queries, computed, coalesced, cached], [7, 3, 4, 0]);
 });
 
@@ -72,7 +71,7 @@ test('without single flight each query is computed', async () => {
   assert.deepEqual(asked(), [['a', 'a'], ['a']]);
   release();
   await Promise.all(calls);
-  assert.equal(shared.statistics().sharing.computed, 3);
+  assert.equal(shared.load.computed, 3);
 });
 
 test('equal queries of one call are computed once, and each place gets its answer', async () => {
@@ -133,7 +132,7 @@ test('queries with other history are equal if the template leaves it out', async
 
 type Ranking = Omit<
   RetrieveCall,
-  'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate' | 'asked' | 'continues'
+  'queries' | 'k' | 'signal' | 'patience' | 'allowPartial' | 'template' | 'truncate' | 'asked' | 'continues'
 >;
 
 const SETTINGS = hybridSettings({}, 1);
@@ -222,7 +221,7 @@ test('followers of a cancelled leader compute the query themselves', async () =>
     results.map(({ outcomes }) => outcomes.map(({ ok }) => ok)),
     [[true], [true], [true, true]],
   );
-  assert.equal(shared.statistics().sharing.computed, 4);
+  assert.equal(shared.load.computed, 4);
 });
 
 test('a cancelled follower rejects at once, and its leader is answered', async () => {
@@ -285,7 +284,7 @@ test('a finished answer is cached for as many hits or fewer', async () => {
   assert.deepEqual(asked()[2], ['a'], 'more hits than were kept');
   await shared.retrieve({ queries: ['a'], k: 4 });
   assert.equal(asked().length, 3);
-  const { cached, computed, cacheEntries } = shared.statistics().sharing;
+  const { cached, computed, cacheEntries } = shared.load;
   assert.deepEqual([cached, computed, cacheEntries], [3, 4, 3]);
 });
 
@@ -321,7 +320,7 @@ test('without a cache every query is computed again', async () => {
   const { shared, asked } = share();
   for (let i = 0; i < 3; i++) await shared.retrieve({ queries: ['a'], k: 1 });
   assert.equal(asked().length, 3);
-  assert.equal(shared.statistics().sharing.cacheMaxBytes, 0);
+  assert.equal(shared.load.cacheMaxBytes, 0);
 });
 
 test('the cache stays within its bytes; the least recently used answers are evicted', async () => {
@@ -352,7 +351,7 @@ test('a shared cache never passes answers between retrievers, and drops those of
     assert.deepEqual(outcomes[0]!.ok && outcomes[0]!.hits[0]!.document, documents(name)[0]);
   }
   assert.equal(cache.entries, 2);
-  await old.shared.close();
+  old.shared.forget();
   assert.equal(cache.entries, 1);
   await next.shared.retrieve({ queries: ['a'], k: 1 });
   assert.equal(next.asked().length, 1);
@@ -362,7 +361,7 @@ test('each retriever reports its own part of a shared cache', async () => {
   const cache = new AnswerCache(20_000);
   const [one, other] = [share({ answerCache: cache }), share({ answerCache: cache })];
   const held = (): { cacheEntries: number; cacheBytes: number }[] =>
-    [one, other].map(({ shared }) => shared.statistics().sharing);
+    [one, other].map(({ shared }) => shared.load);
   for (let i = 0; i < 60; i++) {
     const { shared } = i % 3 === 0 ? one : other;
     await shared.retrieve({ queries: [`query ${i % 25}`], k: 1 + (i % 4) });
@@ -371,7 +370,7 @@ test('each retriever reports its own part of a shared cache', async () => {
     assert.equal(first!.cacheBytes + second!.cacheBytes, cache.bytes);
   }
   assert.ok(held().every(({ cacheEntries }) => cacheEntries > 0));
-  await one.shared.close();
+  one.shared.forget();
   assert.deepEqual([held()[0]!.cacheEntries, held()[0]!.cacheBytes], [0, 0]);
   assert.deepEqual([held()[1]!.cacheEntries, held()[1]!.cacheBytes], [cache.entries, cache.bytes]);
 });
@@ -379,7 +378,7 @@ test('each retriever reports its own part of a shared cache', async () => {
 test('counts never fall, neither while queries wait for an equal one nor after', async () => {
   const { shared, release } = share({ hold: true, answerCache: new AnswerCache(MIB) });
   const counts = (): number[] => {
-    const { queries, cached, coalesced, computed } = shared.statistics().sharing;
+    const { queries, cached, coalesced, computed } = shared.load;
     return [queries, cached, coalesced, computed];
   };
   const calls = Array.from({ length: 5 }, () => shared.retrieve({ queries: ['a', 'b', 'a'], k: 3 }));

@@ -2,17 +2,19 @@ import { bug } from '../../base/errors.ts';
 import type { FilterCache, KeyedRows } from '../../engine/columns/filter-cache.ts';
 import { bindFilter } from '../../engine/filter/bind-filter.ts';
 import type { Column } from '../../engine/filter/column.ts';
-import type { Filter } from '../../engine/filter/filter.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import { unknownView } from './unknown-view.ts';
+import { unknownView } from '../../index/views/unknown-view.ts';
+import type { RowScope } from '../calls/retrieve-call.ts';
 
 interface RowScopeParts {
   /** Name of the index, for messages. */
   readonly index: string;
   readonly columns: readonly Column[];
-  /** Absent if the index has no columns. */
+  /** Undefined if the index has no columns. */
   readonly filters: FilterCache | undefined;
   readonly views: ReadonlyMap<string, RowBitmap>;
+  /** Rows that are not deleted; undefined if no row is deleted. */
+  readonly liveRows: RowBitmap | undefined;
 }
 
 /** Intersections of views that are kept. Clients cannot cause many, because a path adds at most one view. */
@@ -30,13 +32,23 @@ export class RowScopes {
     this.#parts = parts;
   }
 
+  /** Rows that are not deleted; undefined if no row is deleted. */
+  get live(): RowBitmap | undefined {
+    return this.#parts.liveRows;
+  }
+
+  /** Whether a row is live and in the rows of a scope. */
+  isFound(row: number, among: RowBitmap | undefined): boolean {
+    return this.live?.has(row) !== false && among?.has(row) !== false;
+  }
+
   /**
    * The rows of a scope, deleted ones included; undefined for all rows. Returns a promise only with a filter. The rows must not be
    * changed.
    *
    * @throws TrawlError NOT_FOUND for a view that the index does not have; INVALID_REQUEST as `bindFilter`.
    */
-  rowsOf(filter: Filter | undefined, views: readonly string[] = []): RowBitmap | undefined | Promise<RowBitmap> {
+  rowsInScope({ filter, views = [] }: RowScope): RowBitmap | undefined | Promise<RowBitmap> {
     const viewed = this.#viewed(views);
     if (filter === undefined) return viewed?.rows;
     const { columns, index, filters } = this.#parts;

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import { SearchRetriever } from '../../src/search/search-retriever.ts';
 import { NO_TIMINGS } from '../../src/search/timings.ts';
+import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from './fakes.ts';
@@ -14,7 +15,7 @@ interface Parts {
   readonly encoder: FakeEncoder;
   readonly index: FakeIndex;
   readonly passages: FakeStore;
-  readonly retriever: SearchRetriever;
+  readonly retriever: IndexRetriever;
 }
 
 function assemble(
@@ -33,7 +34,11 @@ function assemble(
     encoder,
     index,
     passages,
-    retriever: new SearchRetriever(new FakeRetriever().info, { dense: { encoder, index }, passages }),
+    retriever: new IndexRetriever(
+      new FakeRetriever().info,
+      { dense: { encoder, index }, passages },
+      { singleFlight: false },
+    ),
   };
 }
 
@@ -279,7 +284,7 @@ test('a look-up finds live rows behind any number of deleted ones', async () => 
   const liveRows = new RowBitmap(600);
   for (const row of [3, 500, 510]) liveRows.add(row);
   const { info } = new FakeRetriever();
-  const retriever = new SearchRetriever(info, { passages, liveRows });
+  const retriever = new IndexRetriever(info, { passages, liveRows });
   const find = async (limit: number): Promise<number[][]> => {
     const { found } = await retriever.find({ by: 'id', keys: ['many', 'none', 'few'], limit });
     return found.map((list) => list.map(({ row }) => row));
@@ -299,11 +304,39 @@ test('a live row is found by its number', async () => {
     [liveRows, [[3], [], [5]]],
     [undefined, [[3], [4], [5]]],
   ] as const) {
-    const retriever = new SearchRetriever(info, { passages: new FakeStore(log), liveRows: live });
+    const retriever = new IndexRetriever(info, { passages: new FakeStore(log), liveRows: live });
     const { found } = await retriever.find({ by: 'row', keys, limit: 1 });
     assert.deepEqual(
       found.map((list) => list.map(({ row }) => row)),
       [...expected, [], [], [], [], [], []],
     );
   }
+});
+
+test('without a reranker, calls that ask for one are refused', async () => {
+  const retriever = new IndexRetriever(new FakeRetriever().info, { passages: new FakeStore([]) });
+  const expected = trawlError('NOT_SUPPORTED', /--rerank MODEL/);
+  await assert.rejects(retriever.retrieve({ queries: ['a'], k: 1, rerank: { depth: 1 } }), expected);
+  await assert.rejects(retriever.rerank({ lists: [] }), expected);
+});
+
+test('closing waits for calls that are being reranked, refuses later ones and leaves the reranker open', async () => {
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const log: Log = [];
+  const reranker = new FakeReranker({ before: () => held });
+  const retriever = new IndexRetriever(
+    new FakeRetriever().info,
+    { dense: { encoder: new FakeEncoder(log), index: new FakeIndex(log) }, passages: new FakeStore(log) },
+    { reranker },
+  );
+  const running = retriever.retrieve({ queries: ['1'], k: 1, rerank: { depth: 2 } });
+  const closed = retriever.close();
+  await assert.rejects(retriever.rerank({ lists: [] }), trawlError('NOT_READY'));
+  release();
+  assert.ok((await running).outcomes[0]!.ok);
+  await closed;
+  assert.ok(log.includes('close encoder') && !reranker.closed);
 });

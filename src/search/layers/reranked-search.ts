@@ -1,5 +1,5 @@
+import type { RerankCall, RerankResult } from '../calls/model-calls.ts';
 import { TrawlError } from '../../base/errors.ts';
-import { RunningCalls } from '../../base/running-calls.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
 import { checkPairBudget } from '../../encoder/rerank/pair-budget.ts';
 import { rankByScore } from '../../encoder/rerank/rank-by-score.ts';
@@ -7,46 +7,39 @@ import type { Reranker, RerankList, RerankOptions, RerankScores } from '../../en
 import { applyTemplate, composeText } from '../../encoder/text-encoder.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { QueryAnswer, QueryOutcome } from '../calls/query-outcome.ts';
-import type { RerankCall, RerankResult, RerankSettings } from '../calls/rerank-call.ts';
-import type { RetrieveCall, RetrieveResult } from '../calls/retrieve-call.ts';
-import { inputOf } from '../embedded-query.ts';
-import type { Retriever } from '../retriever.ts';
+import { inputOf, type RerankSettings, type RetrieveCall, type RetrieveResult } from '../calls/retrieve-call.ts';
+import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
+import type { Search } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { RerankLoad, RetrieverStatistics } from '../retriever-statistics.ts';
-import { NO_STATISTICS } from '../statistics-sum.ts';
+import { NO_STATISTICS, type RerankLoad } from '../retriever-statistics.ts';
 import { addTimings, Stopwatch } from '../timings.ts';
-import { PassingRetriever } from './passing-retriever.ts';
 
 /**
  * Reranks the hits of a search: the first `depth` hits are scored by a reranker, which reads query and passage together, and the k
  * with the largest scores are returned. The reranker reads the question, if any, a space and the query; and the contents of the
  * passage. Calls that do not ask for reranking pass through.
  */
-export class RerankingRetriever extends PassingRetriever {
+export class RerankedSearch implements Search {
+  readonly #inner: Search;
+  readonly #info: RetrieverInfo;
   readonly #reranker: Reranker;
   readonly #maxTokens: number;
   readonly #load: { -readonly [name in keyof RerankLoad]: number } = { ...NO_STATISTICS.rerank };
-  readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  /** The reranker is not closed with the retriever. `maxTokens`: see `ServingOptions.maxRerankTokens`. */
-  constructor(inner: Retriever, reranker: Reranker, maxTokens: number) {
-    super(inner);
+  /** @param maxTokens see `ServingOptions.maxRerankTokens`. */
+  constructor(inner: Search, info: RetrieverInfo, reranker: Reranker, maxTokens: number) {
+    this.#inner = inner;
+    this.#info = info;
     this.#reranker = reranker;
     this.#maxTokens = maxTokens;
   }
 
-  override retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    const { rerank } = call;
-    return rerank === undefined
-      ? this.inner.retrieve(call)
-      : this.#calls.run(() => this.#retrieve({ ...call, rerank }));
-  }
-
-  async #retrieve(call: RetrieveCall & { readonly rerank: RerankSettings }): Promise<RetrieveResult> {
+  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { rerank, ...search } = call;
+    if (rerank === undefined) return this.#inner.retrieve(call);
     this.#checkModel(rerank);
-    const found = await this.inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth), documents: true });
-    const lists = await listsOf(call, found.outcomes, this.info);
+    const found = await this.#inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth), documents: true });
+    const lists = await listsOf(call, found.outcomes, this.#info);
     const watch = new Stopwatch();
     const { outcomes: scored } = await this.#score(lists, { signal: call.signal }, watch);
     let next = 0;
@@ -60,23 +53,18 @@ export class RerankingRetriever extends PassingRetriever {
     return { outcomes, timings: addTimings(found.timings, watch.timings) };
   }
 
-  override rerank({ lists, raw, signal }: RerankCall): Promise<RerankResult> {
-    return this.#calls.run(async () => {
-      const watch = new Stopwatch();
-      const { outcomes } = await this.#score(lists, { raw, signal }, watch);
-      return { outcomes, timings: watch.timings };
-    });
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#inner.searchTree(call);
   }
 
-  override statistics(): RetrieverStatistics {
-    return {
-      ...this.inner.statistics(),
-      rerank: { ...this.#load, expectedWaitMs: this.#reranker.expectedWaitMs },
-    };
+  async rerank({ lists, raw, signal }: RerankCall): Promise<RerankResult> {
+    const watch = new Stopwatch();
+    const { outcomes } = await this.#score(lists, { raw, signal }, watch);
+    return { outcomes, timings: watch.timings };
   }
 
-  override close(): Promise<void> {
-    return this.#calls.close(() => this.inner.close());
+  get load(): RerankLoad {
+    return { ...this.#load, expectedWaitMs: this.#reranker.expectedWaitMs };
   }
 
   #checkModel({ model }: RerankSettings): void {

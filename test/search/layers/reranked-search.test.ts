@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
+import { RerankedSearch } from '../../../src/search/layers/reranked-search.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../../../src/encoder/rerank/pair-budget.ts';
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
-import { RerankingRetriever } from '../../../src/search/layers/reranking-retriever.ts';
-import { SharingRetriever } from '../../../src/search/layers/sharing-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
-import { SearchRetriever } from '../../../src/search/search-retriever.ts';
+import type { Retriever, Search } from '../../../src/search/retriever.ts';
 import { FakeReranker, type FakeRerankerOptions } from '../../helpers/fake-reranker.ts';
 import { FakeRetriever, untilAborted } from '../../helpers/fake-retriever.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
-import { FakeStore } from '../fakes.ts';
 
 const ROWS = 12;
 const documents = Array.from({ length: ROWS }, (_, row) =>
@@ -26,12 +24,12 @@ const FAILURE = new TrawlError('RERANK_FAILED', 'The reranker failed.');
 function reranking(
   options: FakeRerankerOptions = {},
   inner: Retriever = new FakeRetriever({ documents }),
-): { retriever: RerankingRetriever; reranker: FakeReranker } {
+): { retriever: RerankedSearch; reranker: FakeReranker } {
   const reranker = new FakeReranker(options);
-  return { retriever: new RerankingRetriever(inner, reranker, DEFAULT_MAX_RERANK_TOKENS), reranker };
+  return { retriever: new RerankedSearch(inner, inner.info, reranker, DEFAULT_MAX_RERANK_TOKENS), reranker };
 }
 
-async function hitsOf(retriever: Retriever, call: RetrieveCall, query = 0): Promise<readonly Hit[]> {
+async function hitsOf(retriever: Search, call: RetrieveCall, query = 0): Promise<readonly Hit[]> {
   const outcome = (await retriever.retrieve(call)).outcomes[query]!;
   assert.ok(outcome.ok);
   return outcome.hits;
@@ -128,7 +126,7 @@ test('a failure of the reranker fails its query only, unless the call allows it'
   assert.ok(bad?.ok);
   assert.deepEqual(bad.rerank, { ok: false, error: FAILURE });
   assert.deepEqual(bad.hits, await hitsOf(new FakeRetriever({ documents }), { queries: ['bad'], k: 2 }));
-  assert.deepEqual(retriever.statistics().rerank, {
+  assert.deepEqual(retriever.load, {
     waitingPairs: 0,
     expectedWaitMs: 7,
     lists: 4,
@@ -141,7 +139,7 @@ test('a failure of the reranker fails its query only, unless the call allows it'
 test('an answer without reranking is not cached, and not shared with calls that do not allow it', async () => {
   let broken = true;
   const { retriever } = reranking({ fail: () => (broken ? FAILURE : undefined) });
-  const sharing = new SharingRetriever(retriever, { answerCache: new AnswerCache(1_000_000), singleFlight: true });
+  const sharing = new SharedSearch(retriever, new FakeRetriever().info, { answerCache: new AnswerCache(1_000_000), singleFlight: true });
   const call = { queries: ['a'], k: 2, rerank: { depth: 6, allowFailure: true } };
   const [allowing, refusing] = await Promise.all([
     sharing.retrieve(call),
@@ -158,7 +156,7 @@ test('an answer without reranking is not cached, and not shared with calls that 
 
 test('cached answers are those of the same depth: a smaller k is read from them, a larger one than the depth is searched', async () => {
   const { retriever, reranker } = reranking();
-  const sharing = new SharingRetriever(retriever, { answerCache: new AnswerCache(1_000_000), singleFlight: true });
+  const sharing = new SharedSearch(retriever, new FakeRetriever().info, { answerCache: new AnswerCache(1_000_000), singleFlight: true });
   const at = (k: number, depth: number) => ({ queries: ['a'], k, rerank: { depth } });
   const long = await hitsOf(sharing, at(5, 8));
   assert.deepEqual(await hitsOf(sharing, at(3, 8)), long.slice(0, 3));
@@ -179,16 +177,9 @@ test('the reranker that a call names must be the served one', async () => {
   );
 });
 
-test('without a reranker, calls that ask for one are refused', async () => {
-  const retriever = new SearchRetriever(new FakeRetriever().info, { passages: new FakeStore([]) });
-  const expected = trawlError('NOT_SUPPORTED', /--rerank MODEL/);
-  await assert.rejects(retriever.retrieve({ queries: ['a'], k: 1, rerank: { depth: 1 } }), expected);
-  await assert.rejects(retriever.rerank(), expected);
-});
-
 test('a call whose pairs have too many tokens is refused before the reranker reads them', async () => {
   const reranker = new FakeReranker();
-  const retriever = new RerankingRetriever(new FakeRetriever({ documents }), reranker, 100);
+  const retriever = new RerankedSearch(new FakeRetriever({ documents }), new FakeRetriever().info, reranker, 100);
   await assert.rejects(
     retriever.retrieve({ queries: ['a', 'b'], k: 1, rerank: { depth: 12, allowFailure: true } }),
     trawlError('RERANK_TOO_LARGE', /24 pairs .* about \d+ tokens; the limit is 100 tokens/),
@@ -220,7 +211,12 @@ test('the time of reranking is a stage of its own, and waiting for the reranker 
     waitedMs: 50,
   };
   const reranker = Object.assign(new FakeReranker(), { score: async () => waiting });
-  const retriever = new RerankingRetriever(new FakeRetriever({ documents }), reranker, DEFAULT_MAX_RERANK_TOKENS);
+  const retriever = new RerankedSearch(
+    new FakeRetriever({ documents }),
+    new FakeRetriever().info,
+    reranker,
+    DEFAULT_MAX_RERANK_TOKENS,
+  );
   const { timings } = await retriever.rerank({ lists: [{ query: 'a', passages: ['b'] }] });
   assert.equal(timings.queue, 50);
   assert.ok(timings.rerank + timings.queue >= 0);
@@ -242,23 +238,7 @@ test('an aborted call is cancelled in the search and in the reranker', async () 
     const result = retriever.retrieve(call);
     setImmediate(() => cancelled.abort());
     await assert.rejects(result, trawlError('CANCELLED'));
-    assert.equal(retriever.statistics().rerank.waitingPairs, 0);
+    assert.equal(retriever.load.waitingPairs, 0);
     assert.ok(reranker.calls.length <= 1);
   }
-});
-
-test('closing waits for running calls, refuses later ones and leaves the reranker open', async () => {
-  let release = (): void => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const inner = new FakeRetriever({ documents });
-  const { retriever, reranker } = reranking({ before: () => held }, inner);
-  const running = retriever.retrieve({ queries: ['a'], k: 1, rerank: { depth: 2 } });
-  const closed = retriever.close();
-  await assert.rejects(retriever.rerank({ lists: [] }), trawlError('NOT_READY'));
-  release();
-  assert.ok((await running).outcomes[0]!.ok);
-  await closed;
-  assert.ok(inner.closed && !reranker.closed);
 });

@@ -1,17 +1,14 @@
-import { throwIfCancelled } from '../../base/abort.ts';
+import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
-import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../calls/retrieve-call.ts';
+import { isText, type RetrieveCall, type RetrieveQuery, type RetrieveResult } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
-import { isText } from '../embedded-query.ts';
-import type { Retriever } from '../retriever.ts';
+import type { Search } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { RetrieverStatistics } from '../retriever-statistics.ts';
+import type { SharingStatistics } from '../retriever-statistics.ts';
 import { addTimings, NO_TIMINGS } from '../timings.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
-import { PassingRetriever } from './passing-retriever.ts';
 import { queryKey } from './query-key.ts';
 import { SharedTrees } from './shared-trees.ts';
-import { unlessAborted } from './unless-aborted.ts';
 
 /** A call in flight. */
 interface Flight {
@@ -42,7 +39,9 @@ export interface SharingOptions {
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
-export class SharingRetriever extends PassingRetriever {
+export class SharedSearch implements Search {
+  readonly #inner: Search;
+  readonly #info: RetrieverInfo;
   readonly #cache: AnswerCache | undefined;
   readonly #scope: number;
   readonly #singleFlight: boolean;
@@ -53,8 +52,9 @@ export class SharingRetriever extends PassingRetriever {
   #computed = 0;
   #coalesced = 0;
 
-  constructor(inner: Retriever, { answerCache, singleFlight }: SharingOptions) {
-    super(inner);
+  constructor(inner: Search, info: RetrieverInfo, { answerCache, singleFlight }: SharingOptions) {
+    this.#inner = inner;
+    this.#info = info;
     this.#cache = answerCache;
     this.#scope = answerCache?.newScope() ?? 0;
     this.#singleFlight = singleFlight;
@@ -62,15 +62,15 @@ export class SharingRetriever extends PassingRetriever {
     this.#trees = new SharedTrees({ search, cache: answerCache, scope: this.#scope, singleFlight });
   }
 
-  override async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     throwIfCancelled(call.signal);
     this.#queries += countTextQueries(call.queries);
     if (!this.#singleFlight && this.#cache === undefined) {
       this.#computed += countTextQueries(call.queries);
-      return this.inner.retrieve(call);
+      return this.#inner.retrieve(call);
     }
     const outcomes = new Array<QueryOutcome | undefined>(call.queries.length);
-    let unanswered = this.#singleFlight ? distinct(call, this.info) : each(call, this.info);
+    let unanswered = this.#singleFlight ? distinct(call, this.#info) : each(call, this.#info);
     this.#coalesced += countTextQueries(call.queries) - countTextQueries(unanswered.map(({ query }) => query));
     const answer = (places: readonly number[], outcome: QueryOutcome): void => {
       const wanted = outcome.ok ? firstHits(outcome, call.k) : outcome;
@@ -100,7 +100,7 @@ export class SharingRetriever extends PassingRetriever {
         for (const [i, { places }] of own.entries()) answer(places, result.outcomes[i]!);
       }
       const waitingSince = performance.now();
-      const led = await unlessAborted(Promise.all(leaders), call.signal);
+      const led = await untilAborted(Promise.all(leaders), call.signal);
       if (following.length > 0) {
         timings = addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
       }
@@ -117,35 +117,33 @@ export class SharingRetriever extends PassingRetriever {
     return { outcomes: outcomes as QueryOutcome[], timings };
   }
 
-  override hasAnswers(call: RetrieveCall): boolean {
+  /** Whether the cache has the answers of all queries. */
+  hasAnswers(call: RetrieveCall): boolean {
     return call.queries.every(
-      (query) => this.#cache?.has(this.#scope, queryKey(query, call, this.info), call.k) === true,
+      (query) => this.#cache?.has(this.#scope, queryKey(query, call, this.#info), call.k) === true,
     );
   }
 
-  override searchTree(call: TreeCall): Promise<TreeResult> {
+  searchTree(call: TreeCall): Promise<TreeResult> {
     return this.#trees.search(call);
   }
 
-  override statistics(): RetrieverStatistics {
+  get load(): SharingStatistics {
     const held = this.#cache?.heldBy(this.#scope);
     const trees = this.#trees.counts;
     return {
-      ...this.inner.statistics(),
-      sharing: {
-        queries: this.#queries + trees.queries,
-        cached: this.#cached + trees.cached,
-        coalesced: this.#coalesced + trees.coalesced,
-        computed: this.#computed + trees.computed,
-        cacheEntries: held?.entries ?? 0,
-        cacheBytes: held?.bytes ?? 0,
-        cacheMaxBytes: this.#cache?.maxBytes ?? 0,
-      },
+      queries: this.#queries + trees.queries,
+      cached: this.#cached + trees.cached,
+      coalesced: this.#coalesced + trees.coalesced,
+      computed: this.#computed + trees.computed,
+      cacheEntries: held?.entries ?? 0,
+      cacheBytes: held?.bytes ?? 0,
+      cacheMaxBytes: this.#cache?.maxBytes ?? 0,
     };
   }
 
-  override async close(): Promise<void> {
-    await this.inner.close();
+  /** Drops the answers from the cache, once the index is closed. */
+  forget(): void {
     this.#cache?.forget(this.#scope);
   }
 
@@ -160,7 +158,7 @@ export class SharingRetriever extends PassingRetriever {
   async #compute(own: readonly UnansweredQuery[], call: RetrieveCall): Promise<RetrieveResult> {
     const queries = own.map(({ query }) => query);
     this.#computed += countTextQueries(queries);
-    const running = this.inner.retrieve({ ...call, queries });
+    const running = this.#inner.retrieve({ ...call, queries });
     const outcomes = running.then(
       (result) => result.outcomes,
       () => null,
