@@ -281,7 +281,7 @@ function printEvaluation(
     JSON.stringify({
       ...evalJson(evaluation, context),
       ...server,
-      ...(coverage === undefined ? {} : { coverage }),
+      coverage,
     }),
   );
 }

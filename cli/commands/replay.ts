@@ -231,10 +231,10 @@ async function openTarget({ options, given, signal, note }: Context, against: st
   const isUrl = /^https?:\/\//.test(against);
   const filter = filterOption(options.filter);
   const changes = {
-    ...(options.k === undefined ? {} : { k: options.k }),
-    ...(options.mode === undefined ? {} : { mode: options.mode }),
-    ...(options.truncate === undefined ? {} : { truncate: options.truncate }),
-    ...(filter === undefined ? {} : { filter }),
+    k: options.k,
+    mode: options.mode,
+    truncate: options.truncate,
+    filter,
     ...templateOf(options['query-template']),
   };
   if (isUrl) {

@@ -102,7 +102,7 @@ export const searchCommand = defineCommand({
     const retrieving = {
       ...retrieverOptions(context.options),
       signal: context.signal,
-      ...(modes === undefined ? {} : { modes }),
+      modes,
       onWarning: context.note,
     };
     const { retriever, close } = await openReranked(folder!, context.options, retrieving, context.options.index);
@@ -167,8 +167,8 @@ async function explainHits(
   const { explained } = await retriever.explain({
     queries: [{ query, rows }],
     ...templateOf(template),
-    ...(bm25 === undefined ? {} : { bm25 }),
-    ...(signal === undefined ? {} : { signal }),
+    bm25,
+    signal,
   });
   return explained[0]!;
 }

@@ -21,7 +21,7 @@ export async function addTexts(
     for (const [i, [passage]] of found.entries()) {
       if (passage === undefined) continue;
       const { title, text } = hitFields(passage.document, passage.row);
-      known.set(keys[i]!, { text, ...(title === undefined ? {} : { title }) });
+      known.set(keys[i]!, { text, title });
     }
   }
   const run = new Map(

@@ -38,7 +38,7 @@ export async function searchIndex(
   const retrieving = {
     ...retrieverOptions(options),
     signal,
-    ...(modes === undefined ? {} : { modes }),
+    modes,
     onWarning: note,
   };
   const { retriever, close } = await openReranked(place, options, retrieving, further);

@@ -53,7 +53,7 @@ export async function searchQuestions(
     asked.flatMap(({ queries }) => queries),
     {
       ...settings,
-      ...(onFailed === undefined ? {} : { onFailed: (place, error) => onFailed(ids[place]!, error) }),
+      onFailed: onFailed === undefined ? undefined : (place, error) => onFailed(ids[place]!, error),
     },
   );
   const counting = countingPassages(ids, lists, settings);
@@ -103,7 +103,7 @@ async function searchAll(
       const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
         const { id, title, text } = hitFields(document, row);
         if (forRun) checkTrecField('passage id', id);
-        return { id, score, text, ...(title === undefined ? {} : { title }) };
+        return { id, score, text, title };
       });
       lists.push(retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
     }

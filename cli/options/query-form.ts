@@ -34,5 +34,5 @@ export function queryOf({ id, question, query, history }: Question, form: QueryF
   if (query === undefined) {
     throw new TrawlError('USAGE', `Question ${id} has no "query", which --query-form ${form} needs on every line.`);
   }
-  return form === 'query' ? query : { question, query, ...(history === undefined ? {} : { history }) };
+  return form === 'query' ? query : { question, query, history };
 }

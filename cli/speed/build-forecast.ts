@@ -12,9 +12,9 @@ export async function buildForecast(
     encoder,
     signal,
   }: {
-    readonly kernel?: Kernel | undefined;
-    readonly encoder?: TextEncoder | undefined;
-    readonly signal?: AbortSignal | undefined;
+    readonly kernel?: Kernel;
+    readonly encoder?: TextEncoder;
+    readonly signal?: AbortSignal;
   },
 ): Promise<SearchForecast | null> {
   const rows = 'update' in plan ? plan.update.rowsAfter : plan.rows;

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
@@ -120,7 +120,7 @@ function indexFacts(
   note: WorkContext['note'],
 ): NonNullable<Journal['index']> {
   const sums = (files: IndexManifest['corpus']['files']): string[] => files.map(({ sha256 }) => sha256);
-  const sameFiles = isDeepStrictEqual(sums(corpus.files), sums(base.corpus.files));
+  const sameFiles = isSameJson(sums(corpus.files), sums(base.corpus.files));
   const back = rows - (base.rows - (base.tombstones?.rows ?? 0));
   if (sameFiles && back > 0) {
     note(

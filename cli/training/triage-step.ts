@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
+import { isSameJson } from '../../src/base/objects.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { IterationWork, StepFolders } from '../../training/iteration/iteration-work.ts';
@@ -20,7 +20,7 @@ export function triageStep(context: WorkContext): NonNullable<IterationWork['tri
   const settings = settingsOf(context);
   return {
     run: async (folders, journal) => trialOf(await tryModel(context, folders, journal), settings),
-    isTried: (trial) => isDeepStrictEqual(trial.settings, settings),
+    isTried: (trial) => isSameJson(trial.settings, settings),
   };
 }
 

@@ -26,5 +26,5 @@ export function narrowedRetriever(retriever: Retriever, { patience, ...scope }: 
 function bothScopes(one: RowScope, other: RowScope): RowScope {
   const filter = bothFilters(one.filter, other.filter);
   const views = [...new Set([...(one.views ?? []), ...(other.views ?? [])])];
-  return { ...(filter === undefined ? {} : { filter }), ...(views.length === 0 ? {} : { views }) };
+  return { filter, ...(views.length === 0 ? {} : { views }) };
 }

@@ -101,8 +101,8 @@ function search(
       parameters,
       count,
       minScore,
-      ...(filter === undefined ? {} : { filter }),
-      ...(signal === undefined ? {} : { signal }),
+      filter,
+      signal,
     }),
   );
 }
