@@ -1,8 +1,5 @@
 /** The stable public API of the package. */
 
-export type { ServingOptions } from './search/index-retriever.ts';
-export type { FindCall, FindResult, FoundPassage } from './search/calls/lookup-calls.ts';
-export type { EmbedCall, EmbedResult, RerankCall, RerankResult } from './search/calls/model-calls.ts';
 export { ERROR_CODES, type ErrorCode, TrawlError } from './base/errors.ts';
 export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './encoder/cross-encoder.ts';
 export type { EndpointOptions } from './encoder/endpoint/endpoint-options.ts';
@@ -22,11 +19,28 @@ export type { QuestionAndQuery, TruncateSide } from './encoder/text-encoder.ts';
 export { METRICS, type Metric } from './engine/metric.ts';
 export { readViews } from './index/views/read-views.ts';
 export type { DateBound, ViewDefinition } from './index/views/view-definition.ts';
-export type { Hit, QueryAnswer, QueryCertificate, QueryEmbedding, QueryOutcome, Reranking } from './search/calls/query-outcome.ts';
-export type { EmbeddedQuery, RerankSettings, RetrieveCall, RetrieveQuery, RetrieveResult, RowScope } from './search/calls/retrieve-call.ts';
+export type { FindCall, FindResult, FoundPassage } from './search/calls/lookup-calls.ts';
+export type { EmbedCall, EmbedResult, RerankCall, RerankResult } from './search/calls/model-calls.ts';
+export type {
+  Hit,
+  QueryAnswer,
+  QueryCertificate,
+  QueryEmbedding,
+  QueryOutcome,
+  Reranking,
+} from './search/calls/query-outcome.ts';
+export type {
+  EmbeddedQuery,
+  RerankSettings,
+  RetrieveCall,
+  RetrieveQuery,
+  RetrieveResult,
+  RowScope,
+} from './search/calls/retrieve-call.ts';
 export { GroupRetriever } from './search/group/group-retriever.ts';
 export type { HybridPlace, HybridPlaces } from './search/hybrid/hybrid-fusion.ts';
 export { type HybridOptions, type HybridSettings, hybridSettings } from './search/hybrid/hybrid-settings.ts';
+export type { ServingOptions } from './search/index-retriever.ts';
 export { AnswerCache } from './search/layers/answer-cache.ts';
 export { narrowedRetriever } from './search/layers/narrowed-retriever.ts';
 export type { OpenRetrieverOptions } from './search/opening/open-retriever.ts';

@@ -1,7 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { NoEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
 import { makeEncoder, type OutputFormat } from '../../evaluation/bulk-search/outputs/output-format.ts';
 import { PassageIds } from '../../evaluation/bulk-search/passage-ids.ts';
@@ -18,6 +17,7 @@ import type { VectorIndex } from '../../src/engine/vectors/vector-index.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { denseInfo } from '../dense-info.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';

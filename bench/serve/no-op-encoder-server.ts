@@ -1,7 +1,7 @@
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
 import { requireVectors } from '../../src/index/manifest/vector-space.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/retrieve-call.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/retrieve-call.ts';
 import type { SearchSourceInfo } from '../../src/search/search-source.ts';
 import { ROW_FORMATS } from '../../training/mining/formats/formats.ts';
 import type { QuerySource } from '../../training/mining/load-queries.ts';

@@ -1,6 +1,6 @@
-import type { RerankCall, RerankResult } from './calls/model-calls.ts';
-import type { FindCall, FindResult, ScoreCall, ScoreResult } from './calls/lookup-calls.ts';
 import type { ModelIdentity } from '../encoder/identity/model-identity.ts';
+import type { FindCall, FindResult, ScoreCall, ScoreResult } from './calls/lookup-calls.ts';
+import type { RerankCall, RerankResult } from './calls/model-calls.ts';
 import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 

@@ -52,7 +52,10 @@ const CHECK_EVERY_MS = 10_000;
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const;
 
 /** Builds the HTTP server, which does not listen yet. Closing it does not close the retriever, which the caller owns. */
-export function buildApp(source: OpenRetriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
+export function buildApp(
+  source: OpenRetriever | RetrieverHolder,
+  options: Partial<ServerConfig> = {},
+): FastifyInstance {
   const metrics = options.metrics ?? new ServerMetrics();
   const config = resolveServerConfig({ ...options, metrics });
   const hasElasticsearch = servesElasticsearch(config.dialects);

@@ -1,11 +1,11 @@
 import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
-import type { RerankSettings } from '../search/calls/retrieve-call.ts';
 import { TrawlError } from '../base/errors.ts';
 import { defined } from '../base/objects.ts';
 import { TRUNCATE_SIDES, type TruncateSide } from '../encoder/text-encoder.ts';
 import type { Filter } from '../engine/filter/filter.ts';
 import type { WritableIndexes } from '../index/document-store/writable-indexes.ts';
+import type { RerankSettings } from '../search/calls/retrieve-call.ts';
 import { type HybridOptions, hybridFault } from '../search/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../search/search-mode.ts';
 import type { AccessKeys } from './access/access-keys.ts';

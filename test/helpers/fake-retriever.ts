@@ -1,10 +1,25 @@
-import type { ExplainCall, ExplainResult, FindCall, FindResult, ScoreCall, ScoreResult, SelectCall } from '../../src/search/calls/lookup-calls.ts';
-import { Admission } from '../../src/search/admission.ts';
-import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from '../../src/search/calls/model-calls.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { applyTemplate, composeText, type EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
+import { Admission } from '../../src/search/admission.ts';
+import type {
+  ExplainCall,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  ScoreCall,
+  ScoreResult,
+  SelectCall,
+} from '../../src/search/calls/lookup-calls.ts';
+import type {
+  CutCall,
+  CutResult,
+  EmbedCall,
+  EmbedResult,
+  RerankCall,
+  RerankResult,
+} from '../../src/search/calls/model-calls.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import { inputOf, type RetrieveCall, type RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';

@@ -1,7 +1,13 @@
 import type { OpenRetriever, Retriever } from '../../src/search/retriever.ts';
-import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 
-/** A retriever as a server takes it; whoever opened what it asks closes that. */
-export function opened(retriever: Retriever): OpenRetriever {
-  return { ...retriever, failure: undefined, statistics: () => NO_STATISTICS, close: async () => undefined };
+/** A retriever around an open one, as a server takes it. */
+export function opened(retriever: Retriever, inner: OpenRetriever): OpenRetriever {
+  return {
+    ...retriever,
+    get failure() {
+      return inner.failure;
+    },
+    statistics: () => inner.statistics(),
+    close: () => inner.close(),
+  };
 }

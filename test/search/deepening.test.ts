@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IndexRetriever, type ServingOptions } from '../../src/search/index-retriever.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { EmbeddedQuery, RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../src/search/deepening.ts';
+import { IndexRetriever, type ServingOptions } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';

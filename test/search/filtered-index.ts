@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { FilterCache } from '../../src/engine/columns/filter-cache.ts';
@@ -17,9 +16,10 @@ import { openViews } from '../../src/index/views/open-views.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { OpenRetriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever, Retriever } from '../../src/search/retriever.ts';
 import { fileFolder } from '../cli/run-trawl.ts';
 import { arbitraryRow, COLUMNS } from '../engine/filter/arbitrary-filters.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -129,7 +129,10 @@ export async function opened(
 export const engines = kernel === undefined ? (['reference'] as const) : (['native', 'reference'] as const);
 
 /** The hits of each of QUERIES. */
-export async function hitsOf(retriever: OpenRetriever, call: Omit<RetrieveCall, 'queries'>): Promise<(readonly Hit[])[]> {
+export async function hitsOf(
+  retriever: Retriever,
+  call: Omit<RetrieveCall, 'queries'>,
+): Promise<(readonly Hit[])[]> {
   const { outcomes } = await retriever.retrieve({ queries: QUERIES, ...call });
   return outcomes.map((outcome) => {
     if (!outcome.ok) throw outcome.error;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { QueuedIndex } from '../../src/search/dense/queued-index.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { FakeEncoder, FakeIndex, FakeStore } from './fakes.ts';
 

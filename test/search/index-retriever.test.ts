@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { NO_TIMINGS } from '../../src/search/timings.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -123,7 +123,7 @@ test('texts are encoded as queries, with question, query and truncation passed o
   await retriever.retrieve({ queries: ['0'], k: 1 });
   assert.deepEqual(encoder.calls, [
     { inputs: ['0', pair], options: { inputType: 'query', truncate: 'question', signal } },
-    { inputs: ['0'], options: { inputType: 'query' } },
+    { inputs: ['0'], options: { inputType: 'query', truncate: undefined, signal: undefined } },
   ]);
 });
 
@@ -235,16 +235,17 @@ test('an answer of an engine that proves nothing says that it is not exact', asy
   );
 });
 
-test('a call with an aborted signal calls nothing, and the signal is passed to the search', async () => {
-  const { retriever, log, index } = assemble();
+test('a call with an aborted signal calls nothing, and an abort reaches a running search', async () => {
+  const controller = new AbortController();
+  const { retriever, log, index } = assemble({ index: { before: () => controller.abort() } });
   await assert.rejects(
     retriever.retrieve({ queries: ['0'], k: 1, signal: AbortSignal.abort() }),
     trawlError('CANCELLED'),
   );
   assert.deepEqual(log, []);
-  const { signal } = new AbortController();
-  await retriever.retrieve({ queries: ['0'], k: 1, signal });
-  assert.equal(index.requests[0]!.signal, signal);
+  const { signal } = controller;
+  await assert.rejects(retriever.retrieve({ queries: ['0'], k: 1, signal }), trawlError('CANCELLED'));
+  assert.equal(index.requests[0]!.signal!.aborted, true);
 });
 
 test('closing waits for running calls, then closes every part once, and later calls are refused', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Value from 'typebox/value';
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { FakeStore } from '../search/fakes.ts';

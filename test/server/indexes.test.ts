@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 import { IndexSlot, type IndexTarget, type OpenIndex } from '../../src/server/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';

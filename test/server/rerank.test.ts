@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
 import { FakeReranker, type FakeRerankerOptions } from '../helpers/fake-reranker.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { IndexRetriever, type ServingOptions } from '../../src/search/index-retriever.ts';
-import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 import type { ModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import { IndexRetriever, type ServingOptions } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
+import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 import type { StageTimings } from '../../src/search/timings.ts';
 import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { normalRows, writeSource } from '../engine/vectors/index-files.ts';

@@ -1,11 +1,11 @@
 import type { TestContext } from 'node:test';
-import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { analyser } from '../../src/engine/lexical/analysis/analysers.ts';
 import type { EngineSource } from '../../src/engine/lexical/lexical-index.ts';
 import type { EngineAnalyser } from '../../src/engine/lexical/lexical-settings.ts';
 import { MappedLexicalIndex } from '../../src/engine/lexical/native-lexical-index.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { ReferenceLexicalIndex } from '../../src/engine/reference/lexical/reference-lexical-index.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { writeLexical } from '../engine/lexical/lexical-files.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';

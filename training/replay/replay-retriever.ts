@@ -1,11 +1,16 @@
-import type { FindCall, FindResult, FoundPassage } from '../../src/search/calls/lookup-calls.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { RunningCalls } from '../../src/base/running-calls.ts';
-import { Admission } from '../../src/search/admission.ts';
 import { applyTemplate } from '../../src/encoder/text-encoder.ts';
 import type { PassageStore } from '../../src/index/passages/passage-store.ts';
+import { Admission } from '../../src/search/admission.ts';
+import type { FindCall, FindResult, FoundPassage } from '../../src/search/calls/lookup-calls.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import { inputOf, type RetrieveCall, type RetrieveQuery, type RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
+import {
+  inputOf,
+  type RetrieveCall,
+  type RetrieveQuery,
+  type RetrieveResult,
+} from '../../src/search/calls/retrieve-call.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
 import { NO_STATISTICS, type RetrieverStatistics } from '../../src/search/retriever-statistics.ts';

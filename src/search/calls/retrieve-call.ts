@@ -57,7 +57,6 @@ export interface RerankSettings {
   readonly allowFailure?: boolean;
 }
 
-
 /**
  * A query with the vector that an earlier call returned, from this retriever or from one with the same encoder and prefix. The
  * retriever searches it again (with a larger k, or in another index) without embedding it. Since it continues an accepted

@@ -19,7 +19,6 @@ export interface TreeOrder {
 /** What a hit is ordered by; null in a row without a value. A date is in milliseconds since 1970, true and false are 1 and 0. */
 export type OrderValue = StoredValue | null;
 
-
 /** A search by a query tree over the fields of the inverted indexes. */
 export interface TreeCall extends RowScope, CallOptions {
   readonly query: LexicalQuery;

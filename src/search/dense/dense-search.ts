@@ -54,10 +54,7 @@ export class DenseSearch {
   }
 
   /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
-  async embedQueries(
-    { queries, template, truncate, signal }: QueriesToEmbed,
-    watch: Stopwatch,
-  ): Promise<QueryVectors> {
+  async embedQueries({ queries, template, truncate, signal }: QueriesToEmbed, watch: Stopwatch): Promise<QueryVectors> {
     const { dimension } = this.index;
     const inputs = queries.filter(isText).map((query) => this.#templated(query, template));
     const encoded =

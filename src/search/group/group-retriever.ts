@@ -1,8 +1,22 @@
-import type { ExplainCall, ExplainedTerm, ExplainResult, FindCall, FindResult, FoundPassage, NearestCall, NearestResult, RowScore, ScoreCall, ScoreOutcome, ScoreResult, SelectCall } from '../calls/lookup-calls.ts';
-import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from '../calls/model-calls.ts';
 import { cancelled } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
+import type {
+  ExplainCall,
+  ExplainedTerm,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  FoundPassage,
+  NearestCall,
+  NearestResult,
+  RowScore,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
+  SelectCall,
+} from '../calls/lookup-calls.ts';
+import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from '../calls/model-calls.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import { type RetrieveCall, type RetrieveResult, withVector } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';

@@ -1,5 +1,12 @@
 import type { LexicalQuery, RowsQuery } from '../../engine/lexical/lexical-query.ts';
-import { compareOrder, type OrderValue, type TreeCall, type TreeHit, type TreeOrder, type TreeResult } from '../calls/tree-call.ts';
+import {
+  compareOrder,
+  type OrderValue,
+  type TreeCall,
+  type TreeHit,
+  type TreeOrder,
+  type TreeResult,
+} from '../calls/tree-call.ts';
 import type { GroupMember } from './group-info.ts';
 
 /** The query tree for one index of a group: sets of rows of the group become those of the index. */

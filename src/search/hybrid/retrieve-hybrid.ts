@@ -1,9 +1,9 @@
-import type { ScopedCall } from '../calls/retrieve-call.ts';
-import type { Documents } from '../rows/hit-rows.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
+import type { ScopedCall } from '../calls/retrieve-call.ts';
 import type { DenseSearch } from '../dense/dense-search.ts';
 import { usableQueries } from '../dense/query-vectors.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
+import type { Documents } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
 import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
 

@@ -1,4 +1,3 @@
-import type { RerankCall, RerankResult } from '../calls/model-calls.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
 import { checkPairBudget } from '../../encoder/rerank/pair-budget.ts';
@@ -6,6 +5,7 @@ import { rankByScore } from '../../encoder/rerank/rank-by-score.ts';
 import type { Reranker, RerankList, RerankOptions, RerankScores } from '../../encoder/rerank/reranker.ts';
 import { applyTemplate, composeText } from '../../encoder/text-encoder.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
+import type { RerankCall, RerankResult } from '../calls/model-calls.ts';
 import type { QueryAnswer, QueryOutcome } from '../calls/query-outcome.ts';
 import { inputOf, type RerankSettings, type RetrieveCall, type RetrieveResult } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';

@@ -1,6 +1,6 @@
-import type { FindCall } from '../calls/lookup-calls.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
+import type { FindCall } from '../calls/lookup-calls.ts';
 import type { RowScopes } from './row-scopes.ts';
 
 interface Parts {

@@ -1,5 +1,5 @@
-import type { ScoreCall, ScoreOutcome } from '../calls/lookup-calls.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
+import type { ScoreCall, ScoreOutcome } from '../calls/lookup-calls.ts';
 import type { DenseSearch } from '../dense/dense-search.ts';
 import { usableQueries } from '../dense/query-vectors.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';

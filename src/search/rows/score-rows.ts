@@ -1,5 +1,5 @@
-import type { RowScore } from '../calls/lookup-calls.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
+import type { RowScore } from '../calls/lookup-calls.ts';
 
 /** The best rows of each query, `k` places a query. */
 interface Found {

@@ -1,7 +1,7 @@
-import type { SelectCall } from '../calls/lookup-calls.ts';
 import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
+import type { SelectCall } from '../calls/lookup-calls.ts';
 import { treeRows } from '../trees/tree-rows.ts';
 import type { RowScopes } from './row-scopes.ts';
 

@@ -6,7 +6,14 @@ import type { LexicalFields, LexicalFieldsResult } from '../../engine/lexical/le
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
-import { compareOrder, type OrderValue, type TreeCall, type TreeHit, type TreeOrder, type TreeResult } from '../calls/tree-call.ts';
+import {
+  compareOrder,
+  type OrderValue,
+  type TreeCall,
+  type TreeHit,
+  type TreeOrder,
+  type TreeResult,
+} from '../calls/tree-call.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import type { LexicalLoad } from '../retriever-statistics.ts';
 import type { Stopwatch } from '../timings.ts';

@@ -1,10 +1,10 @@
-import type { FoundPassage, ScoreCall } from '../../search/calls/lookup-calls.ts';
 import type { TrawlError } from '../../base/errors.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
 import { composeText, type EncoderInput } from '../../encoder/text-encoder.ts';
 import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { answerMatcher } from '../../search/answer-match.ts';
+import type { FoundPassage, ScoreCall } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, type StageTimings } from '../../search/timings.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import { BM25_PROFILES } from '../../engine/lexical/bm25.ts';
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
+import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import { compareOrder, type TreeHit, type TreeOrder } from '../../search/calls/tree-call.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';

@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import { hasOtherHits, type Hit } from '../../search/calls/query-outcome.ts';
+import { type Hit, hasOtherHits } from '../../search/calls/query-outcome.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';

@@ -1,6 +1,6 @@
-import type { OrderValue, TreeOrder } from '../../search/calls/tree-call.ts';
 import type { StoredValue } from '../../engine/filter/bind-filter.ts';
 import type { Column } from '../../engine/filter/column.ts';
+import type { OrderValue, TreeOrder } from '../../search/calls/tree-call.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { doubleText } from './double-text.ts';
 import { ElasticsearchError, illegalArgument, queryFailure, searchPhaseFailure } from './elasticsearch-error.ts';

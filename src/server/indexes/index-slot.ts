@@ -2,7 +2,13 @@ import { realpath } from 'node:fs/promises';
 import { TrawlError } from '../../base/errors.ts';
 import { folderSnapshot } from '../../index/files/folder-snapshot.ts';
 import type { OpenRetriever, Retriever } from '../../search/retriever.ts';
-import { countsOf, NO_STATISTICS, type RetrieverStatistics, sumOf, withoutLimits } from '../../search/retriever-statistics.ts';
+import {
+  countsOf,
+  NO_STATISTICS,
+  type RetrieverStatistics,
+  sumOf,
+  withoutLimits,
+} from '../../search/retriever-statistics.ts';
 import { Leased } from './leased.ts';
 
 /**

@@ -186,7 +186,8 @@ export class RetrieverHolder {
    * @throws TrawlError NOT_FOUND for an unknown name.
    */
   factsOf(name?: string): { readonly info: RetrieverInfo; readonly failure: TrawlError | undefined } | undefined {
-    if (name === undefined || !this.#groups.has(name)) return name === undefined ? this.retriever : this.slot(name).retriever;
+    if (name === undefined || !this.#groups.has(name))
+      return name === undefined ? this.retriever : this.slot(name).retriever;
     const slots = this.slotsOf(name);
     const retrievers = slots.flatMap(({ retriever }) => retriever ?? []);
     if (retrievers.length < slots.length) return undefined;

@@ -3,9 +3,9 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import { asTrawlError, type TrawlError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-root.ts';
+import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { clientError } from '../errors/client-error.ts';

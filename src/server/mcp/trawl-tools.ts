@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { parseFilterExpression } from '../../engine/filter/filter-expression.ts';
 import { type DocumentFields, documentFields } from '../../index/passages/document-fields.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { SEARCH_MODES } from '../../search/search-mode.ts';
 import { inputWith } from '../dialects/parts/questions.ts';

@@ -1,8 +1,8 @@
-import type { RowScope } from '../../search/calls/retrieve-call.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
+import type { RowScope } from '../../search/calls/retrieve-call.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { draw, drawRanks } from './draw.ts';
 import type { IsGold } from './drop-gold.ts';

@@ -1,6 +1,13 @@
 import type { EncoderInput } from '../../encoder/text-encoder.ts';
 import { hasOtherHits, type QueryAnswer, type QueryOutcome } from '../../search/calls/query-outcome.ts';
-import { type AskedQuestion, type CallOptions, inputOf, type RetrieveCall, type RetrieveResult, type RowScope } from '../../search/calls/retrieve-call.ts';
+import {
+  type AskedQuestion,
+  type CallOptions,
+  inputOf,
+  type RetrieveCall,
+  type RetrieveResult,
+  type RowScope,
+} from '../../search/calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../../search/calls/tree-call.ts';
 import { passingRetriever } from '../../search/layers/passing-retriever.ts';
 import type { Retriever, Search } from '../../search/retriever.ts';

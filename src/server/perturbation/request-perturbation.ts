@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AskedQuestion } from '../../search/calls/retrieve-call.ts';
 import { cancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
+import type { AskedQuestion } from '../../search/calls/retrieve-call.ts';
 import { draw } from './draw.ts';
 import type { Perturbation } from './perturbation.ts';
 import type { PerturbationName } from './settings.ts';

@@ -113,8 +113,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     const { state, slots } = holder;
     const found = holder.factsOf(chosenIndex(request));
     // A server that is written over HTTP may have no index yet.
-    const ready =
-      state === 'ready' && (slots.length === 0 || (found !== undefined && found.failure === undefined));
+    const ready = state === 'ready' && (slots.length === 0 || (found !== undefined && found.failure === undefined));
     if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
     const total = Math.max(1, slots.length);
     return {

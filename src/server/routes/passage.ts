@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
-import type { FindResult } from '../../search/calls/lookup-calls.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { withContents } from '../../index/passages/contents.ts';
+import type { FindResult } from '../../search/calls/lookup-calls.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { Document } from '../dialects/parts/common-fields.ts';

@@ -1,5 +1,5 @@
-import { hasOtherHits } from '../../search/calls/query-outcome.ts';
 import { TrawlError } from '../../base/errors.ts';
+import { hasOtherHits } from '../../search/calls/query-outcome.ts';
 import type { SearchSourceInfo } from '../../search/search-source.ts';
 import type { ReplyIndex, SearchResult } from './search-reply.ts';
 import type { ServerFacts } from './server-info.ts';

@@ -1,12 +1,24 @@
-import type { RerankCall, RerankResult } from '../../search/calls/model-calls.ts';
-import type { FindCall, FindResult, FoundPassage, ScoreCall, ScoreOutcome, ScoreResult } from '../../search/calls/lookup-calls.ts';
 import { bug, TrawlError } from '../../base/errors.ts';
 import { defined } from '../../base/objects.ts';
 import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
 import type { RerankOutcome } from '../../encoder/rerank/reranker.ts';
+import type {
+  FindCall,
+  FindResult,
+  FoundPassage,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
+} from '../../search/calls/lookup-calls.ts';
+import type { RerankCall, RerankResult } from '../../search/calls/model-calls.ts';
 import { isOfQuery } from '../../search/calls/query-errors.ts';
-import { hasOtherHits, type Hit, type QueryOutcome } from '../../search/calls/query-outcome.ts';
-import { isEmbedded, type RetrieveCall, type RetrieveQuery, type RetrieveResult } from '../../search/calls/retrieve-call.ts';
+import { type Hit, hasOtherHits, type QueryOutcome } from '../../search/calls/query-outcome.ts';
+import {
+  isEmbedded,
+  type RetrieveCall,
+  type RetrieveQuery,
+  type RetrieveResult,
+} from '../../search/calls/retrieve-call.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
 import type { SearchSource, SearchSourceInfo } from '../../search/search-source.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { indexOpener, parseGroups } from '../../../cli/serve/served-indexes.ts';
 import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';
 import type { OpenRetrieverOptions } from '../../../src/search/opening/open-retriever.ts';
-import type { OpenRetriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever, Retriever } from '../../../src/search/retriever.ts';
 import { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import { toyModel } from '../../encoder/model-fixtures.ts';
@@ -16,7 +16,7 @@ function opener(encoderPools: EncoderPools, options: OpenRetrieverOptions = {}) 
   return indexOpener(settings, { warm: false, signal: new AbortController().signal });
 }
 
-async function firstId(retriever: OpenRetriever): Promise<string> {
+async function firstId(retriever: Retriever): Promise<string> {
   const { outcomes } = await retriever.retrieve({ queries: ['designer of the Brooklyn Bridge'], k: 1 });
   const [outcome] = outcomes;
   assert.ok(outcome?.ok);

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { IndexRetriever, type ServingOptions } from '../../../src/search/index-retriever.ts';
 import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
 import { openLexicalFields } from '../../../src/engine/lexical/open-lexical-index.ts';
 import { ReferenceLexicalFields } from '../../../src/engine/reference/lexical/composed-fields.ts';
 import { ReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
 import { openEngine } from '../../../src/engine/vectors/open-engine.ts';
 import { SqlitePassageStore } from '../../../src/index/passages/sqlite-passage-store.ts';
+import { IndexRetriever, type ServingOptions } from '../../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
 import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
-import { RerankedSearch } from '../../../src/search/layers/reranked-search.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../../../src/encoder/rerank/pair-budget.ts';
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
+import { RerankedSearch } from '../../../src/search/layers/reranked-search.ts';
+import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import type { Retriever, Search } from '../../../src/search/retriever.ts';
 import { FakeReranker, type FakeRerankerOptions } from '../../helpers/fake-reranker.ts';
 import { FakeRetriever, untilAborted } from '../../helpers/fake-retriever.ts';
@@ -139,7 +139,10 @@ test('a failure of the reranker fails its query only, unless the call allows it'
 test('an answer without reranking is not cached, and not shared with calls that do not allow it', async () => {
   let broken = true;
   const { retriever } = reranking({ fail: () => (broken ? FAILURE : undefined) });
-  const sharing = new SharedSearch(retriever, new FakeRetriever().info, { answerCache: new AnswerCache(1_000_000), singleFlight: true });
+  const sharing = new SharedSearch(retriever, new FakeRetriever().info, {
+    answerCache: new AnswerCache(1_000_000),
+    singleFlight: true,
+  });
   const call = { queries: ['a'], k: 2, rerank: { depth: 6, allowFailure: true } };
   const [allowing, refusing] = await Promise.all([
     sharing.retrieve(call),
@@ -156,7 +159,10 @@ test('an answer without reranking is not cached, and not shared with calls that 
 
 test('cached answers are those of the same depth: a smaller k is read from them, a larger one than the depth is searched', async () => {
   const { retriever, reranker } = reranking();
-  const sharing = new SharedSearch(retriever, new FakeRetriever().info, { answerCache: new AnswerCache(1_000_000), singleFlight: true });
+  const sharing = new SharedSearch(retriever, new FakeRetriever().info, {
+    answerCache: new AnswerCache(1_000_000),
+    singleFlight: true,
+  });
   const at = (k: number, depth: number) => ({ queries: ['a'], k, rerank: { depth } });
   const long = await hitsOf(sharing, at(5, 8));
   assert.deepEqual(await hitsOf(sharing, at(3, 8)), long.slice(0, 3));

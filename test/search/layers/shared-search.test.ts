@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type SharingOptions, SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import type { EncoderInput } from '../../../src/encoder/text-encoder.ts';
 import { DEFAULT_BM25 } from '../../../src/engine/lexical/bm25.ts';
@@ -8,6 +7,7 @@ import type { QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import { inputOf, type RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
 import { hybridSettings } from '../../../src/search/hybrid/hybrid-settings.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
+import { SharedSearch, type SharingOptions } from '../../../src/search/layers/shared-search.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-retriever.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { pendingCallbacks } from '../held-index.ts';
@@ -358,8 +358,7 @@ test('a shared cache never passes answers between retrievers, and drops those of
 test('each retriever reports its own part of a shared cache', async () => {
   const cache = new AnswerCache(20_000);
   const [one, other] = [share({ answerCache: cache }), share({ answerCache: cache })];
-  const held = (): { cacheEntries: number; cacheBytes: number }[] =>
-    [one, other].map(({ shared }) => shared.load);
+  const held = (): { cacheEntries: number; cacheBytes: number }[] => [one, other].map(({ shared }) => shared.load);
   for (let i = 0; i < 60; i++) {
     const { shared } = i % 3 === 0 ? one : other;
     await shared.retrieve({ queries: [`query ${i % 25}`], k: 1 + (i % 4) });
@@ -387,10 +386,4 @@ test('counts never fall, neither while queries wait for an equal one nor after',
   assert.deepEqual(counts(), [15, 0, 13, 2]);
   await shared.retrieve({ queries: ['a'], k: 3 });
   assert.deepEqual(counts(), [16, 1, 13, 2]);
-});
-
-test('embed and find call the retriever directly', async () => {
-  const { shared } = share();
-  assert.equal((await shared.embed({ inputs: ['a'], inputType: 'query' })).vectors.length, 4);
-  assert.equal((await shared.find({ by: 'id', keys: ['0'], limit: 1 })).found[0]!.length, 1);
 });

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance, InjectOptions } from 'fastify';
-import { IndexRetriever } from '../../../src/search/index-retriever.ts';
 import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
 import { FilterCache } from '../../../src/engine/columns/filter-cache.ts';
 import { openRowFilters } from '../../../src/engine/columns/open-row-filters.ts';
@@ -12,6 +11,7 @@ import type { Metric } from '../../../src/engine/metric.ts';
 import { type Kernel, loadKernel } from '../../../src/engine/native/kernel.ts';
 import { openEngine } from '../../../src/engine/vectors/open-engine.ts';
 import { SqlitePassageStore } from '../../../src/index/passages/sqlite-passage-store.ts';
+import { IndexRetriever } from '../../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever } from '../../../src/search/retriever.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
-import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import { cancelled } from '../../../src/base/abort.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
+import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
+import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import { opened } from '../../helpers/opened.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
@@ -346,7 +346,7 @@ test('a search ends at the time limit of the request, with an error instead of a
         });
       }),
   });
-  const app = elasticsearch(t, opened(slow));
+  const app = elasticsearch(t, opened(slow, inner));
   const query = { match: { text: 'river' } };
   for (const [url, body, headers, message] of [
     ['/wiki_en/_search', { query, timeout: '20ms' }, {}, /its timeout of 20 ms/],
@@ -363,7 +363,7 @@ test('equal searches come from the answer cache, and count as its answers', { sk
   const inner = await articleIndex(t, ARTICLES, { columns: [{ name: 'title', type: 'string' }] });
   const shared = new SharedSearch(inner, inner.info, { answerCache: new AnswerCache(1e6), singleFlight: true });
   const retriever = passingRetriever(inner, (call) => call, { searchTree: (call) => shared.searchTree(call) });
-  const app = elasticsearch(t, opened(retriever));
+  const app = elasticsearch(t, opened(retriever, inner));
   const bodies = [
     { query: { match: { text: 'river' } } },
     { query: { match: { text: 'river' } }, from: 1 },

@@ -41,11 +41,7 @@ interface Requested {
 }
 
 /** The retriever of one request. */
-export function requested(
-  inner: Retriever,
-  of: Perturbation,
-  { caller = '', ...request }: Requested = {},
-): Retriever {
+export function requested(inner: Retriever, of: Perturbation, { caller = '', ...request }: Requested = {}): Retriever {
   const options = { perturbation: of, caller, asked: () => [], onPerturbed: () => undefined };
   return perturbingRetriever(inner, new RequestPerturbation(options), request);
 }

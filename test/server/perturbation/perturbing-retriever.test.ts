@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as pendingCallbacks } from 'node:timers/promises';
-import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
-import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import type { QueryAnswer, QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import { retrieveDeepening } from '../../../src/search/deepening.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
+import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
+import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import type { Retriever } from '../../../src/search/retriever.ts';
 import type { GoldPassages } from '../../../src/server/perturbation/gold-passages.ts';
 import { perturbingRetriever } from '../../../src/server/perturbation/perturbing-retriever.ts';
