@@ -133,7 +133,7 @@ export function indexOpener(
       encoderPools,
       answersSince,
       signal,
-      model,
+      ...(model === undefined ? {} : { model }),
       name,
       onProgress: (doing, stage) => report({ stage, doing }),
     });
