@@ -50,9 +50,9 @@ export type { RetrieverStatistics, SharingStatistics, WaitingStatistics } from '
 export { AccessKeys, type Scope } from './server/access/access-keys.ts';
 export { buildApp } from './server/app.ts';
 export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './server/indexes/index-slot.ts';
-export { RetrieverHolder } from './server/indexes/retriever-holder.ts';
+export { IndexRegistry } from './server/indexes/index-registry.ts';
 export { ServerMetrics } from './server/metrics/server-metrics.ts';
-export { Perturbation } from './server/perturbation/perturbation.ts';
-export { type PerturbationSettings, perturbationSettings } from './server/perturbation/settings.ts';
+export { Perturbation } from '../training/perturbation/perturbation.ts';
+export { type PerturbationSettings, perturbationSettings } from '../training/perturbation/settings.ts';
 export type { ServerConfig, TlsPem } from './server/server-config.ts';
 export { openIndex } from './stores/open-index.ts';

@@ -1,20 +1,11 @@
-import type { RerankSettings, RetrieveCall } from '../search/calls/retrieve-call.ts';
+import type { Ranking } from '../search/calls/retrieve-call.ts';
 import { type HybridOptions, hybridSettings } from '../search/hybrid/hybrid-settings.ts';
 import type { SearchMode } from '../search/search-mode.ts';
-import type { ServerConfig } from './server-config.ts';
-
-/** How passages are ranked by default. */
-export interface RankingConfig extends Pick<ServerConfig, 'mode' | 'bm25Order' | 'hybrid'> {
-  /** Null: no reranking. */
-  readonly rerank: RerankSettings | null;
-}
-
-/** The part of a search that a request and the server's configuration decide together. */
-export type Ranking = Pick<RetrieveCall, 'mode' | 'bm25Order' | 'hybrid' | 'rerank'>;
+import type { RequestLimits } from './server-config.ts';
 
 /** How a request for `k` hits ranks passages: as the request says, else as the server is configured, else as the index does. */
 export function rankingFor(
-  { bm25Order, hybrid, rerank, ...config }: RankingConfig,
+  { bm25Order, hybrid, rerank, ...config }: RequestLimits,
   k: number,
   request: { readonly mode?: SearchMode | null; readonly hybrid?: HybridOptions | null } = {},
 ): Ranking {

@@ -129,10 +129,7 @@ export async function opened(
 export const engines = kernel === undefined ? (['reference'] as const) : (['native', 'reference'] as const);
 
 /** The hits of each of QUERIES. */
-export async function hitsOf(
-  retriever: Retriever,
-  call: Omit<RetrieveCall, 'queries'>,
-): Promise<(readonly Hit[])[]> {
+export async function hitsOf(retriever: Retriever, call: Omit<RetrieveCall, 'queries'>): Promise<(readonly Hit[])[]> {
   const { outcomes } = await retriever.retrieve({ queries: QUERIES, ...call });
   return outcomes.map((outcome) => {
     if (!outcome.ok) throw outcome.error;

@@ -8,7 +8,7 @@ import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 import type { StageTimings } from '../../src/search/timings.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { normalRows, writeSource } from '../engine/vectors/index-files.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
@@ -174,7 +174,7 @@ test('after a reload the cache has no answers of the old index', async (t) => {
   const answerCache = new AnswerCache(1 << 20);
   const [old, next] = [await openParts(t, { answerCache, seed: 1 }), await openParts(t, { answerCache, seed: 2 })];
   assert.notDeepEqual(await old.expected('a', 3), await next.expected('a', 3));
-  const holder = RetrieverHolder.of(old.retriever);
+  const holder = IndexRegistry.single(old.retriever);
   const app = build(t, holder);
   const body = { queries: ['a'], return_scores: true };
   for (let i = 0; i < 2; i++) assert.deepEqual(hitsOf((await post(app, body)).json), [await old.expected('a', 3)]);

@@ -100,7 +100,7 @@ export type Reranking =
   /** It failed, and the call allows that: the hits are those of the search. */
   | { readonly ok: false; readonly error: TrawlError };
 
-/** How the server changed the answer to a query on purpose (`src/server/perturbation/`). */
+/** How the server changed the answer to a query on purpose (training/perturbation/). */
 export interface Perturbed {
   /** Gold passages that are missing from the hits. */
   readonly droppedGold?: number;

@@ -73,11 +73,8 @@ export interface EmbeddedQuery {
 
 export type RetrieveQuery = EncoderInput | EmbeddedQuery;
 
-/** A search is exact among the rows of its scope. */
-export interface RetrieveCall extends RowScope, CallOptions {
-  readonly queries: readonly RetrieveQuery[];
-  /** Hits per query, ≥ 1. */
-  readonly k: number;
+/** How the passages of a search are ranked. */
+export interface Ranking {
   /** Default: the first of `info.modes`. A mode that the index lacks rejects the call with NOT_SUPPORTED. */
   readonly mode?: SearchMode;
   /**
@@ -94,6 +91,13 @@ export interface RetrieveCall extends RowScope, CallOptions {
    * reranker, with RERANK_TOO_LARGE for too many tokens. Default: no reranking.
    */
   readonly rerank?: RerankSettings;
+}
+
+/** A search is exact among the rows of its scope. */
+export interface RetrieveCall extends RowScope, CallOptions, Ranking {
+  readonly queries: readonly RetrieveQuery[];
+  /** Hits per query, ≥ 1. */
+  readonly k: number;
   /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
   readonly template?: QueryTemplate;
   /**

@@ -13,7 +13,8 @@ import { bm25Ranking } from '../native-search/bm25-field.ts';
 import { passagesNamed } from '../native-search/named-passages.ts';
 import { failed, timingsJson, viewMember } from '../native-search/reply.ts';
 import { SCORE_MODES, type ScoreMode, ScoreReply, ScoreRequest } from '../native-search/score-request.ts';
-import { defineDialect, type RequestLimits } from './dialect.ts';
+import type { RequestLimits } from '../server-config.ts';
+import { defineDialect } from './dialect.ts';
 import { separated } from './parts/search-plan.ts';
 
 /**

@@ -56,7 +56,7 @@ export function searchIndexes(
   return withIndexes({ request, routes }, indexes, async (retrievers) => {
     const result = await withinTime(parsed, signal, (limited) => runSearch(retrievers, parsed, limited));
     const { name: dialect } = ELASTICSEARCH_ERRORS;
-    request.perturbation?.note([result.perturbed]);
+    request.hooked?.note([result.perturbed]);
     for (const { info } of retrievers) {
       const hits = result.hits.filter(({ index }) => index.info === info);
       recordSearch(recorded(parsed, hits, result), { request, dialect }, info, routes);

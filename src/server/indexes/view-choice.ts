@@ -5,7 +5,7 @@ import { narrowedRetriever } from '../../search/layers/narrowed-retriever.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
-import { perturbing } from '../perturb-request.ts';
+import { hookedRetriever } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { answerState, STATE_HEADER } from './answer-state.ts';
 import { pathView } from './path-prefix.ts';
@@ -43,13 +43,13 @@ export function viewFact(views: readonly string[] | null | undefined): { readonl
 }
 
 /** The views of the API key of a request, of the address and of its path. */
-function viewsOf(request: FastifyRequest, config: Pick<ServerConfig, 'views'>): readonly string[] {
+function viewsOf(request: FastifyRequest, config: ServerConfig): readonly string[] {
   const inPath = pathView(request.raw);
   return [...new Set([...(request.keyViews ?? []), ...config.views, ...(inPath === undefined ? [] : [inPath])])];
 }
 
 /** Whether there are passages that a request may not find. */
-export function isLimited(request: FastifyRequest, config: Pick<ServerConfig, 'filter' | 'views'>): boolean {
+export function isLimited(request: FastifyRequest, config: ServerConfig): boolean {
   return config.filter !== null || viewsOf(request, config).length > 0;
 }
 
@@ -57,22 +57,22 @@ export function isLimited(request: FastifyRequest, config: Pick<ServerConfig, 'f
 export function hasViewsOf(
   request: FastifyRequest,
   { views: known }: Pick<RetrieverInfo, 'views'>,
-  config: Pick<ServerConfig, 'views'>,
+  config: ServerConfig,
 ): boolean {
   return viewsOf(request, config).every((view) => known.some(({ name }) => name === view));
 }
 
 /**
  * The retriever as a request may use it: within the views of its API key, of the address and of its path, and within the filter of the
- * address, waiting no longer than the address allows, and with its perturbations. Every route that returns passages gets its retriever here.
+ * address, waiting no longer than the address allows, and with the changes of its hook. Every route that returns passages gets its retriever here.
  *
- * @param search what is known of the search of the request: see `perturbing`.
+ * @param search what is known of the search of the request: see `hookedRetriever`.
  * @throws TrawlError NOT_FOUND if the index does not have one of the views.
  */
 export function retrieverFor(
   request: FastifyRequest,
   retriever: Retriever,
-  config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs' | 'perturbation' | 'metrics' | 'maxHits'>,
+  config: ServerConfig,
   search: { readonly shown?: number; readonly record?: unknown } = {},
 ): Retriever {
   const { index, views: ofIndex, members = [{ index, views: ofIndex }] } = retriever.info;
@@ -95,5 +95,5 @@ export function retrieverFor(
     filter: config.filter ?? undefined,
     patience: config.shedAfterMs === 0 ? undefined : new RequestPatience(config.shedAfterMs),
   });
-  return perturbing(request, narrowed, config, search);
+  return hookedRetriever(request, narrowed, config, search);
 }

@@ -3,9 +3,9 @@ import { type Static, Type } from 'typebox';
 import { packageVersion } from '../../base/package-root.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { OPEN_STAGES } from '../indexes/index-slot.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
-import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
+import { HookFacts, hookFacts } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** The progress of an index whose threads died and could not be restarted. */
@@ -34,7 +34,7 @@ const ReadyReply = Type.Object({
   default_topk: Type.Integer({ description: 'Passages per query if the request does not set it.' }),
   max_topk: Type.Integer({ description: 'Largest number of passages per query.' }),
   version: Type.String({ description: 'Version of Trawl.' }),
-  perturbation: Type.Optional(PerturbationFacts),
+  perturbation: Type.Optional(HookFacts),
   indexes: Type.Array(
     Type.Object({
       name: Type.String(),
@@ -58,7 +58,7 @@ const HealthReply = Type.Object({
       description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
     }),
   ),
-  perturbation: Type.Optional(PerturbationFacts),
+  perturbation: Type.Optional(HookFacts),
 });
 
 /** The same check under the paths of several projects. */
@@ -102,7 +102,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
  * `/livez` answers 200 while the process runs, `/readyz` once searches are answered. `/health` and `/healthz` are the same check in the
  * format that clients of other servers expect.
  */
-export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerHealth(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
   app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
     return { status: 'alive' };
@@ -126,7 +126,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
             corpus_size: found.info.rows - found.info.deletedRows,
             retrieval_method: found.info.model?.name ?? 'bm25',
           }),
-      ...perturbationFact(config),
+      ...hookFacts(config),
     };
   };
   for (const { path } of HEALTH_CHECKS) app.get(path, { config: { access: 'open' } }, health);
@@ -167,7 +167,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,
-      ...perturbationFact(config),
+      ...hookFacts(config),
       indexes,
     };
     return facts;

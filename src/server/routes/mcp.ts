@@ -8,8 +8,8 @@ import { deadlineOf } from '../limits/deadline.ts';
 import { refusalOf } from '../mcp/request-origin.ts';
 import type { answerMcp } from '../mcp/server.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
-import { perturbedOf } from '../perturb-request.ts';
 import { recordOpenings, recordSearch } from '../record-search.ts';
+import { perturbedOf } from '../search-hook.ts';
 import type { McpConfig } from '../server-config.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 import { addEventStreams, type EventParts, MCP_ROUTE } from './mcp-events.ts';
@@ -94,7 +94,7 @@ function answerer(
         retriever: () => retriever,
         onSearch(search) {
           queries += search.outcomes.length;
-          request.perturbation?.note(perturbedOf(search.outcomes));
+          request.hooked?.note(perturbedOf(search.outcomes));
           recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes);
         },
         onOpen(opening) {

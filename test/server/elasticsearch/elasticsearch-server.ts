@@ -15,7 +15,7 @@ import { IndexRetriever } from '../../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever } from '../../../src/search/retriever.ts';
-import type { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -108,7 +108,7 @@ export async function vectorIndex(
 /** A server with the interface of Elasticsearch. */
 export function elasticsearch(
   t: TestContext,
-  source: OpenRetriever | RetrieverHolder,
+  source: OpenRetriever | IndexRegistry,
   config: Partial<ServerConfig> = {},
 ): FastifyInstance {
   return build(t, source, { dialects: ['elasticsearch'], ...config });

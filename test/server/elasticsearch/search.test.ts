@@ -4,7 +4,7 @@ import { cancelled } from '../../../src/base/abort.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
 import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
 import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { opened } from '../../helpers/opened.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
@@ -275,7 +275,7 @@ test('an unknown index is a 404, and names may be lists and patterns', { skip },
     await articleIndex(t, [{ id: 'z', title: 'Wien', text: 'river Wien, a river' }], { name: 'wiki_de' }),
   ];
   const targets = retrievers.map(({ info }) => ({ name: info.index, folder: info.index }));
-  const holder = RetrieverHolder.over(targets, async (name) => retrievers.find(({ info }) => info.index === name)!);
+  const holder = IndexRegistry.opening(targets, async (name) => retrievers.find(({ info }) => info.index === name)!);
   await holder.open();
   const app = elasticsearch(t, holder);
   const query = { match: { text: 'river' } };

@@ -6,8 +6,8 @@ import { WritableFolder } from '../../../cli/serve/writable/writable-folder.ts';
 import type { ViewDefinition } from '../../../src/index/views/view-definition.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever } from '../../../src/search/retriever.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import type { OpenIndex } from '../../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { ask, elasticsearch, type Reply } from './elasticsearch-server.ts';
@@ -15,7 +15,7 @@ import { ask, elasticsearch, type Reply } from './elasticsearch-server.ts';
 export interface WritableServer {
   readonly app: FastifyInstance;
   readonly folder: string;
-  readonly holder: RetrieverHolder;
+  readonly holder: IndexRegistry;
   /** Failures of refreshes that nobody waited for. */
   readonly failures: readonly unknown[];
   /** Ends the server before the test ends. */
@@ -52,7 +52,7 @@ export async function writableServer(
   let stopping: Promise<void> | undefined;
   const open: OpenIndex = async (name, target) =>
     wrap(await openRetriever(target.folder, { modes: ['bm25'], name, views }));
-  const holder = RetrieverHolder.over([...served, ...writable.targets()], open, groups);
+  const holder = IndexRegistry.opening([...served, ...writable.targets()], open, groups);
   const stop = (): Promise<void> => {
     stopping ??= writable.close().then(() => holder.close());
     return stopping;

@@ -9,7 +9,8 @@ import { RequestError } from '../../errors/request-error.ts';
 import { rankingFor } from '../../ranking.ts';
 import type { QueryOrigin } from '../../recording/query-origin.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
-import type { Plan, RequestLimits } from '../dialect.ts';
+import type { RequestLimits } from '../../server-config.ts';
+import type { Plan } from '../dialect.ts';
 
 export interface SearchPart {
   readonly queries: readonly EncoderInput[];

@@ -1,5 +1,5 @@
-import { TrawlError } from '../../base/errors.ts';
-import { defined } from '../../base/objects.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
 
 /** What a server can do to its answers on purpose, in the order in which replies name it. */
 export const PERTURBATIONS = ['drop-gold', 'distractors', 'delay', 'fail'] as const;

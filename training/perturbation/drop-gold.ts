@@ -1,9 +1,9 @@
-import { TimeSlice } from '../../base/time-slice.ts';
-import type { Hit } from '../../search/calls/query-outcome.ts';
-import type { RetrieveCall, RetrieveResult } from '../../search/calls/retrieve-call.ts';
-import type { TreeCall, TreeResult } from '../../search/calls/tree-call.ts';
-import { retrieveDeepening } from '../../search/deepening.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import { TimeSlice } from '../../src/base/time-slice.ts';
+import type { Hit } from '../../src/search/calls/query-outcome.ts';
+import type { RetrieveCall, RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
+import type { TreeCall, TreeResult } from '../../src/search/calls/tree-call.ts';
+import { retrieveDeepening } from '../../src/search/deepening.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
 
 /** Whether a passage (its JSON text) is gold. */
 export type IsGold = (document: string) => boolean;

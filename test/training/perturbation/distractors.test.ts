@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import type { QueryAnswer } from '../../../src/search/calls/query-outcome.ts';
-import { draw, drawRanks } from '../../../src/server/perturbation/draw.ts';
+import { draw, drawRanks } from '../../../training/perturbation/draw.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import {
   answers,

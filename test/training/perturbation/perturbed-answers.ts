@@ -3,11 +3,11 @@ import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import type { QueryAnswer } from '../../../src/search/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../../src/search/retriever.ts';
-import type { GoldPassages } from '../../../src/server/perturbation/gold-passages.ts';
-import { Perturbation } from '../../../src/server/perturbation/perturbation.ts';
-import { perturbingRetriever } from '../../../src/server/perturbation/perturbing-retriever.ts';
-import { RequestPerturbation } from '../../../src/server/perturbation/request-perturbation.ts';
-import { type PerturbationSettings, perturbationSettings } from '../../../src/server/perturbation/settings.ts';
+import type { GoldPassages } from '../../../training/perturbation/gold-passages.ts';
+import { Perturbation } from '../../../training/perturbation/perturbation.ts';
+import { perturbingRetriever } from '../../../training/perturbation/perturbing-retriever.ts';
+import { RequestPerturbation } from '../../../training/perturbation/request-perturbation.ts';
+import { type PerturbationSettings, perturbationSettings } from '../../../training/perturbation/settings.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-retriever.ts';
 
 export const PASSAGES = 200;

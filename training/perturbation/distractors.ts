@@ -1,9 +1,9 @@
-import { TimeSlice } from '../../base/time-slice.ts';
-import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
-import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { Hit } from '../../search/calls/query-outcome.ts';
-import type { RowScope } from '../../search/calls/retrieve-call.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import { TimeSlice } from '../../src/base/time-slice.ts';
+import type { LexicalQuery } from '../../src/engine/lexical/lexical-query.ts';
+import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import type { Hit } from '../../src/search/calls/query-outcome.ts';
+import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
 import { draw, drawRanks } from './draw.ts';
 import type { IsGold } from './drop-gold.ts';
 

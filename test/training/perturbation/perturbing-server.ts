@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import type { Column } from '../../../src/engine/filter/column.ts';
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
-import type { GoldPassages, GoldQuery } from '../../../src/server/perturbation/gold-passages.ts';
-import { Perturbation } from '../../../src/server/perturbation/perturbation.ts';
-import { type PerturbationSettings, perturbationSettings } from '../../../src/server/perturbation/settings.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
+import type { GoldPassages, GoldQuery } from '../../../training/perturbation/gold-passages.ts';
+import { Perturbation } from '../../../training/perturbation/perturbation.ts';
+import { type PerturbationSettings, perturbationSettings } from '../../../training/perturbation/settings.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
-import { postTo } from '../build.ts';
+import { postTo } from '../../server/build.ts';
 
 const DOCUMENTS = Array.from({ length: 400 }, (_, i) =>
   JSON.stringify({ id: `p-${i}`, title: `T ${i}`, text: `Text ${i}.` }),
@@ -22,7 +22,7 @@ type Rates = Partial<PerturbationSettings['rates']>;
 type Amounts = Partial<Omit<PerturbationSettings, 'rates'>>;
 
 export function perturbs(rates: Rates, amounts: Amounts = {}, gold: GoldPassages | null = null): Partial<ServerConfig> {
-  return { perturbation: new Perturbation(perturbationSettings(rates, { delayMs: 1, ...amounts }), gold) };
+  return { searchHook: new Perturbation(perturbationSettings(rates, { delayMs: 1, ...amounts }), gold) };
 }
 
 /** The passages with an even number are gold for each question, and what was asked is kept. */

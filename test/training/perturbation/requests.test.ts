@@ -5,14 +5,14 @@ import { parseFilterExpression } from '../../../src/engine/filter/filter-express
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import { DIALECTS } from '../../../src/server/dialects/dispatch.ts';
 import { ServerMetrics } from '../../../src/server/metrics/server-metrics.ts';
-import type { GoldPassages, GoldQuery } from '../../../src/server/perturbation/gold-passages.ts';
 import { recordLines } from '../../../src/server/recording/record-line.ts';
 import type { RecordedRequest, RecordedSearch } from '../../../src/server/recording/recorded-search.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
+import type { GoldPassages, GoldQuery } from '../../../training/perturbation/gold-passages.ts';
 import { recordedCall } from '../../../training/replay/recorded-call.ts';
-import { parseRecord } from '../../training/records/parse-record.ts';
-import { build, errorOf, eventually, getFrom, type Posted, postTo, serve } from '../build.ts';
-import { vectorIndex, withoutWords } from '../elasticsearch/elasticsearch-server.ts';
+import { build, errorOf, eventually, getFrom, type Posted, postTo, serve } from '../../server/build.ts';
+import { vectorIndex, withoutWords } from '../../server/elasticsearch/elasticsearch-server.ts';
+import { parseRecord } from '../records/parse-record.ts';
 import { ARTICLES, COLUMNS, evenIsGold, perturbs, retriever, search } from './perturbing-server.ts';
 
 /** Dialects that search nothing: they read, score or embed what the request names. */

@@ -1,4 +1,4 @@
-import type { AskedQuestion } from '../../search/calls/retrieve-call.ts';
+import type { AskedQuestion } from '../../src/search/calls/retrieve-call.ts';
 
 /** The parts of a query by which its question is found. */
 export interface GoldQuery extends AskedQuestion {

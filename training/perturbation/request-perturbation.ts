@@ -1,14 +1,23 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cancelled } from '../../base/abort.ts';
-import { TrawlError } from '../../base/errors.ts';
-import type { AskedQuestion } from '../../search/calls/retrieve-call.ts';
+import { cancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { AskedQuestion } from '../../src/search/calls/retrieve-call.ts';
 import { draw } from './draw.ts';
-import type { Perturbation } from './perturbation.ts';
-import type { PerturbationName } from './settings.ts';
+import type { GoldPassages } from './gold-passages.ts';
+import type { PerturbationName, PerturbationSettings } from './settings.ts';
+import type { UnansweredRequests } from './unanswered-requests.ts';
+
+/** What all requests of an address share. */
+export interface AddressPerturbation {
+  readonly settings: PerturbationSettings;
+  /** Null if no gold passages are known: none are dropped then. */
+  readonly gold: GoldPassages | null;
+  readonly unanswered: UnansweredRequests;
+}
 
 export interface PerturbedRequestOptions {
-  readonly perturbation: Perturbation;
+  readonly perturbation: AddressPerturbation;
   /** What tells equal requests of different callers apart, such as their trajectories; may be empty. */
   readonly caller: string;
   /** The questions of the request's queries as its headers and body name them, one per query. */
@@ -19,7 +28,7 @@ export interface PerturbedRequestOptions {
 
 /** The part of a perturbation that concerns a request as a whole: it is held back or failed before anything is searched. */
 export class RequestPerturbation {
-  readonly perturbation: Perturbation;
+  readonly perturbation: AddressPerturbation;
   readonly #options: PerturbedRequestOptions;
   /** By the texts of the search. */
   readonly #gates = new Map<string, Promise<number>>();

@@ -18,7 +18,7 @@ export type ServerState = (typeof SERVER_STATES)[number];
  * The indexes of a server, and its state from start to stop. The server listens before the indexes are open, so that health probes
  * get the progress of the start instead of a refused connection.
  */
-export class RetrieverHolder {
+export class IndexRegistry {
   #state: ServerState = 'starting';
   readonly #slots: Map<string, IndexSlot>;
   readonly #groups: ReadonlyMap<string, readonly string[]>;
@@ -50,13 +50,13 @@ export class RetrieverHolder {
     );
   }
 
-  /** @throws TrawlError USAGE if two indexes have the same name. */
-  static over(
+  /** A registry of indexes that `open` opens. @throws TrawlError USAGE if two indexes have the same name. */
+  static opening(
     targets: readonly (IndexTarget & { readonly name: string })[],
     open: OpenIndex,
     groups: ReadonlyMap<string, readonly string[]> = new Map(),
     onCloseFailed?: OnCloseFailed,
-  ): RetrieverHolder {
+  ): IndexRegistry {
     for (const [i, { name }] of targets.entries()) {
       if (targets.findIndex((other) => other.name === name) === i) continue;
       throw new TrawlError(
@@ -64,14 +64,15 @@ export class RetrieverHolder {
         `Two indexes have the name ${name}. Choose another name for one: --index NAME=DIR.`,
       );
     }
-    return new RetrieverHolder(
+    return new IndexRegistry(
       targets.map(({ name, ...target }) => new IndexSlot(name, target, open, onCloseFailed)),
       groups,
     );
   }
 
-  static of(retriever: OpenRetriever): RetrieverHolder {
-    const holder = new RetrieverHolder();
+  /** A registry of one open index. */
+  static single(retriever: OpenRetriever): IndexRegistry {
+    const holder = new IndexRegistry();
     holder.ready(retriever);
     return holder;
   }

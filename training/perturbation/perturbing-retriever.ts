@@ -1,5 +1,5 @@
-import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import { hasOtherHits, type QueryAnswer, type QueryOutcome } from '../../search/calls/query-outcome.ts';
+import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
+import { hasOtherHits, type QueryAnswer, type QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import {
   type AskedQuestion,
   type CallOptions,
@@ -7,10 +7,11 @@ import {
   type RetrieveCall,
   type RetrieveResult,
   type RowScope,
-} from '../../search/calls/retrieve-call.ts';
-import type { TreeCall, TreeResult } from '../../search/calls/tree-call.ts';
-import { passingRetriever } from '../../search/layers/passing-retriever.ts';
-import type { Retriever, Search } from '../../search/retriever.ts';
+} from '../../src/search/calls/retrieve-call.ts';
+import type { TreeCall, TreeResult } from '../../src/search/calls/tree-call.ts';
+import { passingRetriever } from '../../src/search/layers/passing-retriever.ts';
+import type { Retriever, Search } from '../../src/search/retriever.ts';
+import type { HookLimits } from '../../src/server/search-hook.ts';
 import { mixDistractors } from './distractors.ts';
 import { draw } from './draw.ts';
 import { type IsGold, retrieveWithoutGold, searchTreeWithoutGold } from './drop-gold.ts';
@@ -28,13 +29,6 @@ interface Change {
   readonly mixes: boolean;
 }
 
-export interface PerturbingOptions {
-  /** Hits that the client gets per query. Default: those that a call asks for. */
-  readonly shown?: number | undefined;
-  /** Most hits of all queries of a search that goes deeper for passages in place of gold ones. Default: no limit. */
-  readonly maxHits?: number | undefined;
-}
-
 /**
  * A retriever for one request whose searches are perturbed. It stands around the cache, whose answers stay unperturbed, and around the
  * views and the filter of the request, which distractors do not leave. Look-ups by id, scores of given passages, vectors and reranked
@@ -46,7 +40,7 @@ export interface PerturbingOptions {
 export function perturbingRetriever(
   inner: Retriever,
   request: RequestPerturbation,
-  options: PerturbingOptions = {},
+  options: HookLimits = {},
 ): Retriever {
   const search = new PerturbingSearch(inner, request, options);
   return passingRetriever(inner, (call) => call, {
@@ -58,9 +52,9 @@ export function perturbingRetriever(
 class PerturbingSearch implements Search {
   readonly #inner: Retriever;
   readonly #request: RequestPerturbation;
-  readonly #options: PerturbingOptions;
+  readonly #options: HookLimits;
 
-  constructor(inner: Retriever, request: RequestPerturbation, options: PerturbingOptions) {
+  constructor(inner: Retriever, request: RequestPerturbation, options: HookLimits) {
     this.#inner = inner;
     this.#request = request;
     this.#options = options;

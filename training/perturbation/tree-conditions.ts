@@ -1,5 +1,5 @@
-import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
-import type { TreeCall } from '../../search/calls/tree-call.ts';
+import type { LexicalQuery } from '../../src/engine/lexical/lexical-query.ts';
+import type { TreeCall } from '../../src/search/calls/tree-call.ts';
 
 /**
  * What a query tree demands of a passage beside its words: its filters and what must not match. A distractor need not have the words of a

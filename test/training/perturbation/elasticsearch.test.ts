@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { GoldQuery } from '../../../src/server/perturbation/gold-passages.ts';
+import type { GoldQuery } from '../../../training/perturbation/gold-passages.ts';
 import {
   articleIndex,
   ask,
@@ -8,7 +8,7 @@ import {
   type Json,
   vectorIndex,
   withoutWords,
-} from '../elasticsearch/elasticsearch-server.ts';
+} from '../../server/elasticsearch/elasticsearch-server.ts';
 import { ARTICLES, COLUMNS, evenIsGold, perturbs } from './perturbing-server.ts';
 
 interface EsHit {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as pendingCallbacks } from 'node:timers/promises';
-import { UnansweredRequests } from '../../../src/server/perturbation/unanswered-requests.ts';
+import { UnansweredRequests } from '../../../training/perturbation/unanswered-requests.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { answers, perturbation, QUERIES, ranking, requested } from './perturbed-answers.ts';
 

@@ -9,10 +9,10 @@ import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
 import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
 import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import type { Retriever } from '../../../src/search/retriever.ts';
-import type { GoldPassages } from '../../../src/server/perturbation/gold-passages.ts';
-import { perturbingRetriever } from '../../../src/server/perturbation/perturbing-retriever.ts';
-import { RequestPerturbation } from '../../../src/server/perturbation/request-perturbation.ts';
-import { perturbationSettings } from '../../../src/server/perturbation/settings.ts';
+import type { GoldPassages } from '../../../training/perturbation/gold-passages.ts';
+import { perturbingRetriever } from '../../../training/perturbation/perturbing-retriever.ts';
+import { RequestPerturbation } from '../../../training/perturbation/request-perturbation.ts';
+import { perturbationSettings } from '../../../training/perturbation/settings.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import {
