@@ -1,21 +1,12 @@
 import type { TrawlError } from '../base/errors.ts';
 import type { RowBitmap } from '../engine/row-bitmap.ts';
-import type {
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  NearestCall,
-  NearestResult,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-} from './calls/lookup-calls.ts';
+import type { ExplainCall, ExplainResult, FindCall, FindResult, NearestCall, NearestResult, ScoreCall, ScoreResult, SelectCall } from './calls/lookup-calls.ts';
 import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from './calls/model-calls.ts';
 import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 import type { RetrieverStatistics } from './retriever-statistics.ts';
+import type { ModelIdentity } from '../encoder/identity/model-identity.ts';
 
 /** Queries in, ranked passages out. */
 export interface Search {
@@ -61,4 +52,23 @@ export interface OpenRetriever extends Retriever {
   readonly failure: TrawlError | undefined;
   /** Waits for running calls, then closes encoder, index and passages. Safe to call twice. */
   close(): Promise<void>;
+}
+
+/** What the commands that search for many queries need to know of an index. */
+export interface SearchSourceInfo
+  extends Pick<RetrieverInfo, 'index' | 'rows' | 'modes' | 'bm25' | 'columns' | 'generation' | 'members'> {
+  readonly model: Pick<ModelIdentity, 'name' | 'sha256' | 'prefixes' | 'queryTemplate'> | null;
+  readonly reranker: RetrieverInfo['reranker'];
+}
+
+/**
+ * The part of a `Retriever` that the commands with many queries use: bulk search, mining and Agentic-R's candidates. An opened index
+ * is one, and so is an index of a running server (`ServerRetriever`).
+ */
+export interface SearchSource {
+  readonly info: SearchSourceInfo;
+  retrieve(call: RetrieveCall): Promise<RetrieveResult>;
+  score(call: ScoreCall): Promise<ScoreResult>;
+  find(call: FindCall): Promise<FindResult>;
+  rerank(call: RerankCall): Promise<RerankResult>;
 }

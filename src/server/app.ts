@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
+import { BodyBudget, ReplyBudget } from './limits/byte-budgets.ts';
+import { takePathPrefix } from './indexes/index-choice.ts';
 import { TrawlError } from '../base/errors.ts';
 import type { OpenRetriever } from '../search/retriever.ts';
 import { installAccess } from './access/access.ts';
@@ -14,11 +16,8 @@ import { PRODUCT_HEADER, registerElasticsearch } from './elasticsearch/register.
 import { installErrorHandler, sendError } from './errors/error-reply.ts';
 import { installUnknownRoutes } from './errors/unknown-routes.ts';
 import { IndexRegistry } from './indexes/index-registry.ts';
-import { takePathPrefix } from './indexes/path-prefix.ts';
 import { installViews } from './indexes/view-choice.ts';
 import { acceptRawBodies } from './json-body.ts';
-import { BodyBudget } from './limits/body-budget.ts';
-import { ReplyBudget } from './limits/reply-budget.ts';
 import { ServerMetrics } from './metrics/server-metrics.ts';
 import { installClock } from './metrics/server-timing.ts';
 import { installRecording } from './record-search.ts';

@@ -1,19 +1,12 @@
 import type { ModelIdentity, QueryTemplate } from '../../encoder/identity/model-identity.ts';
-import {
-  applyTemplate,
-  composeText,
-  type EncodeOptions,
-  type EncodeResult,
-  type EncoderInput,
-  type TextEncoder,
-} from '../../encoder/text-encoder.ts';
+import { type EncodeOptions, type EncodeResult, type EncoderInput, type TextEncoder, applyTemplate, composeText } from '../../encoder/text-encoder.ts';
 import type { SearchResult, VectorIndex } from '../../engine/vectors/vector-index.ts';
 import type { EmbedCall } from '../calls/model-calls.ts';
-import type { Hit, QueryOutcome } from '../calls/query-outcome.ts';
-import { isEmbedded, isText, type RetrieveQuery, type ScopedCall } from '../calls/retrieve-call.ts';
+import type { Hit, QueryEmbedding, QueryOutcome } from '../calls/query-outcome.ts';
+import { type RetrieveQuery, type ScopedCall, isEmbedded, isText } from '../calls/retrieve-call.ts';
 import { type Documents, hitRows } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
-import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
+import { TrawlError } from '../../base/errors.ts';
 
 /** Queries to embed, and how. */
 interface QueriesToEmbed {
@@ -118,4 +111,38 @@ function outcomesOf({ embedded, dimension, found, k }: DenseResults, documents: 
     const vector = rowOf(embedded.vectors, i, dimension);
     return { ok: true, hits, tokens, truncated, text, cut, vector, certificate };
   });
+}
+
+export type EmbedOutcome =
+  | ({ readonly ok: true } & QueryEmbedding)
+  | { readonly ok: false; readonly error: TrawlError };
+
+export interface QueryVectors {
+  /** Row-major, queries × dimension; zeros for a query that could not be embedded. */
+  readonly vectors: Float32Array;
+  readonly outcomes: readonly EmbedOutcome[];
+}
+
+/** The vector of a row, from row-major `vectors`: a view of them, not a copy, so it changes with them. */
+export function rowOf(vectors: Float32Array, row: number, dimension: number): Float32Array {
+  return vectors.subarray(row * dimension, (row + 1) * dimension);
+}
+
+export function wrongDimension(found: number, expected: number): TrawlError {
+  return new TrawlError(
+    'DIMENSION_MISMATCH',
+    `A query vector has ${found} values, but the index has ${expected} dimensions. Embed the query with this index's encoder.`,
+  );
+}
+
+/** The vectors of the embedded queries, packed without the failed ones, for a search. */
+export function usableQueries(
+  { vectors, outcomes }: QueryVectors,
+  dimension: number,
+): { queries: Float32Array; count: number } {
+  const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
+  if (usable.length === outcomes.length) return { queries: vectors, count: usable.length };
+  const packed = new Float32Array(usable.length * dimension);
+  for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
+  return { queries: packed, count: usable.length };
 }

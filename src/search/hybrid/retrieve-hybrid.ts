@@ -1,7 +1,6 @@
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import type { ScopedCall } from '../calls/retrieve-call.ts';
-import type { DenseSearch } from '../dense/dense-search.ts';
-import { usableQueries } from '../dense/query-vectors.ts';
+import { type DenseSearch, usableQueries } from '../dense/dense-search.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
 import type { Documents } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';

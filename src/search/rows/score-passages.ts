@@ -1,7 +1,6 @@
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { ScoreCall, ScoreOutcome } from '../calls/lookup-calls.ts';
-import type { DenseSearch } from '../dense/dense-search.ts';
-import { usableQueries } from '../dense/query-vectors.ts';
+import { type DenseSearch, usableQueries } from '../dense/dense-search.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
 import type { Stopwatch } from '../timings.ts';
 import { scoreRows } from './score-rows.ts';

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { pathView } from './index-choice.ts';
 import { unknownView } from '../../index/views/unknown-view.ts';
 import { RequestPatience } from '../../search/admission.ts';
 import { narrowedRetriever } from '../../search/layers/narrowed-retriever.ts';
@@ -7,8 +8,9 @@ import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { hookedRetriever } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { answerState, STATE_HEADER } from './answer-state.ts';
-import { pathView } from './path-prefix.ts';
+import { createHash } from 'node:crypto';
+import { packageVersion } from '../../base/package-root.ts';
+import type { Filter } from '../../engine/filter/filter.ts';
 
 /** The header of a reply that names the views of the request. */
 export const VIEW_HEADER = 'x-trawl-view';
@@ -96,4 +98,24 @@ export function retrieverFor(
     patience: config.shedAfterMs === 0 ? undefined : new RequestPatience(config.shedAfterMs),
   });
   return hookedRetriever(request, narrowed, config, search);
+}
+
+/** The header of a reply that identifies what the answer depends on, apart from the request. */
+export const STATE_HEADER = 'x-trawl-state';
+
+/** A hash that changes with Trawl's version, the index, its encoder and reranker, the passages of the views, and the address's filter. */
+export function answerState(info: RetrieverInfo, views: readonly string[], filter: Filter | null): string {
+  const { index, generation, members, model, reranker } = info;
+  const state = {
+    version: packageVersion,
+    index,
+    generation,
+    model: model?.sha256,
+    reranker,
+    filter,
+    views: views.map((view) =>
+      [info, ...(members ?? [])].map((member) => member.views.find(({ name }) => name === view)),
+    ),
+  };
+  return createHash('sha256').update(JSON.stringify(state)).digest('hex').slice(0, 32);
 }

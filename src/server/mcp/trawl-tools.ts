@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { rankingFor } from '../dialects/parts/search-plan.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { parseFilterExpression } from '../../engine/filter/filter-expression.ts';
 import { type DocumentFields, documentFields } from '../../index/passages/document-fields.ts';
@@ -13,7 +14,6 @@ import { openingOf } from '../documents/openings.ts';
 import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
-import { rankingFor } from '../ranking.ts';
 import { defineTool, MAX_PASSAGES, type Tool, type ToolReply } from './tool.ts';
 
 /** Default number of hits of a search. */

@@ -1,10 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { clientSignal } from '../connections/client-signal.ts';
+import { clientSignal, deadlineOf } from '../connections/client-signal.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
-import { deadlineOf } from '../limits/deadline.ts';
 import { refusalOf } from '../mcp/request-origin.ts';
 import type { answerMcp } from '../mcp/server.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';

@@ -1,3 +1,4 @@
+import type { SearchSource, SearchSourceInfo } from '../../search/retriever.ts';
 import { bug, TrawlError } from '../../base/errors.ts';
 import { defined } from '../../base/objects.ts';
 import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
@@ -20,7 +21,6 @@ import {
   type RetrieveResult,
 } from '../../search/calls/retrieve-call.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
-import type { SearchSource, SearchSourceInfo } from '../../search/search-source.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';
 import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api.ts';
 import { changed, checkOrigin, checkState, notOfIndex } from './origin-check.ts';
