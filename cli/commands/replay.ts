@@ -1,5 +1,6 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
 import type { KeyedCall } from '../../training/replay/answer-key.ts';
 import { GoldQuestions } from '../../training/replay/gold-questions.ts';
@@ -230,13 +231,13 @@ const OF_INDEX: readonly string[] = [...Object.keys(RETRIEVER_OPTIONS), ...Objec
 async function openTarget({ options, given, signal, note }: Context, against: string): Promise<OpenTarget> {
   const isUrl = /^https?:\/\//.test(against);
   const filter = filterOption(options.filter);
-  const changes = {
+  const changes = defined({
     k: options.k,
     mode: options.mode,
     truncate: options.truncate,
     filter,
     ...templateOf(options['query-template']),
-  };
+  });
   if (isUrl) {
     const useless = OF_INDEX.find((name) => given.has(name));
     if (useless !== undefined) {

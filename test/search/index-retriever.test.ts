@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/base/errors.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
@@ -6,6 +5,7 @@ import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { NO_TIMINGS } from '../../src/search/timings.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
+import assert from '../helpers/assert.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from './fakes.ts';
