@@ -1,12 +1,22 @@
 import type { TrawlError } from '../base/errors.ts';
+import type { ModelIdentity } from '../encoder/identity/model-identity.ts';
 import type { RowBitmap } from '../engine/row-bitmap.ts';
-import type { ExplainCall, ExplainResult, FindCall, FindResult, NearestCall, NearestResult, ScoreCall, ScoreResult, SelectCall } from './calls/lookup-calls.ts';
+import type {
+  ExplainCall,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  NearestCall,
+  NearestResult,
+  ScoreCall,
+  ScoreResult,
+  SelectCall,
+} from './calls/lookup-calls.ts';
 import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from './calls/model-calls.ts';
 import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 import type { RetrieverStatistics } from './retriever-statistics.ts';
-import type { ModelIdentity } from '../encoder/identity/model-identity.ts';
 
 /** Queries in, ranked passages out. */
 export interface Search {

@@ -1,11 +1,11 @@
-import { TrawlError, deserializeError } from '../../base/errors.ts';
+import { deserializeError, TrawlError } from '../../base/errors.ts';
 import { QueueClock } from '../../base/queue-clock.ts';
-import { type EncodeOutcome, type EncodeResult, TRUNCATIONS, lengthOf } from '../text-encoder.ts';
+import { MAX_GROUPED_TOKENS, MIN_GROUPED_TOKENS } from '../inference/length-groups.ts';
+import { type EncodeOutcome, type EncodeResult, lengthOf, TRUNCATIONS } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 import type { TokenizeOptions } from '../tokenizer/truncation.ts';
 import type { ChunkSizer } from './chunk-size.ts';
 import type { EncodedChunk } from './encoder-messages.ts';
-import { MAX_GROUPED_TOKENS, MIN_GROUPED_TOKENS } from '../inference/length-groups.ts';
 
 /** One encoder's counters in a pool that several encoders may share. Only the pool writes them. */
 export class PoolUser {
@@ -213,7 +213,7 @@ const TAKEN = 2;
  * The waiting texts of one call by token count: bucket n has the texts of n tokens. All texts start in `UNGROUPED`, in the order
  * of the call. A text is identified by its index in the call.
  */
-export class LengthBuckets {
+class LengthBuckets {
   readonly #inputs: readonly WorkInput[];
   readonly #states: Uint8Array;
   readonly #grouped = new Map<number, number[]>();

@@ -171,7 +171,7 @@ interface UserCalls {
  * one encoder do not delay a call of another. Within an encoder, unstarted and started calls alternate: a new call waits two
  * chunks for each unstarted call before it, and large calls still advance.
  */
-export class CallOrder {
+class CallOrder {
   /** Users with waiting calls; the next to be served is first. */
   readonly #users = new Map<PoolUser, UserCalls>();
   #size = 0;

@@ -1,12 +1,19 @@
+import { TrawlError } from '../../base/errors.ts';
 import type { ModelIdentity, QueryTemplate } from '../../encoder/identity/model-identity.ts';
-import { type EncodeOptions, type EncodeResult, type EncoderInput, type TextEncoder, applyTemplate, composeText } from '../../encoder/text-encoder.ts';
+import {
+  applyTemplate,
+  composeText,
+  type EncodeOptions,
+  type EncodeResult,
+  type EncoderInput,
+  type TextEncoder,
+} from '../../encoder/text-encoder.ts';
 import type { SearchResult, VectorIndex } from '../../engine/vectors/vector-index.ts';
 import type { EmbedCall } from '../calls/model-calls.ts';
 import type { Hit, QueryEmbedding, QueryOutcome } from '../calls/query-outcome.ts';
-import { type RetrieveQuery, type ScopedCall, isEmbedded, isText } from '../calls/retrieve-call.ts';
+import { isEmbedded, isText, type RetrieveQuery, type ScopedCall } from '../calls/retrieve-call.ts';
 import { type Documents, hitRows } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
-import { TrawlError } from '../../base/errors.ts';
 
 /** Queries to embed, and how. */
 interface QueriesToEmbed {
@@ -113,9 +120,7 @@ function outcomesOf({ embedded, dimension, found, k }: DenseResults, documents: 
   });
 }
 
-export type EmbedOutcome =
-  | ({ readonly ok: true } & QueryEmbedding)
-  | { readonly ok: false; readonly error: TrawlError };
+type EmbedOutcome = ({ readonly ok: true } & QueryEmbedding) | { readonly ok: false; readonly error: TrawlError };
 
 export interface QueryVectors {
   /** Row-major, queries × dimension; zeros for a query that could not be embedded. */
@@ -128,7 +133,7 @@ export function rowOf(vectors: Float32Array, row: number, dimension: number): Fl
   return vectors.subarray(row * dimension, (row + 1) * dimension);
 }
 
-export function wrongDimension(found: number, expected: number): TrawlError {
+function wrongDimension(found: number, expected: number): TrawlError {
   return new TrawlError(
     'DIMENSION_MISMATCH',
     `A query vector has ${found} values, but the index has ${expected} dimensions. Embed the query with this index's encoder.`,

@@ -1,10 +1,10 @@
-import { type QueryVectors, rowOf } from '../dense/dense-search.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
 import type { SearchResult } from '../../engine/vectors/vector-index.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import type { RetrieveCall } from '../calls/retrieve-call.ts';
+import { type QueryVectors, rowOf } from '../dense/dense-search.ts';
 import { type FusedRow, fuseLists, type ListRanges, rangesOf, type SideList } from './hybrid-fusion.ts';
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 

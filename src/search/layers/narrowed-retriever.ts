@@ -4,7 +4,7 @@ import type { Retriever } from '../retriever.ts';
 import { passingRetriever } from './passing-retriever.ts';
 
 /** What a retriever adds to every call. */
-export interface CallTerms extends RowScope {
+interface CallTerms extends RowScope {
   /** Default: that of the call. */
   readonly patience?: Patience | undefined;
 }

@@ -1,17 +1,24 @@
 import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
-import type { QueryOutcome } from '../calls/query-outcome.ts';
-import { type RerankSettings, type RetrieveCall, type RetrieveQuery, type RetrieveResult, isEmbedded, isText } from '../calls/retrieve-call.ts';
-import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
-import type { Search } from '../retriever.ts';
-import type { RetrieverInfo } from '../retriever-info.ts';
-import type { SharingStatistics } from '../retriever-statistics.ts';
-import { NO_TIMINGS, addTimings } from '../timings.ts';
-import { type AnswerCache, firstHits } from './answer-cache.ts';
-import { SharedTrees } from './shared-trees.ts';
 import { applyTemplate, contextOf } from '../../encoder/text-encoder.ts';
 import { filterKey } from '../../engine/filter/filter.ts';
 import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
+import type { QueryOutcome } from '../calls/query-outcome.ts';
+import {
+  isEmbedded,
+  isText,
+  type RerankSettings,
+  type RetrieveCall,
+  type RetrieveQuery,
+  type RetrieveResult,
+} from '../calls/retrieve-call.ts';
+import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
 import { hybridKey } from '../hybrid/hybrid-settings.ts';
+import type { Search } from '../retriever.ts';
+import type { RetrieverInfo } from '../retriever-info.ts';
+import type { SharingStatistics } from '../retriever-statistics.ts';
+import { addTimings, NO_TIMINGS } from '../timings.ts';
+import { type AnswerCache, firstHits } from './answer-cache.ts';
+import { SharedTrees } from './shared-trees.ts';
 
 /** A call in flight. */
 interface Flight {

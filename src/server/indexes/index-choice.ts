@@ -1,7 +1,7 @@
-import type { FastifyRequest } from 'fastify';
-import { RequestError } from '../errors/request-error.ts';
 import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import { isViewName } from '../../index/views/view-definition.ts';
+import { RequestError } from '../errors/request-error.ts';
 
 /**
  * The index that a request names in its path (`/indexes/NAME/retrieve`), its query string (`/retrieve?index=NAME`) or its
@@ -70,7 +70,7 @@ export function pathPrefix(request: IncomingMessage): string {
 }
 
 /** The index that a prefix of the request's path names. */
-export function pathIndex(request: IncomingMessage): string | undefined {
+function pathIndex(request: IncomingMessage): string | undefined {
   return prefixes.get(request)?.indexes;
 }
 

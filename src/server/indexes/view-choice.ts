@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { pathView } from './index-choice.ts';
+import { packageVersion } from '../../base/package-root.ts';
+import type { Filter } from '../../engine/filter/filter.ts';
 import { unknownView } from '../../index/views/unknown-view.ts';
 import { RequestPatience } from '../../search/admission.ts';
 import { narrowedRetriever } from '../../search/layers/narrowed-retriever.ts';
@@ -8,9 +10,7 @@ import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { hookedRetriever } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { createHash } from 'node:crypto';
-import { packageVersion } from '../../base/package-root.ts';
-import type { Filter } from '../../engine/filter/filter.ts';
+import { pathView } from './index-choice.ts';
 
 /** The header of a reply that names the views of the request. */
 export const VIEW_HEADER = 'x-trawl-view';
@@ -101,10 +101,10 @@ export function retrieverFor(
 }
 
 /** The header of a reply that identifies what the answer depends on, apart from the request. */
-export const STATE_HEADER = 'x-trawl-state';
+const STATE_HEADER = 'x-trawl-state';
 
 /** A hash that changes with Trawl's version, the index, its encoder and reranker, the passages of the views, and the address's filter. */
-export function answerState(info: RetrieverInfo, views: readonly string[], filter: Filter | null): string {
+function answerState(info: RetrieverInfo, views: readonly string[], filter: Filter | null): string {
   const { index, generation, members, model, reranker } = info;
   const state = {
     version: packageVersion,

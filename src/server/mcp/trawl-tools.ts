@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { rankingFor } from '../dialects/parts/search-plan.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { parseFilterExpression } from '../../engine/filter/filter-expression.ts';
 import { type DocumentFields, documentFields } from '../../index/passages/document-fields.ts';
@@ -7,6 +6,7 @@ import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { SEARCH_MODES } from '../../search/search-mode.ts';
 import { inputWith } from '../dialects/parts/questions.ts';
+import { rankingFor } from '../dialects/parts/search-plan.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';

@@ -1,10 +1,10 @@
-import { rankingFor } from '../dialects/parts/search-plan.ts';
 import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import type { EncoderInput, TruncateSide } from '../../encoder/text-encoder.ts';
 import type { Ranking, RowScope } from '../../search/calls/retrieve-call.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
 import { inputWith } from '../dialects/parts/questions.ts';
+import { rankingFor } from '../dialects/parts/search-plan.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { bm25Ranking } from './bm25-field.ts';
 import { requestFilter } from './filter-field.ts';

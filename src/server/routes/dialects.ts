@@ -1,8 +1,13 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { BodyBudget, ReplyBudget } from '../limits/byte-budgets.ts';
 import type { TrawlError } from '../../base/errors.ts';
-import { CLIENT_CLOSED_REQUEST, clientSignal, deadlineErrorOr, deadlineOf, onResponseEnd } from '../connections/client-signal.ts';
+import {
+  CLIENT_CLOSED_REQUEST,
+  clientSignal,
+  deadlineErrorOr,
+  deadlineOf,
+  onResponseEnd,
+} from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
 import { field, isJsonObject } from '../dialects/parts/read-request.ts';
@@ -14,6 +19,7 @@ import type { Lease } from '../indexes/index-slot.ts';
 import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
+import type { BodyBudget, ReplyBudget } from '../limits/byte-budgets.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
 import { recordOpenings, recordSearch } from '../record-search.ts';

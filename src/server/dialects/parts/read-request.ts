@@ -194,7 +194,7 @@ function tooMany(count: number, most: number, place: Place): RequestError {
 }
 
 /** A value as pydantic's lax mode parses it, or pydantic's error type and message. */
-export type LaxResult<T> =
+type LaxResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly type: string; readonly msg: string };
 
@@ -245,7 +245,7 @@ export function laxBoolean(value: unknown): LaxResult<boolean> {
 }
 
 /** A finite number, or a text with one ("1e-3"). */
-export function laxNumber(value: unknown): LaxResult<number> {
+function laxNumber(value: unknown): LaxResult<number> {
   const read = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof read === 'number' && Number.isFinite(read)) return { ok: true, value: read };
   return typeof value === 'string'

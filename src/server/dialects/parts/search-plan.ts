@@ -3,15 +3,15 @@ import type { QueryTemplate } from '../../../encoder/identity/model-identity.ts'
 import type { EncoderInput, TruncateSide } from '../../../encoder/text-encoder.ts';
 import type { Hit, QueryOutcome } from '../../../search/calls/query-outcome.ts';
 import type { Ranking, RetrieveResult } from '../../../search/calls/retrieve-call.ts';
+import { type HybridOptions, hybridSettings } from '../../../search/hybrid/hybrid-settings.ts';
 import type { RetrieverInfo } from '../../../search/retriever-info.ts';
+import type { SearchMode } from '../../../search/search-mode.ts';
 import { NO_TIMINGS } from '../../../search/timings.ts';
 import { RequestError } from '../../errors/request-error.ts';
 import type { QueryOrigin } from '../../recording/query-origin.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { RequestLimits } from '../../server-config.ts';
 import type { Plan } from '../dialect.ts';
-import { type HybridOptions, hybridSettings } from '../../../search/hybrid/hybrid-settings.ts';
-import type { SearchMode } from '../../../search/search-mode.ts';
 
 export interface SearchPart {
   readonly queries: readonly EncoderInput[];
