@@ -77,7 +77,7 @@ function listOf({ counts, rows, scores }: ListsOfSide, q: number, depth: number)
 
 type ListsOfSide = Pick<SearchResult | LexicalResult, 'counts' | 'rows' | 'scores'>;
 
-/** The outcomes of the queries; `documents` are those of the fused rows, query after query. */
+/** The outcomes of the queries; `documents` belong to the fused rows, query after query. */
 export function hybridOutcomes(
   { fused, embedded, near, words, depth, dimension }: SideResults & { fused: readonly FusedList[]; dimension: number },
   documents: readonly string[],

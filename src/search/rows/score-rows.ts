@@ -24,7 +24,7 @@ export interface RowsToScore {
 
 /**
  * The scores of chosen rows, by a search among them, and their ranks, by a search among all rows that count: a rank is a place in its
- * list. So both are exactly those of a search, ties included. A row that does not count gets the score 0 and no rank, as a deleted one
+ * list. So both are exactly as in a search, ties included. A row that does not count gets the score 0 and no rank, as a deleted one
  * does.
  */
 export async function scoreRows(
