@@ -1,3 +1,4 @@
+import type { RetrieverParts } from '../index-search.ts';
 import type { TextEncoder } from '../../encoder/text-encoder.ts';
 import { FilterCache } from '../../engine/columns/filter-cache.ts';
 import { openRowFilters } from '../../engine/columns/open-row-filters.ts';
@@ -6,7 +7,6 @@ import type { ViewDefinition } from '../../index/views/view-definition.ts';
 import { IndexRetriever, type ServingOptions } from '../index-retriever.ts';
 import type { OpenRetriever } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { RetrieverParts } from '../retriever-parts.ts';
 import { folderParts } from './folder-parts.ts';
 import type { IndexParts, IndexPartsOptions } from './index-parts.ts';
 import { type CutterOptions, openCutter } from './open-cutter.ts';

@@ -192,10 +192,10 @@ test('metrics count queries and requests by what was done, and begin at 0', asyn
     [...(await metrics.text()).matchAll(/^trawl_perturbed_total\{perturbation="([\w-]+)"\} (\d+)$/gm)].map(
       ([, ...pair]) => pair.join(' '),
     );
-  assert.deepEqual(await counts(), ['drop-gold 0', 'distractors 0', 'delay 0', 'fail 0']);
   const gold = { of: () => (document: string) => /[37]$/.test(documentFields(document).id!) };
   const config = { metrics, ...perturbs({ 'drop-gold': 1, distractors: 1, delay: 1 }, { seed: 1 }, gold) };
   const app = build(t, retriever(), config);
+  assert.deepEqual(await counts(), ['drop-gold 0', 'distractors 0', 'delay 0', 'fail 0']);
   await postTo(app, '/retrieve', { queries: ['a', 'b', 'c'], topk: 10 });
   assert.deepEqual(await counts(), ['drop-gold 3', 'distractors 3', 'delay 1', 'fail 0']);
   const failing = build(t, retriever(), { metrics, ...perturbs({ fail: 1 }) });
