@@ -19,7 +19,7 @@ import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResu
 import { isEmbedded, type RetrieveCall, type RetrieveResult } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { QueuedIndex } from './dense/queued-index.ts';
-import { IndexSearch, rerankerMissing, type RetrieverParts } from './index-search.ts';
+import { IndexSearch, type RetrieverParts, rerankerMissing } from './index-search.ts';
 import type { AnswerCache } from './layers/answer-cache.ts';
 import { RerankedSearch } from './layers/reranked-search.ts';
 import { SharedSearch } from './layers/shared-search.ts';

@@ -1,14 +1,30 @@
-import { scoreVectors, scoreWords } from './rows/score-rows.ts';
-import { retrieveHybrid } from './hybrid/hybrid-search.ts';
 import { throwIfCancelled } from '../base/abort.ts';
 import { TrawlError } from '../base/errors.ts';
+import type { TokenCutter } from '../encoder/cutting/token-cutter.ts';
+import type { TextEncoder } from '../encoder/text-encoder.ts';
+import type { FilterCache } from '../engine/columns/filter-cache.ts';
+import type { FieldRanking } from '../engine/lexical/bm25.ts';
+import type { LexicalFields } from '../engine/lexical/lexical-fields.ts';
 import type { RowBitmap } from '../engine/row-bitmap.ts';
-import type { ExplainCall, ExplainResult, FindCall, FindResult, NearestCall, NearestResult, ScoreCall, ScoreResult, SelectCall } from './calls/lookup-calls.ts';
+import type { VectorIndex } from '../engine/vectors/vector-index.ts';
+import type { PassageStore } from '../index/passages/passage-store.ts';
+import type {
+  ExplainCall,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  NearestCall,
+  NearestResult,
+  ScoreCall,
+  ScoreResult,
+  SelectCall,
+} from './calls/lookup-calls.ts';
 import type { CutCall, CutResult, EmbedCall, EmbedResult } from './calls/model-calls.ts';
 import type { QueryOutcome } from './calls/query-outcome.ts';
 import type { RetrieveCall, RetrieveResult, RowScope, ScopedCall } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { DenseSearch } from './dense/dense-search.ts';
+import { retrieveHybrid } from './hybrid/hybrid-search.ts';
 import { explainWords } from './lexical/explain-words.ts';
 import { LexicalSearch } from './lexical/lexical-search.ts';
 import { retrieveLexical } from './lexical/retrieve-lexical.ts';
@@ -19,16 +35,10 @@ import { NO_STATISTICS, type RetrieverStatistics } from './retriever-statistics.
 import { findRows, selectRows } from './rows/find-rows.ts';
 import { type Documents, NO_DOCUMENTS } from './rows/hit-rows.ts';
 import { RowScopes } from './rows/row-scopes.ts';
-import { type SearchMode, missingPart } from './search-mode.ts';
+import { scoreVectors, scoreWords } from './rows/score-rows.ts';
+import { missingPart, type SearchMode } from './search-mode.ts';
 import { Stopwatch } from './timings.ts';
 import { searchTree } from './trees/search-tree.ts';
-import type { TokenCutter } from '../encoder/cutting/token-cutter.ts';
-import type { TextEncoder } from '../encoder/text-encoder.ts';
-import type { FilterCache } from '../engine/columns/filter-cache.ts';
-import type { FieldRanking } from '../engine/lexical/bm25.ts';
-import type { LexicalFields } from '../engine/lexical/lexical-fields.ts';
-import type { VectorIndex } from '../engine/vectors/vector-index.ts';
-import type { PassageStore } from '../index/passages/passage-store.ts';
 
 /** The parts of a retriever, which closes them. */
 export interface RetrieverParts {

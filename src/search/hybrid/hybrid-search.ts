@@ -5,11 +5,11 @@ import type { SearchResult } from '../../engine/vectors/vector-index.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import type { RetrieveCall, ScopedCall } from '../calls/retrieve-call.ts';
 import { type DenseSearch, type QueryVectors, rowOf, usableQueries } from '../dense/dense-search.ts';
-import { type FusedRow, type ListRanges, type SideList, fuseLists, rangesOf } from './hybrid-fusion.ts';
-import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
 import type { Documents } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
+import { type FusedRow, fuseLists, type ListRanges, rangesOf, type SideList } from './hybrid-fusion.ts';
+import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 
 /** Rows of each list that a call holds at once. If its queries have more, they are searched in groups, one after another. */
 const MAX_LIST_ROWS = 2 ** 20;

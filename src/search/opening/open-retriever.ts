@@ -1,10 +1,10 @@
-import type { RetrieverParts } from '../index-search.ts';
 import type { TextEncoder } from '../../encoder/text-encoder.ts';
 import { FilterCache } from '../../engine/columns/filter-cache.ts';
 import { openRowFilters } from '../../engine/columns/open-row-filters.ts';
 import { openViews } from '../../index/views/open-views.ts';
 import type { ViewDefinition } from '../../index/views/view-definition.ts';
 import { IndexRetriever, type ServingOptions } from '../index-retriever.ts';
+import type { RetrieverParts } from '../index-search.ts';
 import type { OpenRetriever } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import { folderParts } from './folder-parts.ts';

@@ -1,9 +1,9 @@
+import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
 import type { FindCall, SelectCall } from '../calls/lookup-calls.ts';
-import type { RowScopes } from './row-scopes.ts';
-import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import { treeRows } from '../trees/tree-rows.ts';
+import type { RowScopes } from './row-scopes.ts';
 
 interface LookupParts {
   readonly passages: PassageStore;

@@ -30,10 +30,7 @@ interface RowsToScore {
  * list. So both are exactly as in a search, ties included. A row that does not count gets the score 0 and no rank, as a deleted one
  * does.
  */
-async function scoreRows(
-  search: Search,
-  { rows, among, indexRows, maxRank }: RowsToScore,
-): Promise<RowScore[][]> {
+async function scoreRows(search: Search, { rows, among, indexRows, maxRank }: RowsToScore): Promise<RowScore[][]> {
   const chosen = new RowBitmap(indexRows);
   const distinct = new Set(rows.flat().filter((row) => among?.has(row) !== false));
   for (const row of distinct) chosen.add(row);
