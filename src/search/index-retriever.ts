@@ -19,13 +19,12 @@ import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResu
 import { isEmbedded, type RetrieveCall, type RetrieveResult } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { QueuedIndex } from './dense/queued-index.ts';
-import { IndexSearch, rerankerMissing } from './index-search.ts';
+import { IndexSearch, type RetrieverParts, rerankerMissing } from './index-search.ts';
 import type { AnswerCache } from './layers/answer-cache.ts';
 import { RerankedSearch } from './layers/reranked-search.ts';
 import { SharedSearch } from './layers/shared-search.ts';
 import type { OpenRetriever } from './retriever.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
-import type { RetrieverParts } from './retriever-parts.ts';
 import { NO_STATISTICS, type RetrieverStatistics } from './retriever-statistics.ts';
 
 export interface ServingOptions {

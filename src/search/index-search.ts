@@ -1,6 +1,13 @@
 import { throwIfCancelled } from '../base/abort.ts';
 import { TrawlError } from '../base/errors.ts';
+import type { TokenCutter } from '../encoder/cutting/token-cutter.ts';
+import type { TextEncoder } from '../encoder/text-encoder.ts';
+import type { FilterCache } from '../engine/columns/filter-cache.ts';
+import type { FieldRanking } from '../engine/lexical/bm25.ts';
+import type { LexicalFields } from '../engine/lexical/lexical-fields.ts';
 import type { RowBitmap } from '../engine/row-bitmap.ts';
+import type { VectorIndex } from '../engine/vectors/vector-index.ts';
+import type { PassageStore } from '../index/passages/passage-store.ts';
 import type {
   ExplainCall,
   ExplainResult,
@@ -17,23 +24,40 @@ import type { QueryOutcome } from './calls/query-outcome.ts';
 import type { RetrieveCall, RetrieveResult, RowScope, ScopedCall } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { DenseSearch } from './dense/dense-search.ts';
-import { retrieveHybrid } from './hybrid/retrieve-hybrid.ts';
+import { retrieveHybrid } from './hybrid/hybrid-search.ts';
 import { explainWords } from './lexical/explain-words.ts';
 import { LexicalSearch } from './lexical/lexical-search.ts';
 import { retrieveLexical } from './lexical/retrieve-lexical.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import type { PassageLookup, Search } from './retriever.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
-import type { RetrieverParts } from './retriever-parts.ts';
 import { NO_STATISTICS, type RetrieverStatistics } from './retriever-statistics.ts';
-import { findRows } from './rows/find-rows.ts';
+import { findRows, selectRows } from './rows/find-rows.ts';
 import { type Documents, NO_DOCUMENTS } from './rows/hit-rows.ts';
 import { RowScopes } from './rows/row-scopes.ts';
-import { scoreVectors, scoreWords } from './rows/score-passages.ts';
-import { selectRows } from './rows/select-rows.ts';
+import { scoreVectors, scoreWords } from './rows/score-rows.ts';
 import { missingPart, type SearchMode } from './search-mode.ts';
 import { Stopwatch } from './timings.ts';
 import { searchTree } from './trees/search-tree.ts';
+
+/** The parts of a retriever, which closes them. */
+export interface RetrieverParts {
+  /** Absent if only BM25 is served. */
+  readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex } | undefined;
+  /** Absent if only dense search is served. */
+  readonly lexical?: LexicalFields;
+  /** Weights of the fields and tie breaker of the BM25 searches that set none. */
+  readonly fieldRanking?: FieldRanking;
+  /** Absent if the index has no columns. */
+  readonly filters?: FilterCache;
+  /** The rows of each view by its name; absent if there are none. */
+  readonly views?: ReadonlyMap<string, RowBitmap> | undefined;
+  readonly passages: PassageStore;
+  /** Absent if the index has no model and no tokenizer was named. */
+  readonly cutter?: TokenCutter;
+  /** Rows that are not deleted; absent if no row is deleted. */
+  readonly liveRows?: RowBitmap;
+}
 
 /**
  * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts, in

@@ -14,13 +14,13 @@ export interface RetrieverStatistics {
 /** Counts of BM25 searches. */
 export interface LexicalLoad {
   readonly queries: number;
-  /** Postings of the queries' terms; those of a query that is searched again count again. */
+  /** Postings of the queries' terms; the postings of a query that is searched again count again. */
   readonly postings: number;
   /** Postings that the searches decoded. */
   readonly postingsRead: number;
 }
 
-/** Counts of reranking. The pairs are those of this retriever, the expected wait is that of the whole reranker. */
+/** Counts of reranking. The pairs are counted for this retriever; the expected wait is of the whole reranker. */
 export interface RerankLoad {
   /** Pairs of calls without an answer yet. */
   readonly waitingPairs: number;
@@ -73,7 +73,7 @@ export const NO_STATISTICS: RetrieverStatistics = Object.freeze({
 });
 
 /**
- * Statistics of a replaced retriever that still has requests, ready to be added to those of its successor. Limits and the
+ * Statistics of a replaced retriever that still has requests, ready to be added to the statistics of its successor. Limits and the
  * encoder's expected wait become 0, because only the successor's count: new queries wait for the successor's encoder, and both
  * retrievers usually share one encoder pool.
  */

@@ -14,7 +14,7 @@ const MORE_TIMES = 4;
 
 /**
  * Retrieves k hits per query without gold passages. The passages in their place are the next of the ranking. If the deeper search fails,
- * as that of a replayed index does, the list is shorter.
+ * as a replayed index makes it fail, the list is shorter.
  *
  * @param goldTests one per query; undefined for a query that keeps its gold passages.
  * @param maxHits most hits of all queries together, if k allows it.

@@ -155,7 +155,7 @@ class PerturbingSearch implements Search {
   }
 }
 
-/** The outcome with its delay. With other hits than those of the search it is not exact. */
+/** The outcome with its delay. An outcome whose hits were changed is not exact. */
 function withPerturbationFacts(outcome: QueryOutcome, delayMs: number): QueryOutcome {
   if (!outcome.ok) return outcome;
   const perturbed = { ...outcome.perturbed, ...(delayMs === 0 ? {} : { delayMs }) };

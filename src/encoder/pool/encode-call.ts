@@ -241,7 +241,7 @@ class LengthBuckets {
     return bucket === UNGROUPED ? this.#ungrouped : (this.#grouped.get(bucket)?.length ?? 0);
   }
 
-  /** Buckets with texts, those of a token count first. */
+  /** Buckets with texts; the bucket `UNGROUPED` is last. */
   *keys(): Iterable<number> {
     yield* this.#grouped.keys();
     if (this.#ungrouped > 0) yield UNGROUPED;

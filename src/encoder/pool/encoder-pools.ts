@@ -76,7 +76,7 @@ export class EncoderPools {
     return this.#shared.size;
   }
 
-  /** Errors: those of `EncoderPool.open`; every encoder that waits for the same opening gets the error. */
+  /** @throws TrawlError as `EncoderPool.open`, for every encoder that waits for the same opening. */
   async lease(options: EncoderPoolOptions): Promise<PoolLease> {
     const key = keyOf(options);
     const found = this.#shared.get(key);

@@ -91,7 +91,7 @@ export class WaitingTexts {
     }
   }
 
-  /** Removes and returns all calls, or those of one user. */
+  /** Removes and returns the calls of one user, or of all. */
   takeCalls(user?: PoolUser): EncodeCall[] {
     const calls = this.#order.calls(user);
     for (const call of calls) {
@@ -221,7 +221,7 @@ class CallOrder {
     if (calls.started.size + calls.unstarted.size === 0) this.#users.delete(call.user);
   }
 
-  /** All calls, or those of one user. */
+  /** The calls of one user, or of all. */
   calls(user?: PoolUser): EncodeCall[] {
     const found = user === undefined ? [...this.#users.values()] : [this.#users.get(user) ?? []].flat();
     return found.flatMap(({ started, unstarted }) => [...started, ...unstarted]);

@@ -51,7 +51,7 @@ export interface NearestCall extends RowScope, CallOptions {
 }
 
 export interface NearestResult {
-  /** Best first; fewer than k only if fewer rows may be found. Scores are those of the metric, in float64. */
+  /** Best first; fewer than k only if fewer rows may be found. Scores are in float64, as the metric defines them. */
   readonly nearest: readonly { readonly row: number; readonly score: number }[];
   readonly timings: StageTimings;
 }
@@ -69,7 +69,7 @@ export interface ScoreCall extends RowScope, CallOptions {
   readonly truncate?: TruncateSide;
 }
 
-/** The score of a passage for a query, equal to that of a search in all bits. */
+/** The score of a passage for a query. It has the same bits as in a search. */
 export interface RowScore {
   /** A float32. For BM25 0 if the passage has no word of the query. */
   readonly score: number;

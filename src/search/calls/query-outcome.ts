@@ -97,7 +97,7 @@ export type Reranking =
       /** Of these, passages that were truncated to its token limit. */
       readonly truncated: number;
     }
-  /** It failed, and the call allows that: the hits are those of the search. */
+  /** It failed, and the call allows that: the hits keep the order of the search. */
   | { readonly ok: false; readonly error: TrawlError };
 
 /** How the server changed the answer to a query on purpose (training/perturbation/). */
@@ -110,7 +110,7 @@ export interface Perturbed {
   readonly delayMs?: number;
 }
 
-/** Whether the hits are not those of the search. A delay alone changes no hit. */
+/** Whether the search had other hits. A delay alone changes no hit. */
 export function hasOtherHits(perturbed: Perturbed | undefined): boolean {
   return (perturbed?.droppedGold ?? 0) > 0 || (perturbed?.distractors ?? 0) > 0;
 }

@@ -51,7 +51,7 @@ export const DEFAULT_RERANK_DEPTH = 50;
 export interface RerankSettings {
   /** Hits of the search that the reranker scores, ≥ 1; at least k are scored in any case. */
   readonly depth: number;
-  /** Name of the reranker. Another name than that of `info.reranker` rejects the call with NOT_SUPPORTED. Default: that one. */
+  /** Name of the reranker. A name other than `info.reranker.name` rejects the call with NOT_SUPPORTED. Default: `info.reranker`. */
   readonly model?: string;
   /** Whether a query gets the hits of the search if its reranking fails. Default: false, the query fails. */
   readonly allowFailure?: boolean;
@@ -109,11 +109,11 @@ export interface RetrieveCall extends RowScope, CallOptions, Ranking {
   readonly allowPartial?: boolean;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
-  /** One per query: the question that it helps to answer, if the client names it. Perturbation finds gold passages by it. */
+  /** One per query: the question that it helps to answer, if the client names it. A search hook may use it. */
   readonly asked?: readonly AskedQuestion[];
   /**
    * For a deeper search of some queries of an earlier call to the same retriever: that call, which continues no other, and the position
-   * of each query there. Perturbation treats the queries as those of the earlier call.
+   * of each query there. A search hook treats the queries as it treated them in the earlier call.
    */
   readonly continues?: { readonly call: RetrieveCall; readonly positions: readonly number[] };
 }

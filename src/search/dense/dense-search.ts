@@ -100,7 +100,7 @@ interface DenseResults {
   readonly k: number;
 }
 
-/** `documents` are those of the hits, query after query. */
+/** @param documents of the hits, query after query */
 function outcomesOf({ embedded, dimension, found, k }: DenseResults, documents: readonly string[]): QueryOutcome[] {
   let q = 0;
   let nextDocument = 0;

@@ -28,7 +28,7 @@ import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
 import { mergeTrees, movedValues, treeOfMember } from './group-tree.ts';
 
 /**
- * Searches several indexes as one, whose rows are those of the indexes one after the other. Each index is searched for k hits, and the
+ * Searches several indexes as one, which numbers the rows of the indexes one after the other. Each index is searched for k hits, and the
  * lists are merged (`mergeOutcomes`); a hit names its index in `source`. Indexes with the same encoder embed a query once.
  *
  * If an index fails, the call rejects, unless it has `allowPartial`: then the answers of the other indexes name it in
@@ -177,7 +177,7 @@ export class GroupRetriever implements Retriever {
     return { nearest: nearest.slice(0, k), timings: timingsOf(results) };
   }
 
-  /** Scores and ranks in the index that has the passage: those of different indexes are not comparable in every mode. */
+  /** Scores and ranks in the index that has the passage. Not in every mode can scores of different indexes be compared. */
   async score(call: ScoreCall): Promise<ScoreResult> {
     const { queries } = call;
     const asked = this.#members.map((member) => rowsOfMember(queries, member));

@@ -5,7 +5,7 @@ import { passingRetriever } from './passing-retriever.ts';
 
 /** What a retriever adds to every call. */
 interface CallTerms extends RowScope {
-  /** Default: that of the call. */
+  /** Default: as the call says. */
   readonly patience?: Patience | undefined;
 }
 

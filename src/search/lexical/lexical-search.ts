@@ -45,7 +45,7 @@ export class LexicalSearch {
     return composeText(applyTemplate(inputOf(query), template ?? this.#info.model?.queryTemplate), '', null);
   }
 
-  /** The ranking of a call: what it does not set is that of the index. */
+  /** The ranking of a call; the index gives what the call does not set. */
   rankingOf(bm25: Bm25Ranking | undefined): Bm25Ranking {
     const { bm25: settings } = this.#info;
     const parameters = settings === null ? {} : { k1: settings.k1, b: settings.b };

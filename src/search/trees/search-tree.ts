@@ -53,7 +53,7 @@ async function searchByScore(call: TreeCall, parts: TreeParts): Promise<Found> {
   };
 }
 
-/** Matching rows that a search in another order than that of the scores may have: their values are compared on the event loop. */
+/** Matching rows that a search in an order other than by score may have: their values are compared on the event loop. */
 const MAX_ORDERED_ROWS = 1_000_000;
 /** Matching rows that are asked for at first. */
 const FIRST_ROWS = 1 << 14;

@@ -107,10 +107,7 @@ function milliseconds(value: string | string[]): string {
   ]);
 }
 
-/**
- * The error to answer a failed request with: once the deadline has passed, that of the deadline, whatever failed (usually the
- * deadline has cancelled a call); before that, the request's own error.
- */
+/** DEADLINE_EXCEEDED once the deadline has passed (it has usually cancelled a call), else the original error. */
 export function deadlineErrorOr(error: unknown, { reason }: AbortSignal): unknown {
   return reason instanceof TrawlError ? reason : error;
 }
