@@ -1,5 +1,7 @@
 /** The stable public API of the package. */
 
+export { Perturbation } from '../training/perturbation/perturbation.ts';
+export { type PerturbationSettings, perturbationSettings } from '../training/perturbation/settings.ts';
 export { ERROR_CODES, type ErrorCode, TrawlError } from './base/errors.ts';
 export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './encoder/cross-encoder.ts';
 export type { EndpointOptions } from './encoder/endpoint/endpoint-options.ts';
@@ -49,10 +51,8 @@ export type { IndexMemory, RetrieverInfo, ViewInfo } from './search/retriever-in
 export type { RetrieverStatistics, SharingStatistics, WaitingStatistics } from './search/retriever-statistics.ts';
 export { AccessKeys, type Scope } from './server/access/access-keys.ts';
 export { buildApp } from './server/app.ts';
-export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './server/indexes/index-slot.ts';
 export { IndexRegistry } from './server/indexes/index-registry.ts';
+export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './server/indexes/index-slot.ts';
 export { ServerMetrics } from './server/metrics/server-metrics.ts';
-export { Perturbation } from '../training/perturbation/perturbation.ts';
-export { type PerturbationSettings, perturbationSettings } from '../training/perturbation/settings.ts';
 export type { ServerConfig, TlsPem } from './server/server-config.ts';
 export { openIndex } from './stores/open-index.ts';

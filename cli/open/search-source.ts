@@ -1,8 +1,8 @@
-import type { SearchSource } from '../../src/search/retriever.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { ServerRetriever } from '../../src/stores/trawl-server/server-retriever.ts';

@@ -1,9 +1,9 @@
-import type { SearchSource } from '../../src/search/retriever.ts';
 import { bug, type TrawlError } from '../../src/base/errors.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { isOfQuery, SearchFailure } from '../../src/search/calls/query-errors.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import type { Candidate } from './candidate.ts';
 import { passageFields } from './find-positives.ts';

@@ -1,5 +1,5 @@
-import type { SearchSourceInfo } from '../../search/retriever.ts';
 import type { Column } from '../../engine/filter/column.ts';
+import type { SearchSourceInfo } from '../../search/retriever.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
 
 /** The server behind a `ServerRetriever`. */

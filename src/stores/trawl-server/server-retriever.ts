@@ -1,4 +1,3 @@
-import type { SearchSource, SearchSourceInfo } from '../../search/retriever.ts';
 import { bug, TrawlError } from '../../base/errors.ts';
 import { defined } from '../../base/objects.ts';
 import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
@@ -20,6 +19,7 @@ import {
   type RetrieveQuery,
   type RetrieveResult,
 } from '../../search/calls/retrieve-call.ts';
+import type { SearchSource, SearchSourceInfo } from '../../search/retriever.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';
 import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api.ts';

@@ -4,8 +4,8 @@ import { indexOpener, parseGroups } from '../../../cli/serve/served-indexes.ts';
 import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';
 import type { OpenRetrieverOptions } from '../../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever, Retriever } from '../../../src/search/retriever.ts';
-import { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
 import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
+import { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
 import { toyModel } from '../../encoder/model-fixtures.ts';
 import { buildSampleIndex } from '../../helpers/sample-index.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -31,9 +31,7 @@ test('twelve indexes of one model share one encoder pool, without a warning abou
   const folder = await buildSampleIndex(await tempFolder(t));
   const pools = new EncoderPools();
   const open = opener(pools);
-  const holder = new IndexRegistry(
-    Array.from({ length: 12 }, (_, i) => new IndexSlot(`index-${i}`, { folder }, open)),
-  );
+  const holder = new IndexRegistry(Array.from({ length: 12 }, (_, i) => new IndexSlot(`index-${i}`, { folder }, open)));
   t.after(() => holder.close());
   await holder.open();
   assert.equal(pools.size, 1);
