@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import Value from 'typebox/value';
 import { packageRoot } from '../src/base/package-root.ts';
 import { openRetriever } from '../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../src/search/retriever.ts';
+import type { OpenRetriever } from '../src/search/retriever.ts';
 import { buildApp } from '../src/server/app.ts';
 import { listen } from '../src/server/connections/listen.ts';
 import type { ServerList, ServerPassage } from '../src/server/dialects/dialect.ts';
@@ -19,7 +19,7 @@ import { postTo } from './server/build.ts';
 
 const folder = await fileFolder();
 const servers = new Map<string, { app: ReturnType<typeof buildApp>; url: Promise<string> }>();
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 before(async () => {
   // All scores are equal, so that the order stays that of the search.

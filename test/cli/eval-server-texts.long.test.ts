@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
 import { NAMEABLE_DIALECTS, SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
@@ -39,7 +39,7 @@ const IN_CONTENTS_ALONE = ['hotelfirst', 'hotelrest'];
 const cwd = await fileFolder();
 const index = join(cwd, 'index');
 const apps: ReturnType<typeof buildApp>[] = [];
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 function write(name: string, rows: readonly object[]): string {
   const path = join(cwd, name);

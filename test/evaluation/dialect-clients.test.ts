@@ -5,7 +5,7 @@ import { askServer } from '../../evaluation/server/ask-server.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
 import type { SearchDialect, ServerPassage } from '../../src/server/dialects/dialect.ts';
@@ -19,7 +19,7 @@ const RERANKED = 1;
 
 const folder = await fileFolder();
 const apps: ReturnType<typeof buildApp>[] = [];
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 before(async () => {
   const index = join(folder, 'sample');
