@@ -3,7 +3,7 @@ import type { Metric } from '../metric.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { type Score, scoreFunction } from '../vector-index/score.ts';
-import { checkFilter, checkScoresFit, checkSearchRequest } from '../vector-index/search-checks.ts';
+import { checkFilter, checkSearchRequest, withoutOverflows } from '../vector-index/search-checks.ts';
 import {
   NO_SEARCH_LOAD,
   type SearchRequest,
@@ -127,7 +127,7 @@ export class CandidateIndex implements VectorIndex {
       rows.set(best.rows, q * k);
       scores.set(best.scores, q * k);
     }
-    const result: SearchResult = {
+    return withoutOverflows({
       counts,
       rows,
       scores,
@@ -137,9 +137,7 @@ export class CandidateIndex implements VectorIndex {
         fullScans: 0,
       },
       waitedMs: 0,
-    };
-    checkScoresFit(result, k);
-    return result;
+    });
   }
 
   /** Vectors of one call, sent or fetched. */

@@ -6,7 +6,7 @@ import { availableCores } from '../system/cores.ts';
 import { TopK } from '../top-k.ts';
 import type { IndexSource } from './index-source.ts';
 import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
-import { checkFilter, checkScoresFit, checkSearchRequest } from './search-checks.ts';
+import { checkFilter, checkSearchRequest, withoutOverflows } from './search-checks.ts';
 import { NO_SEARCH_LOAD, type SearchRequest, type SearchResult, type VectorIndex } from './vector-index.ts';
 import { SegmentReader } from './vector-segments.ts';
 
@@ -90,9 +90,7 @@ export class ReferenceIndex implements VectorIndex {
     throwIfCancelled(request.signal);
     const k = request.k;
     const parts = request.count === 0 ? [] : await this.#scan(request);
-    const result = mergeParts(parts, request.count, k);
-    checkScoresFit(result, k);
-    return result;
+    return withoutOverflows(mergeParts(parts, request.count, k));
   }
 
   close(): Promise<void> {

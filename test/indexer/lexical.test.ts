@@ -38,7 +38,7 @@ function passages(first: number, count: number): Row[] {
 /** Ids and scores by rank, which do not depend on how rows are cut into shards. Ties are in the order of ids. */
 async function ranking(folder: string, k = 1_000): Promise<string[][]> {
   const { lexical, passages: shards } = openIndexDirectory(folder);
-  const index = openLexicalIndex(lexical.get('contents')!);
+  const index = await openLexicalIndex(lexical.get('contents')!);
   const store = await SqlitePassageStore.open(shards);
   try {
     const { counts, rows, scores } = await index.search({ queries: QUERIES, k });

@@ -52,7 +52,7 @@ interface Opened {
 
 /** The words of a folder and of what was published of it. */
 async function opened(t: { after(end: () => Promise<void>): void }, local: string, address: string): Promise<Opened> {
-  const here = openLexicalFields(openIndexDirectory(local).lexical);
+  const here = await openLexicalFields(openIndexDirectory(local).lexical);
   const published = await openOpenSearchIndex(address);
   const there = published.openWords()!;
   t.after(async () => {

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { METRICS, type Metric } from '../../src/metric.ts';
-import type { Addon } from '../../src/native/addon.ts';
-import { Kernel, loadKernel } from '../../src/native/kernel.ts';
-import { ADDON_PATH } from '../../src/native/load-addon.ts';
+import { type Kernel, loadKernel, makeKernel } from '../../src/native/kernel.ts';
+import { ADDON_PATH, type Addon } from '../../src/native/load-addon.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { availableCores } from '../../src/system/cores.ts';
 import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
@@ -55,7 +54,7 @@ async function withPrefilters(folder: string, source: IndexSource, components: n
       const prefilter = join(folder, `prefilter-${i}.i8`);
       const { rows, segments, codes } = shard;
       const native = { rows, segments, dtype: 'float32' as const };
-      const made = await kernel.makePrefilter(prefilter, codes!, native, source.dimension, { components });
+      const made = await kernel.makePrefilter(prefilter, codes!, native, source.dimension, components);
       assert.deepEqual(made, { components, reason: 'set by the caller' });
       return { ...shard, prefilter };
     }),
@@ -72,7 +71,7 @@ async function openNative(
   const plain = await writeSource(folder, rows, options);
   const coded = options.codes === false ? plain : await withCodes(folder, plain, rows);
   const source = options.components === undefined ? coded : await withPrefilters(folder, coded, options.components);
-  const index = FlatIndex.open(source, kernel);
+  const index = await FlatIndex.open(source, kernel);
   t.after(() => index.close());
   return { index, source, folder };
 }
@@ -108,7 +107,7 @@ for (const metric of METRICS) {
     const rows = manyRows;
     const queries = { values: fewComponents(70, 192, 22).values.slice(0, 70 * 192), dimension: 192 };
     const { index, source } = await openNative(t, rows, { metric, components: 64 });
-    const without = FlatIndex.open(
+    const without = await FlatIndex.open(
       { ...source, shards: source.shards.map(({ prefilter: _, ...shard }) => shard) },
       kernel,
     );
@@ -139,11 +138,11 @@ test('a prefilter of other codes and a damaged one are refused by name, and veri
   const other = await openNative(t, fewComponents(2_000, 64, 25), { components: 64 });
   const [shard] = source.shards;
   const [stranger] = other.source.shards;
-  assert.throws(
+  await assert.rejects(
     () => FlatIndex.open({ ...source, shards: [{ ...shard!, prefilter: stranger!.prefilter! }] }, kernel),
     trawlError('INDEX_FILE_FOREIGN', /prefilter was built for other codes/),
   );
-  assert.throws(
+  await assert.rejects(
     () => FlatIndex.open({ ...source, shards: [{ ...shard!, prefilter: shard!.codes! }] }, kernel),
     trawlError('INDEX_FILE_FOREIGN', /not a prefilter file/),
   );
@@ -164,7 +163,7 @@ test('a prefilter is made only if it is worthwhile, and the reason is returned',
     const { source, folder } = await openNative(t, rows);
     const [shard] = source.shards;
     const spec = { rows: shard!.rows, segments: shard!.segments, dtype: 'float32' as const };
-    return kernel.makePrefilter(join(folder, 'prefilter.i8'), shard!.codes!, spec, rows.dimension);
+    return kernel.makePrefilter(join(folder, 'prefilter.i8'), shard!.codes!, spec, rows.dimension, 0);
   };
   assert.deepEqual(await choose(normalRows(100, 256, 26)), {
     components: 0,
@@ -259,7 +258,7 @@ test('deleted rows are never found, and no search copies or combines bitmaps on 
       },
     ]),
   ) as unknown as Addon;
-  const index = FlatIndex.open(source, new Kernel(recorded));
+  const index = await FlatIndex.open(source, makeKernel(recorded));
   t.after(() => index.close());
   const filter = bitmapOf(500, 10, 0.5);
   for (const request of [{}, {}, { filter }]) {
@@ -268,8 +267,8 @@ test('deleted rows are never found, and no search copies or combines bitmaps on 
   }
   const argsOf = (name: string) => calls.filter((call) => call.name === name).map(({ args }) => args);
   assert.equal(argsOf('openIndex').length, 1);
-  assert.equal((argsOf('openIndex')[0]![0] as { liveRows: unknown }).liveRows, liveRows.bytes);
-  const filters = argsOf('search').map((args) => args[6]);
+  assert.equal((argsOf('openIndex')[0]![1] as { liveRows: unknown }).liveRows, liveRows.bytes);
+  const filters = argsOf('search').map((args) => (args[2] as { filter: unknown }).filter);
   assert.equal(filters.length, 3);
   assert.deepEqual(filters.slice(0, 2), [undefined, undefined]);
   assert.equal(filters[2], filter.bytes);
@@ -288,7 +287,7 @@ test('NaN and infinity are refused with their place, in queries and in rows', { 
   const writer = new CodesWriter(join(folder, 'codes.i8'), { metric: 'inner-product', dimension: 8 }, kernel);
   await assert.rejects(writer.append(rows.values), trawlError('NON_FINITE_VECTOR', /row 42.*column 5/i));
   writer.abandon();
-  const unchecked = FlatIndex.open(await writeUnchecked(folder, rows), kernel);
+  const unchecked = await FlatIndex.open(await writeUnchecked(folder, rows), kernel);
   t.after(() => unchecked.close());
   const search = unchecked.search({ queries: new Float32Array(8).fill(1), count: 1, k: 3 });
   await assert.rejects(search, trawlError('NON_FINITE_VECTOR', /42/));
@@ -346,10 +345,11 @@ test('codes of other rows, another metric, or damaged codes are refused by name'
   const { source, folder } = await openNative(t, rows);
   const [shard] = source.shards;
   const codes = shard!.codes!;
-  const reopen = (changed: Partial<IndexSource>): FlatIndex => FlatIndex.open({ ...source, ...changed }, kernel);
-  assert.throws(() => reopen({ metric: 'l2' }), trawlError('INDEX_FILE_FOREIGN', /codes|metric/));
+  const reopen = (changed: Partial<IndexSource>): Promise<FlatIndex> =>
+    FlatIndex.open({ ...source, ...changed }, kernel);
+  await assert.rejects(() => reopen({ metric: 'l2' }), trawlError('INDEX_FILE_FOREIGN', /codes|metric/));
   const fewer = { ...shard!, rows: 299, segments: [{ ...shard!.segments[0]!, bytes: 299 * 16 * 4 }] };
-  assert.throws(() => reopen({ rows: 299, shards: [fewer] }), trawlError('INDEX_FILE_FOREIGN', /299|300/));
+  await assert.rejects(() => reopen({ rows: 299, shards: [fewer] }), trawlError('INDEX_FILE_FOREIGN', /299|300/));
   const copy = join(folder, 'copy.i8');
   for (const damage of [
     () => truncateSync(copy, 100),
@@ -359,10 +359,16 @@ test('codes of other rows, another metric, or damaged codes are refused by name'
   ]) {
     copyFileSync(codes, copy);
     damage();
-    assert.throws(() => reopen({ shards: [{ ...shard!, codes: copy }] }), trawlError('INDEX_FILE_FOREIGN', /copy\.i8/));
+    await assert.rejects(
+      () => reopen({ shards: [{ ...shard!, codes: copy }] }),
+      trawlError('INDEX_FILE_FOREIGN', /copy\.i8/),
+    );
   }
   unlinkSync(copy);
-  assert.throws(() => reopen({ shards: [{ ...shard!, codes: copy }] }), trawlError('INDEX_FILE_MISSING', /copy\.i8/));
+  await assert.rejects(
+    () => reopen({ shards: [{ ...shard!, codes: copy }] }),
+    trawlError('INDEX_FILE_MISSING', /copy\.i8/),
+  );
 });
 
 test('verifying codes finds a changed byte', { skip }, async (t) => {
@@ -391,7 +397,10 @@ test('an instruction set that the machine lacks is refused with the list of avai
 });
 
 test('every instruction set of this machine gives the same bits', { skip }, () => {
-  const available = kernel.instructionSets.filter((isa) => isa.available).map(({ name }) => name);
+  const available = kernel
+    .isas()
+    .filter((isa) => isa.available)
+    .map(({ name }) => name);
   const outputs = [...available, 'reference'].map((isa) => {
     const { status, stdout, stderr } = runModule(`
       process.env.TRAWL_ISA = '${isa}';
@@ -437,7 +446,7 @@ test('the process ends cleanly whatever the engine is doing', { skip }, () => {
     const folder = mkdtempSync('/tmp/trawl-test-');
     process.on('exit', () => rmSync(folder, { recursive: true }));
     const rows = normalRows(20000, 64, 1);
-    const index = FlatIndex.open(await writeSource(folder, rows), loadKernel().kernel);
+    const index = await FlatIndex.open(await writeSource(folder, rows), loadKernel().kernel);
     const search = () => index.search({ queries: rows.values.slice(0, 64 * 500), count: 500, k: 10 });
   `;
   for (const ending of [

@@ -8,6 +8,7 @@ import {
 } from '../../embedding/text-encoder.ts';
 import type { ModelIdentity, QueryTemplate } from '../../manifest/model-identity.ts';
 import type { RowBitmap } from '../../row-bitmap.ts';
+import { checkScoresFit } from '../../vector-index/search-checks.ts';
 import type { SearchResult, VectorIndex } from '../../vector-index/vector-index.ts';
 import type { EmbedCall } from '../calls/embed-call.ts';
 import type { RetrieveCall } from '../calls/retrieve-call.ts';
@@ -80,14 +81,25 @@ export class DenseSearch {
     return { vectors, outcomes: all };
   }
 
-  /** The k nearest rows of each vector; the result does not count the queries that could not be embedded. */
+  /**
+   * The k nearest rows of each vector; the result does not count the queries that could not be embedded. Queries whose scores do not fit
+   * float32 are among its `overflows`.
+   */
   nearestTo(embedded: QueryVectors, wanted: NearestRows): Promise<SearchResult> {
     const { vectors, count } = usableQueries(embedded, this.dimension);
-    return this.nearest(vectors, count, wanted);
+    return this.#search(vectors, count, wanted);
   }
 
-  /** The k nearest rows of each of `count` vectors, with the proof that they are, unless the index is an approximate one of Milvus. */
-  nearest(queries: Float32Array, count: number, { k, filter, signal }: NearestRows): Promise<SearchResult> {
+  /**
+   * The k nearest rows of each of `count` vectors, with the proof that they are, unless the index is an approximate one of Milvus.
+   *
+   * @throws TrawlError SCORE_OVERFLOW.
+   */
+  async nearest(queries: Float32Array, count: number, wanted: NearestRows): Promise<SearchResult> {
+    return checkScoresFit(await this.#search(queries, count, wanted));
+  }
+
+  #search(queries: Float32Array, count: number, { k, filter, signal }: NearestRows): Promise<SearchResult> {
     return this.#index.search({
       queries,
       count,

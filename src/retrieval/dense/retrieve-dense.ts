@@ -1,4 +1,5 @@
-import type { SearchResult } from '../../vector-index/vector-index.ts';
+import { scoreOverflow } from '../../vector-index/search-checks.ts';
+import { placesPerQuery, type SearchResult } from '../../vector-index/vector-index.ts';
 import type { Hit, QueryOutcome } from '../calls/query-outcome.ts';
 import type { Documents } from '../no-documents.ts';
 import { hitRows } from '../rows/hit-rows.ts';
@@ -16,9 +17,9 @@ export async function retrieveDense(
   const { k, rows: filter, signal } = call;
   const embedded = await dense.embedQueries(call, watch);
   const found = await watch.timeQueued('search', () => dense.nearestTo(embedded, { k, filter, signal }));
-  const rows = hitRows(found, k);
+  const rows = hitRows(found);
   const documents = await watch.time('fetch', () => passages.getMany(rows, signal));
-  return outcomesOf({ embedded, dimension: dense.dimension, found, k }, documents);
+  return outcomesOf({ embedded, dimension: dense.dimension, found }, documents);
 }
 
 interface DenseResults {
@@ -26,18 +27,22 @@ interface DenseResults {
   readonly dimension: number;
   /** Of the queries that could be embedded. */
   readonly found: SearchResult;
-  /** Places per query in `found`. */
-  readonly k: number;
 }
 
 /** `documents` are those of the hits, query after query. */
-function outcomesOf({ embedded, dimension, found, k }: DenseResults, documents: readonly string[]): QueryOutcome[] {
+function outcomesOf({ embedded, dimension, found }: DenseResults, documents: readonly string[]): QueryOutcome[] {
   let q = 0;
   let nextDocument = 0;
+  const places = placesPerQuery(found);
   return embedded.outcomes.map((outcome, i): QueryOutcome => {
     if (!outcome.ok) return { ok: false, error: outcome.error };
+    const overflow = found.overflows?.get(q);
+    if (overflow !== undefined) {
+      q++;
+      return { ok: false, error: scoreOverflow([i, overflow]) };
+    }
     const hits: Hit[] = [];
-    for (let at = q * k; at < q * k + found.counts[q]!; at++) {
+    for (let at = q * places; at < q * places + found.counts[q]!; at++) {
       // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
       const score = Math.fround(found.scores[at]!) + 0;
       hits.push({ row: found.rows[at]!, score, document: documents[nextDocument++]! });

@@ -1,3 +1,4 @@
+import { checkScoresFit } from '../../vector-index/search-checks.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import type { DenseSearch } from '../dense/dense-search.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
@@ -36,6 +37,7 @@ export async function retrieveHybrid(
     const [near, words] = await watch.time('search', () =>
       Promise.all([dense.nearestTo(embedded, { k: depth, filter, signal }), searching]),
     );
+    checkScoresFit(near);
     watch.waited('search', near.waitedMs);
     lexical.count(queries, words);
     const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));

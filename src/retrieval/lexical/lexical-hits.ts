@@ -1,5 +1,6 @@
 import type { TrawlError } from '../../errors.ts';
 import type { LexicalResult } from '../../lexical-index/lexical-index.ts';
+import { placesPerQuery } from '../../vector-index/vector-index.ts';
 import type { Hit } from '../calls/query-outcome.ts';
 import type { Documents } from '../no-documents.ts';
 import type { OneAtATime } from '../one-at-a-time.ts';
@@ -32,11 +33,12 @@ export async function searchByRow(
   { texts, k, passages, watch, signal }: HitsRequest,
 ): Promise<LexicalHits> {
   const found = await search(texts, k);
-  const documents = await watch.time('fetch', () => passages.getMany(hitRows(found, k), signal));
+  const documents = await watch.time('fetch', () => passages.getMany(hitRows(found), signal));
   let next = 0;
+  const places = placesPerQuery(found);
   const lists = Array.from(found.counts, (count, q) =>
     Array.from({ length: count }, (_, i): Hit => {
-      const at = q * k + i;
+      const at = q * places + i;
       return { row: found.rows[at]!, score: found.scores[at]!, document: documents[next++]! };
     }),
   );

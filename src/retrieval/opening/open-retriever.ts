@@ -34,7 +34,7 @@ export interface OpenRetrieverOptions extends IndexPartsOptions, IndexEncoderOpt
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index', 'verifying');
-  const parts = isPublishedAddress(folder) ? await publishedParts(folder, options) : folderParts(folder, options);
+  const parts = await (isPublishedAddress(folder) ? publishedParts(folder, options) : folderParts(folder, options));
   const { manifest, modes, lexical, wordsIn, columns, liveRows, modelFolders } = parts;
   const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
   try {
@@ -49,7 +49,9 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       dense = { encoder, index };
     }
     const filters =
-      columns.length === 0 ? undefined : new FilterCache(parts.watchFilters(openRowFilters(columns, manifest.rows)));
+      columns.length === 0
+        ? undefined
+        : new FilterCache(parts.watchFilters(await openRowFilters(columns, manifest.rows)));
     if (filters !== undefined) opened.push(filters);
     onProgress('opening the passages', 'mapping');
     const passages = await parts.openPassages();

@@ -1,7 +1,8 @@
 import { RowBitmap } from '../../row-bitmap.ts';
+import { placesPerQuery } from '../../vector-index/vector-index.ts';
 import type { RowScore } from '../calls/score-call.ts';
 
-/** The best rows of each query, `k` places a query. */
+/** The best rows of each query. */
 interface Found {
   readonly counts: Uint32Array;
   readonly rows: Float64Array;
@@ -39,23 +40,25 @@ export async function scoreRows(
   const found = await search(distinct.size, chosen);
   const whole = depth === 0 ? undefined : await search(depth, among);
   return rows.map((wanted, q) => {
-    const scores = placesOf(found, q, distinct.size, distinct);
-    const ranks = whole === undefined ? undefined : placesOf(whole, q, depth, distinct);
+    const scores = placesOf(found, q, distinct);
+    const ranks = whole === undefined ? undefined : placesOf(whole, q, distinct);
     return wanted.map((row): RowScore => {
       const at = scores.get(row);
       const place = ranks?.get(row);
       return {
         // A row that BM25 does not find has no word of the query. Adding 0 turns −0 into 0, as in a search.
         score: at === undefined ? 0 : Math.fround(found.scores[at]!) + 0,
-        rank: place === undefined ? null : place - q * depth + 1,
+        rank: place === undefined ? null : place - q * placesPerQuery(whole!) + 1,
       };
     });
   });
 }
 
 /** The position in `found` of each of the rows that a query found. */
-function placesOf({ counts, rows }: Found, q: number, k: number, wanted: ReadonlySet<number>): Map<number, number> {
+function placesOf(found: Found, q: number, wanted: ReadonlySet<number>): Map<number, number> {
+  const { counts, rows } = found;
   const places = new Map<number, number>();
-  for (let at = q * k; at < q * k + counts[q]!; at++) if (wanted.has(rows[at]!)) places.set(rows[at]!, at);
+  const first = q * placesPerQuery(found);
+  for (let at = first; at < first + counts[q]!; at++) if (wanted.has(rows[at]!)) places.set(rows[at]!, at);
   return places;
 }

@@ -96,7 +96,7 @@ test('an index with the old name of the prefilter uses it and gives the recorded
   assert.ok(source);
   assert.equal(manifest.generation, recorded.generation);
   assert.equal(source.shards[0]!.prefilter, join(SCREEN_FIXTURE, 'shard-00000', 'screen.i8'));
-  const index = FlatIndex.open(source, loaded.kernel);
+  const index = await FlatIndex.open(source, loaded.kernel);
   t.after(() => index.close());
   assert.equal(index.residentBytes, statSync(source.shards[0]!.prefilter!).size);
   await assertAnswers(index, recorded.searches[0]!.rows.length, recorded);
