@@ -57,7 +57,7 @@ function luceneFolder(cache: string, { version }: Release): string {
 export function withoutLucene(cache: string, version = COMPARED_LUCENE): string | false {
   return RELEASES.some((release) => release.version === version && isInstalled(luceneFolder(cache, release)))
     ? false
-    : `Lucene ${version} is not installed: run npm run test:peers or trawl bench baselines bm25 (needs a JDK of version 17 or newer, and Maven)`;
+    : `Lucene ${version} is not installed: run npm run check -- peers or trawl bench baselines bm25 (needs a JDK of version 17 or newer, and Maven)`;
 }
 
 /**

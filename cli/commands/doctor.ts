@@ -230,7 +230,7 @@ function searchLines(search: SearchEngine): string[] {
   if (search.engine === 'reference') {
     return [
       `search          in TypeScript: exact but slow, because the native engine is missing (${search.reason})`,
-      '                install a C++ compiler and run `npm run setup`',
+      '                install a C++ compiler and run `npm run build`',
     ];
   }
   return [

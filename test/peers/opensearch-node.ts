@@ -51,7 +51,7 @@ function nodeFolder(): string {
 export function withoutOpenSearch(): string | false {
   return isInstalled(nodeFolder())
     ? false
-    : `OpenSearch ${OPENSEARCH_VERSION} is not installed: run npm run test:peers (needs a JDK of version ${JAVA_VERSION} or newer, and Maven)`;
+    : `OpenSearch ${OPENSEARCH_VERSION} is not installed: run npm run check -- peers (needs a JDK of version ${JAVA_VERSION} or newer, and Maven)`;
 }
 
 /** Installs the jars of OpenSearch with Maven, unless they are in the cache. */
