@@ -1,10 +1,10 @@
-#include "lexical_writer.hpp"
+#include "lexical/lexical_writer.hpp"
 
 #include <algorithm>
 #include <cstring>
 
+#include "lexical/varint.hpp"
 #include "trawl/sizes.hpp"
-#include "varint.hpp"
 
 namespace trawl::lexical {
 namespace {
