@@ -31,12 +31,22 @@ trawl::GpuOptions on_double() {
 
 }  // namespace
 
-TEST("gpu: the compiled kernels are those of the sources (make ptx)") {
-  uint64_t checksum = 0xcbf29ce484222325ull;
+TEST("gpu: the compiled kernels are those of the sources (make ptx), and nobody has edited them") {
+  const auto fnv1a = [](uint64_t checksum, const auto& bytes) {
+    for (const uint8_t byte : bytes) checksum = (checksum ^ byte) * 0x100000001b3ull;
+    return checksum;
+  };
+  constexpr uint64_t kBasis = 0xcbf29ce484222325ull;
+  uint64_t sources = kBasis;
   for (const char* name : {"cuda_kernels.hpp", "device.hpp", "scan.cu"}) {
-    for (const uint8_t byte : read_file(program_folder() + "/../../src/gpu/" + name)) checksum = (checksum ^ byte) * 0x100000001b3ull;
+    sources = fnv1a(sources, read_file(program_folder() + "/../../src/gpu/" + name));
   }
-  CHECK_EQUAL(checksum, trawl::cuda::kPtxOf);
+  const std::string ptx = trawl::cuda::scan_ptx();
+  const size_t second = ptx.find('\n') + 1, text = ptx.find('\n', second) + 1;
+  unsigned long long of_sources = 0, of_text = 0;
+  CHECK_EQUAL(std::sscanf(ptx.c_str() + second, "// %llx %llx", &of_sources, &of_text), 2);
+  CHECK_EQUAL(sources, of_sources);
+  CHECK_EQUAL(fnv1a(kBasis, ptx.substr(text)), of_text);
 }
 
 TEST("gpu: random indexes give the same answers with the first pass on a GPU, bit for bit") {
