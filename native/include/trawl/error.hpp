@@ -10,6 +10,7 @@ namespace trawl {
 enum class ErrorCode {
   kBadArgument,     // an invalid shape, option or combination
   kNotFinite,       // NaN or infinity in a row or a query; `item` and `column` say where
+  kScoreOverflow,   // a score of the result does not fit float32; `item` is the query
   kBadFile,         // a file is truncated, corrupt, of another version, or does not belong to its shard
   kReadFailed,      // the operating system refused to open, map or read `path`; `os_error` says why
   kWriteFailed,     // the operating system refused to create, write or sync `path`; `os_error` says why

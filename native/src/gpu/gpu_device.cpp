@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "gpu/cuda_kernels.hpp"
-#include "gpu/scan_ptx.hpp"
+#include "../generated/scan_ptx.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::cuda {

@@ -20,6 +20,18 @@ lines = ['.version 7.0' if line.startswith('.version') else line for line in lin
 lines = [re.sub(r'[ \t]+', ' ', re.sub(r'//.*', '', line)).strip() for line in lines]
 text = '\n'.join(line.replace(', ', ',') for line in lines if line) + '\n'
 with open('../../generated/scan.ptx', 'w') as out:
-    out.write('// Made of src/gpu/scan.cu by src/gpu/make_ptx.sh. Do not edit. FNV-1a of the sources and of the text below:\n')
-    out.write(f'// {fnv1a(sources):016x} {fnv1a(text.encode()):016x}\n{text}')
+    out.write(text)
+with open('../../generated/scan_ptx.hpp', 'w') as out:
+    out.write(f'''// Made of scan.cu by make_ptx.sh. Do not edit.
+#pragma once
+
+namespace trawl::cuda {{
+
+// The kernels in generated/scan.ptx, which src/gpu/scan_ptx.cpp places into the binary; ends with NUL.
+const char* scan_ptx();
+// FNV-1a of cuda_kernels.hpp, device.hpp and scan.cu together, and of scan.ptx.
+constexpr unsigned long long kPtxOf = {fnv1a(sources)}ull, kPtxText = {fnv1a(text.encode())}ull;
+
+}}  // namespace trawl::cuda
+''')
 PYTHON

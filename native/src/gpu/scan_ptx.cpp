@@ -1,5 +1,5 @@
 // Places the file into the binary. The assembler reads it relative to the folder native/, where make runs the compiler.
-#include "gpu/scan_ptx.hpp"
+#include "../generated/scan_ptx.hpp"
 
 #if defined(__APPLE__)
 #define TRAWL_SECTION ".const_data"
