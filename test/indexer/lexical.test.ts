@@ -42,11 +42,12 @@ async function ranking(folder: string, k = 1_000): Promise<string[][]> {
   const store = await SqlitePassageStore.open(shards);
   try {
     const { counts, rows, scores } = await index.search({ queries: QUERIES, k });
+    const places = rows.length / counts.length;
     const lists: string[][] = [];
     for (let q = 0; q < QUERIES.length; q++) {
-      const end = q * k + counts[q]!;
-      const documents = await store.getMany(rows.slice(q * k, end));
-      const list = documents.map((document, i) => `${scores[q * k + i]} ${(JSON.parse(document) as Row).id}`);
+      const end = q * places + counts[q]!;
+      const documents = await store.getMany(rows.slice(q * places, end));
+      const list = documents.map((document, i) => `${scores[q * places + i]} ${(JSON.parse(document) as Row).id}`);
       lists.push(list.sort());
     }
     return lists;

@@ -195,12 +195,12 @@ for (const [name, open] of Object.entries(ENGINES)) {
   test(`${name}: the error names a missing file and a file of another analyser`, { skip }, async (t) => {
     const folder = await tempFolder(t);
     const source = await writeLexical(folder, corpus(7, 20), kernel);
-    assert.throws(
-      () => open({ ...source, analyser: 'english' }),
+    await assert.rejects(
+      async () => open({ ...source, analyser: 'english' }),
       trawlError('INDEX_FILE_FOREIGN', /shard-0\.bm25.*standard/),
     );
     const missing = { ...source, shards: [{ path: `${folder}/none.bm25`, firstRow: 0, rows: 20 }] };
-    assert.throws(() => open(missing), trawlError('INDEX_FILE_MISSING', /none\.bm25/));
+    await assert.rejects(async () => open(missing), trawlError('INDEX_FILE_MISSING', /none\.bm25/));
   });
 
   test(`${name}: no query makes a search fail`, { skip }, async (t) => {
@@ -337,7 +337,11 @@ test('a changed bit is found on opening or by verify, or changes no result', { s
   assert.ok(refused > 0);
   for (const bytes of [0, 100, 255, 256, sound.length - 1]) {
     writeFileSync(path, sound.subarray(0, bytes));
-    assert.throws(() => ENGINES.native(source), trawlError('INDEX_FILE_FOREIGN', /shard-0\.bm25/), `${bytes} bytes`);
+    await assert.rejects(
+      () => ENGINES.native(source),
+      trawlError('INDEX_FILE_FOREIGN', /shard-0\.bm25/),
+      `${bytes} bytes`,
+    );
   }
 });
 

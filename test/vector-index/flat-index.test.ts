@@ -90,7 +90,7 @@ for (const metric of METRICS) {
             count: queries.values.length / rows.dimension,
             k,
           });
-          assert.deepEqual(hitsOf(found, k), expectedHits(rows, queries, k, { metric }));
+          assert.deepEqual(hitsOf(found), expectedHits(rows, queries, k, { metric }));
           assert.equal(found.exact, true);
         }
       }
@@ -121,12 +121,12 @@ for (const metric of METRICS) {
         [9, 200],
       ] as const) {
         const request = { queries: queries.values.subarray(0, count * 192), count, k, ...(filter && { filter }) };
-        assert.deepEqual(hitsOf(await index.search(request), k), hitsOf(await without.search(request), k));
+        assert.deepEqual(hitsOf(await index.search(request)), hitsOf(await without.search(request)));
       }
     }
     const few = { values: queries.values.subarray(0, 3 * 192), dimension: 192 };
     const found = await index.search({ queries: few.values, count: 3, k: 10 });
-    assert.deepEqual(hitsOf(found, 10), expectedHits(rows, few, 10, { metric }));
+    assert.deepEqual(hitsOf(found), expectedHits(rows, few, 10, { metric }));
   });
 }
 
@@ -206,7 +206,7 @@ test('any shape, metric, shard count, live rows and filter give the reference an
           ...(filter === undefined ? {} : { filter }),
         });
         assert.deepEqual(
-          hitsOf(found, k),
+          hitsOf(found),
           expectedHits(rows, queries, k, { metric, ...(candidates && { filter: candidates }) }),
         );
         await index.close();
@@ -221,12 +221,12 @@ test('a query has the same bits alone and in a batch, with one thread and with f
   const queries = normalRows(64, 96, 6);
   const { index } = await openNative(t, rows, { shards: 2 });
   t.after(() => kernel.setThreads(availableCores()));
-  const together = hitsOf(await index.search({ queries: queries.values, count: 64, k: 20 }), 20);
+  const together = hitsOf(await index.search({ queries: queries.values, count: 64, k: 20 }));
   for (const threads of [1, 4]) {
     kernel.setThreads(threads);
     for (const q of [0, 31, 63]) {
       const alone = await index.search({ queries: queries.values.subarray(q * 96, (q + 1) * 96), count: 1, k: 20 });
-      assert.deepEqual(hitsOf(alone, 20)[0], together[q]);
+      assert.deepEqual(hitsOf(alone)[0], together[q]);
     }
   }
 });
@@ -324,7 +324,7 @@ test('many searches at once get their own answers', { skip }, async (t) => {
   );
   const expected = expectedHits(rows, { values: rows.values.subarray(0, 200 * 32), dimension: 32 }, 3);
   assert.deepEqual(
-    answers.map((answer) => hitsOf(answer, 3)[0]),
+    answers.map((answer) => hitsOf(answer)[0]),
     expected,
   );
 });
