@@ -14,7 +14,7 @@ import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand } from '../command.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
-import { folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model/model-options.ts';
+import { modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION, recordedFolder } from '../model/model-options.ts';
 
 export const importCommand = defineCommand({
   name: 'import',
@@ -120,7 +120,7 @@ export const importCommand = defineCommand({
           }),
           bm25,
           columns,
-          modelFolder: folderOfPath(model),
+          modelFolder: recordedFolder(model),
           out: folder,
           overwrite: options.overwrite,
           passageTemplate: options['passage-template'],

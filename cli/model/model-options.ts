@@ -1,9 +1,11 @@
+import { join } from 'node:path';
 import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/manifest/model-identity.ts';
 import { isServerUrl } from '../../src/model-server/server-url.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
+import { packageRoot } from '../../src/package-root.ts';
 
 export const DEVICE_OPTION = {
   type: 'string',
@@ -110,10 +112,14 @@ export function optionsOf(overrides: ModelOverrides): string[] {
   });
 }
 
-/** The folder of a model that is given by its path; undefined for a name and for an endpoint. */
-export function folderOfPath(nameOrPath: string): string | undefined {
+/**
+ * The folder of a model that an index records: without it, a search in another working directory would not find the model. Undefined for
+ * an endpoint, and for the name of a model that comes with Trawl, which is found everywhere.
+ */
+export function recordedFolder(nameOrPath: string): string | undefined {
   if (isServerUrl(nameOrPath)) return undefined;
-  return /[/\\]/.test(nameOrPath) ? locateModelFolder(nameOrPath) : undefined;
+  const folder = locateModelFolder(nameOrPath);
+  return folder === join(packageRoot, 'models', nameOrPath) ? undefined : folder;
 }
 
 /** Turns CONFIG_INVALID into USAGE, because the model settings come from the command line. */
