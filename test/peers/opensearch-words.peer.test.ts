@@ -13,6 +13,7 @@ import { openLexicalFields } from '../../src/lexical-index/open-lexical-index.ts
 import { openOpenSearchIndex } from '../../src/opensearch/open-published-index.ts';
 import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
+import { placesPerQuery } from '../../src/vector-index/vector-index.ts';
 import { runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { MANY } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
