@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { TrawlError } from '../src/errors.ts';
-import { packageRoot } from '../src/package-root.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 import { installOnce, isInstalled } from './install-once.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 

@@ -1,4 +1,4 @@
-import type { RetrieverInfo } from '../src/retrieval/retriever-info.ts';
+import type { RetrieverInfo } from '../src/search/retriever-info.ts';
 
 /** The facts of a retriever that a benchmark assembles for dense search alone. */
 export function denseInfo(

@@ -1,8 +1,8 @@
 import { cpus, loadavg } from 'node:os';
-import type { Kernel } from '../src/native/kernel.ts';
-import { packageVersion } from '../src/package-root.ts';
-import { availableCores } from '../src/system/cores.ts';
-import { memoryLimit } from '../src/system/memory.ts';
+import { packageVersion } from '../src/base/package-root.ts';
+import { availableCores } from '../src/base/system/cores.ts';
+import { memoryLimit } from '../src/base/system/memory.ts';
+import type { Kernel } from '../src/engine/native/kernel.ts';
 
 /** The machine and the versions of the programs. */
 export interface MachineFacts {

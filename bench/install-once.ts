@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { FileLock } from '../src/system/file-lock.ts';
+import { FileLock } from '../src/base/system/file-lock.ts';
 
 const RETRY_MS = 250;
 

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { TrawlError } from '../src/errors.ts';
-import { packageRoot } from '../src/package-root.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 import { installOnce, isInstalled } from './install-once.ts';
 import { javaVersion } from './java-version.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
@@ -80,7 +80,7 @@ export async function installLucene(
   }
   for (const release of loadable) {
     const folder = luceneFolder(cache, release);
-    const options = { note, lock: mavenLock(cache), ...(signal === undefined ? {} : { signal }) };
+    const options = { note, lock: mavenLock(cache), signal };
     await installOnce(folder, options, () => installRelease(folder, release, { signal, note }));
   }
 }

@@ -1,12 +1,12 @@
+import { Random } from '../src/base/random.ts';
+import type { ModelIdentity } from '../src/encoder/identity/model-identity.ts';
 import {
   type EncodeOptions,
   type EncodeResult,
   type EncoderInput,
   NO_ENCODER_LOAD,
   type TextEncoder,
-} from '../src/embedding/text-encoder.ts';
-import type { ModelIdentity } from '../src/manifest/model-identity.ts';
-import { Random } from '../src/random.ts';
+} from '../src/encoder/text-encoder.ts';
 
 /** Number of vectors that are made in advance and returned again and again. */
 const ROWS = 4_096;

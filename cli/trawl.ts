@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 
 /** The command line as few files (scripts/bundle.mjs), which start faster. Without it, for a measurement of coverage, the files of dist/ do. */
 const BUNDLE = join(packageRoot, 'dist', 'bundle', 'main.js');
@@ -14,8 +14,8 @@ const { isSupported, NEEDED } = (await import(
 if (isSupported(process.versions.node)) {
   // Imported only now, because better-sqlite3 crashes on Node.js 20.
   const { main } = existsSync(BUNDLE)
-    ? ((await import(pathToFileURL(BUNDLE).href)) as typeof import('./main.ts'))
-    : await import('./main.ts');
+    ? ((await import(pathToFileURL(BUNDLE).href)) as typeof import('./program/main.ts'))
+    : await import('./program/main.ts');
   // Sets exitCode instead of calling process.exit, so that output to a pipe arrives and open work finishes.
   process.exitCode = await main(process.argv.slice(2));
 } else {

@@ -1,4 +1,4 @@
-import { idColumnOf } from '../src/passages/id-column.ts';
+import { idColumnOf } from '../src/index/passages/id-column.ts';
 import type { LineRange } from './line-range.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
@@ -27,7 +27,7 @@ export interface ReaderContext {
   /** Called with each chunk of the file's bytes, before decompression. */
   readonly onRead: (chunk: Buffer) => void;
   /** Read only these lines (Parquet: rows). */
-  readonly range?: LineRange | undefined;
+  readonly range?: LineRange;
 }
 
 /**

@@ -1,5 +1,5 @@
-import { bug } from '../src/errors.ts';
-import { contentsOf as contentsIfAny } from '../src/passages/contents.ts';
+import { bug } from '../src/base/errors.ts';
+import { contentsOf as contentsIfAny } from '../src/index/passages/contents.ts';
 import type { PassageRow } from './passage.ts';
 
 /** The contents of a passage, defined as on the server. Every row that the readers accept has contents. */

@@ -1,5 +1,5 @@
-import { TrawlError } from '../src/errors.ts';
-import type { Compression } from './compression.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import type { Compression } from '../src/base/files/compression.ts';
 
 /** Corpus file formats, named like the file name extensions. */
 export const CORPUS_FORMATS = ['jsonl', 'jsonl.gz', 'jsonl.zst', 'tsv', 'tsv.gz', 'tsv.zst', 'parquet'] as const;

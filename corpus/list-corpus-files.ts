@@ -1,7 +1,7 @@
 import { type Dirent, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
-import { isNodeError, TrawlError } from '../src/errors.ts';
+import { isNodeError, TrawlError } from '../src/base/errors.ts';
 import { type CorpusFormat, formatOf, formatOfName, KNOWN_EXTENSIONS } from './corpus-format.ts';
 
 export interface CorpusFile {

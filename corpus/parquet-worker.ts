@@ -11,7 +11,7 @@ import {
 } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 
-import { isNodeError, type SerializedError, serializeError, TrawlError } from '../src/errors.ts';
+import { isNodeError, type SerializedError, serializeError, TrawlError } from '../src/base/errors.ts';
 import { type JsonValue, jsonText, toJsonValue } from './json-text.ts';
 import { notFound, reasonOf } from './list-corpus-files.ts';
 import { parseJson } from './parse-json.ts';

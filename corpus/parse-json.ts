@@ -1,4 +1,4 @@
-import { parseNumbers } from '../src/passages/exact-numbers.ts';
+import { parseNumbers } from '../src/index/passages/exact-numbers.ts';
 
 /** Limit for integers that become a bigint. Longer ids are rejected. */
 export const MAX_INTEGER_DIGITS = 1000;

@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/base/errors.ts';
 import { columnNames } from './check-row.ts';
 import { contentsOf } from './contents-of.ts';
 import { columnOf, formatLocation, type PassageLocation, type PassageRow } from './passage.ts';

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
-import { TrawlError } from '../src/errors.ts';
-import { type Compression, startsLike } from './compression.ts';
-import { gunzip } from './gzip.ts';
-import { onlyMember } from './only-member.ts';
-import { unzstd } from './zstd.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { type Compression, startsLike } from '../src/base/files/compression.ts';
+import { gunzip } from '../src/base/files/gzip.ts';
+import { onlyMember } from '../src/base/files/only-member.ts';
+import { unzstd } from '../src/base/files/zstd.ts';
 
 /** Bytes per read. */
 const CHUNK_BYTES = 256 * 1024;
@@ -14,9 +14,9 @@ export interface ReadBytesOptions {
   /** Called with each chunk before decompression, for counting and hashing. */
   onRead: (chunk: Buffer) => void;
   /** Byte offset to start at; only for uncompressed files that are not archives. Default: 0. */
-  start?: number | undefined;
+  start?: number;
   /** Called if the file is a tar archive. Offsets in its text are not offsets in the file. */
-  onArchive?: (() => void) | undefined;
+  onArchive?: () => void;
 }
 
 /** Reads a file, decompressed, or the only member of a tar archive. Leaving the loop early closes the file. */

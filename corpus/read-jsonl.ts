@@ -1,5 +1,5 @@
+import type { Compression } from '../src/base/files/compression.ts';
 import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
-import type { Compression } from './compression.ts';
 import { parseJson } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
-import { isNodeError, TrawlError } from '../src/errors.ts';
-import { type Compression, DamagedDataError } from './compression.ts';
+import { isNodeError, TrawlError } from '../src/base/errors.ts';
+import { type Compression, DamagedDataError } from '../src/base/files/compression.ts';
 import type { LineRange } from './line-range.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
 import { notFound, reasonOf } from './list-corpus-files.ts';
@@ -21,7 +21,7 @@ export interface ReadLinesOptions {
   maxLineBytes: number;
   onRead: (chunk: Buffer) => void;
   /** Yield only these lines, and stop reading after them. */
-  range?: LineRange | undefined;
+  range?: LineRange;
 }
 
 /**

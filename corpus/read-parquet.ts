@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
-import { bug, deserializeError, isNodeError, TrawlError } from '../src/errors.ts';
+import { bug, deserializeError, isNodeError, TrawlError } from '../src/base/errors.ts';
 import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
 import type { LineRange } from './line-range.ts';
 import type { ParquetReply, ParquetRow, RowGroup } from './parquet-worker.ts';

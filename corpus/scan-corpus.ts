@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { throwIfCancelled } from '../src/abort.ts';
+import { throwIfCancelled } from '../src/base/abort.ts';
 import { compressionOf } from './corpus-format.ts';
 import { LineSplitter } from './line-splitter.ts';
 import type { CorpusFile } from './list-corpus-files.ts';
@@ -34,7 +34,7 @@ export interface CorpusScan {
 }
 
 export interface ScanOptions {
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /** Called with the number of bytes read so far. */
   readonly onBytes?: (bytes: number) => void;
 }

@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/base/errors.ts';
 import { formatLocation, type PassageLocation } from './passage.ts';
 import { splitTsvLine } from './split-tsv-line.ts';
 

@@ -1,4 +1,4 @@
-import { Random } from '../src/random.ts';
+import { Random } from '../src/base/random.ts';
 
 /** Draws of the questions. The ends of the interval then move by about a hundredth of its length from seed to seed. */
 const DRAWS = 2000;

@@ -1,5 +1,5 @@
-import { TrawlError } from '../src/errors.ts';
-import { answerMatcher, normalisedMatcher, substringMatcher } from './answer-match.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { answerMatcher, normalisedMatcher, substringMatcher } from '../src/search/answer-match.ts';
 import type { Judgements, QueryJudgements } from './judgements.ts';
 import { titleKey } from './page-title.ts';
 import {

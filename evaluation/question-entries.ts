@@ -1,8 +1,8 @@
 import { parseJson } from '../corpus/parse-json.ts';
-import { TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import { delimitedRows } from './formats/delimited.ts';
 import { type Columns, columnsOf } from './question-columns.ts';
-import { lineError, readTextLines } from './read-text-lines.ts';
 import { fileText, parsedFile } from './whole-file.ts';
 
 /** An entry of a file, with a function that makes the error for a fault in it. */

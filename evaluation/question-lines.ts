@@ -1,5 +1,5 @@
+import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import { parseQuestion, type Question } from './read-questions.ts';
-import { lineError, readTextLines } from './read-text-lines.ts';
 
 /**
  * Reads a file of questions one by one, so that its size does not matter. Ids may repeat. Throws CORPUS_BAD_LINE for an invalid line,

@@ -1,4 +1,5 @@
-import { TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import { type BeirSplit, beirQrels, beirQueries, readBeirFolder } from './beir-folder.ts';
 import type { QuestionFormat } from './formats/question-format.ts';
 import { QUESTION_FORMATS } from './formats/question-formats.ts';
@@ -6,7 +7,6 @@ import type { Judgements } from './judgements.ts';
 import { type Entries, type Entry, readArray, readObjects, readTable } from './question-entries.ts';
 import { readQrels } from './read-qrels.ts';
 import { judgementsOf, type Question } from './read-questions.ts';
-import { lineError, readTextLines } from './read-text-lines.ts';
 import { TopicReader } from './trec-topics.ts';
 import { firstCharacter, isFolder } from './whole-file.ts';
 
@@ -22,9 +22,9 @@ export interface QuestionSet {
 
 export interface QuestionSetOptions {
   /** A file of judgements in place of those that the questions or the folder have. */
-  readonly qrels?: string | undefined;
+  readonly qrels?: string;
   /** Which judgements of a BEIR folder. Default: the first of `BEIR_SPLITS` that it has. */
-  readonly split?: BeirSplit | undefined;
+  readonly split?: BeirSplit;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { Random } from '../src/random.ts';
+import { Random } from '../src/base/random.ts';
 
 /** Random assignments. A p-value near 0.05 then has a standard error of 0.002, and none is below 2 / (draws + 1). */
 const DRAWS = 9999;

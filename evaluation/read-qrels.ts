@@ -1,5 +1,5 @@
+import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import type { Judgements } from './judgements.ts';
-import { lineError, readTextLines } from './read-text-lines.ts';
 
 const BEIR_HEADER = ['query-id', 'corpus-id', 'score'] as const;
 

@@ -1,9 +1,9 @@
 import { parseJson } from '../corpus/parse-json.ts';
+import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import { withoutLabels } from './answer-labels.ts';
 import type { Judgements } from './judgements.ts';
 import { titleKey } from './page-title.ts';
 import { type Columns, columnsOf, type Fail, idOf, idsOf, isNotBlank, roundOf, stringsOf } from './question-columns.ts';
-import { lineError, readTextLines } from './read-text-lines.ts';
 
 /** One question of an evaluation set. */
 export interface Question {

@@ -1,5 +1,5 @@
-import { TrawlError } from '../src/errors.ts';
-import { lineError, readTextLines } from './read-text-lines.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import type { RankedPassage, Run } from './run.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/base/errors.ts';
 import type { Run } from './run.ts';
 
 export interface TrecRunOptions {

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { parseJson } from '../corpus/parse-json.ts';
-import { TrawlError } from '../src/errors.ts';
-import { fileBytes, unreadable } from './file-bytes.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { fileBytes, unreadable } from '../src/base/files/file-bytes.ts';
 
 /** Strings of Node.js have at most 2^29 − 24 characters. Larger arrays must be JSON lines. */
 const MAX_ARRAY_BYTES = 500 * 1024 * 1024;

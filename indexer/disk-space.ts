@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
-import { requireFreeBytes } from '../src/system/free-bytes.ts';
+import { requireFreeBytes } from '../src/base/system/free-bytes.ts';
 import type { WorkOptions } from './building/build-options.ts';
 import { type PlannedShard, rowsOf, storedPassages } from './building/planned-shard.ts';
 import { expectedBytes, sampleCorpus } from './expected-size.ts';

@@ -1,10 +1,10 @@
 import { type CorpusOptions, openCorpus } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
-import { documentFields } from '../src/passages/document-fields.ts';
-import { LOOKUPS } from '../src/passages/schema.ts';
-import { codesBytes, maxPrefilterBytes } from '../src/vector-index/codes-size.ts';
-import { flatFileBytes } from '../src/vector-index/faiss-format.ts';
-import { DTYPE_BYTES, type VectorDtype } from '../src/vector-index/vector-segments.ts';
+import { codesBytes, maxPrefilterBytes } from '../src/engine/vectors/codes-size.ts';
+import { flatFileBytes } from '../src/engine/vectors/faiss-format.ts';
+import { DTYPE_BYTES, type VectorDtype } from '../src/engine/vectors/vector-segments.ts';
+import { documentFields } from '../src/index/passages/document-fields.ts';
+import { LOOKUPS } from '../src/index/passages/schema.ts';
 
 /** Bytes of an inverted index per byte of the documents: 0.19 for Wikipedia, with room for other corpora. */
 const WORDS_SHARE = 0.25;
@@ -69,7 +69,7 @@ export function expectedBytes(
     codes,
     words = false,
     sample,
-  }: { dimension: number; codes: boolean; words?: boolean; sample?: CorpusSample | undefined },
+  }: { dimension: number; codes: boolean; words?: boolean; sample?: CorpusSample },
 ): { vectors: number; codes: number; prefilter: number; words: number; passages: number } {
   // A document with its id, its entries in the look-ups, and some overhead; pages are not completely full.
   const perRow = sample === undefined ? 0 : (sample.documentBytes + sample.idBytes + sample.lookupBytes + 24) * 1.05;

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { LexicalField } from '../src/lexical-index/lexical-settings.ts';
-import type { FileRecord } from '../src/manifest/schemas.ts';
-import { sha256OfFile } from '../src/system/file-checksum.ts';
+import { sha256OfFile } from '../src/base/system/file-checksum.ts';
+import type { LexicalField } from '../src/engine/lexical/lexical-settings.ts';
+import type { FileRecord } from '../src/index/manifest/schemas.ts';
 
 /** Names of the files that Trawl writes in a shard. */
 export const VECTORS_FILE = 'vectors.faiss';
@@ -23,7 +23,7 @@ export const COLUMN_FILE = /^column-\d+\.bin(?:\.tmp)?$/;
 export const PASSAGES_FILE = 'passages.sqlite';
 
 /** The record of a shard's file for its manifest: size and checksum. */
-export async function fileRecord(path: string, signal?: AbortSignal | undefined): Promise<FileRecord> {
+export async function fileRecord(path: string, signal?: AbortSignal): Promise<FileRecord> {
   return { path: basename(path), bytes: (await stat(path)).size, sha256: await sha256OfFile(path, signal) };
 }
 

@@ -1,5 +1,5 @@
 // Builds the native engine with make, if its sources changed. npm runs this as the package's install script: in an installed
-// package it does nothing if a prebuilt binary fits (src/native/prebuilt-addon.ts). A failure is only a warning, because without
+// package it does nothing if a prebuilt binary fits (src/engine/native/prebuilt-addon.ts). A failure is only a warning, because without
 // a compiler the program searches in TypeScript.
 //
 // This does not use node-gyp, which compiles against the headers of one Node.js version; npm's setting `nodedir` or the system
@@ -89,7 +89,7 @@ export const NATIVE_MISSING =
 async function isUsable() {
   // In a checkout, the binary has to be that of the present sources.
   if (existsSync(join(root, 'tsconfig.json'))) return false;
-  const { loadAddon } = await import('../dist/src/native/load-addon.js');
+  const { loadAddon } = await import('../dist/src/engine/native/load-addon.js');
   return loadAddon().ok;
 }
 

@@ -32,7 +32,7 @@ const COPIED = ['typebox'];
 const IN_BUNDLE = [...BUNDLED, ...COPIED];
 
 /** Files of the bundle by what they are made from: the command line, and what `exports` in package.json names. */
-const ENTRIES = { main: 'cli/main.js', library: 'src/index.js', client: 'src/client/index.js' };
+const ENTRIES = { main: 'cli/program/main.js', library: 'src/index.js', client: 'src/client/index.js' };
 
 /** CommonJS packages call `require`, which a module does not have. */
 const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";

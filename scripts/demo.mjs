@@ -17,7 +17,7 @@ if (values.help) {
 } else {
   await portIsFree(values.port, values.host);
   await setup({ development: false });
-  const { main } = await import('../dist/cli/main.js');
+  const { main } = await import('../dist/cli/program/main.js');
   const out = join(root, 'indexes', 'sample');
   process.exitCode = await main(['demo', '--out', out, '--port', values.port, '--host', values.host]);
 }

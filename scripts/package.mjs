@@ -32,7 +32,7 @@ const SCRIPTS = ['install'];
 const { values } = readArguments();
 await setup();
 await writeDeclarations(join(root, 'dist'));
-const { targetOf, thisMachine } = await import('../dist/src/native/prebuilt-addon.js');
+const { targetOf, thisMachine } = await import('../dist/src/engine/native/prebuilt-addon.js');
 const compiledHere = values['compiled-here'] ? targetOf(thisMachine()) : undefined;
 const targets = values['only-here'] ? [targetOf(thisMachine())] : PREBUILD_TARGETS;
 const missing = compiledHere === undefined ? targets.filter((target) => !prebuiltIsCurrent(target)) : [];
@@ -81,10 +81,10 @@ async function stage(target) {
 
 async function manualPage() {
   const [{ manPage }, { loadCommands }, { withCommonOptions }, { packageVersion }] = await Promise.all([
-    import('../dist/cli/man-page.js'),
-    import('../dist/cli/commands.js'),
-    import('../dist/cli/run-command.js'),
-    import('../dist/src/package-root.js'),
+    import('../dist/cli/program/man-page.js'),
+    import('../dist/cli/program/commands.js'),
+    import('../dist/cli/program/run-command.js'),
+    import('../dist/src/base/package-root.js'),
   ]);
   return manPage((await loadCommands()).map(withCommonOptions), packageVersion);
 }

@@ -11,7 +11,7 @@ import { fail, filesBelow, root } from './steps.mjs';
 const ENDINGS = /\.(?:long|peer)\.test\.js$/;
 
 /**
- * The test files whose path contains one of the words, such as `http/page` or `test/http/routes.test.ts`. Without words, those that
+ * The test files whose path contains one of the words, such as `http/page` or `test/server/routes.test.ts`. Without words, those that
  * `isChosen`. Exits if there are none.
  */
 export function testFiles(words, isChosen = (file) => !ENDINGS.test(file)) {

@@ -1,5 +1,5 @@
 // `npm test`: set-up, lint, types, unused code, and every test except the long ones and the comparisons with Python peers.
-// `npm test -- corpus test/http/routes.test.ts` runs only the test files whose path contains a word, long ones too, and
+// `npm test -- corpus test/server/routes.test.ts` runs only the test files whose path contains a word, long ones too, and
 // `npm test -- --name PATTERN` only the tests whose name fits a regular expression: both without lint and types.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

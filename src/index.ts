@@ -1,22 +1,12 @@
 /** The stable public API of the package. */
 
-export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './embedding/cross-encoder.ts';
-export type { EndpointOptions } from './embedding/endpoint/endpoint-options.ts';
-export { EncoderPools } from './embedding/pool/encoder-pools.ts';
-export type { QuestionAndQuery, TruncateSide } from './embedding/text-encoder.ts';
-export { ERROR_CODES, type ErrorCode, TrawlError } from './errors.ts';
-export { AccessKeys, type Scope } from './http/access/access-keys.ts';
-export { buildApp } from './http/app.ts';
-export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './http/indexes/index-slot.ts';
-export { RetrieverHolder } from './http/indexes/retriever-holder.ts';
-export { ServerMetrics } from './http/metrics/server-metrics.ts';
-export type { ServerConfig, TlsPem } from './http/server-config.ts';
-export type { ModelIdentity } from './manifest/model-identity.ts';
-export { METRICS, type Metric } from './metric.ts';
-export { Perturbation } from './perturbation/perturbation.ts';
-export { type PerturbationSettings, perturbationSettings } from './perturbation/settings.ts';
-export { HttpReranker, type HttpRerankerOptions } from './rerank/http-reranker.ts';
-export { ModelReranker } from './rerank/model-reranker.ts';
+export { ERROR_CODES, type ErrorCode, TrawlError } from './base/errors.ts';
+export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './encoder/cross-encoder.ts';
+export type { EndpointOptions } from './encoder/endpoint/endpoint-options.ts';
+export type { ModelIdentity } from './encoder/identity/model-identity.ts';
+export { EncoderPools } from './encoder/pool/encoder-pools.ts';
+export { HttpReranker, type HttpRerankerOptions } from './encoder/rerank/http-reranker.ts';
+export { ModelReranker } from './encoder/rerank/model-reranker.ts';
 export type {
   Reranker,
   RerankerInfo,
@@ -24,28 +14,39 @@ export type {
   RerankOptions,
   RerankOutcome,
   RerankScores,
-} from './rerank/reranker.ts';
-export type { EmbedCall, EmbedResult } from './retrieval/calls/embed-call.ts';
-export type { FindCall, FindResult, FoundPassage } from './retrieval/calls/find-call.ts';
+} from './encoder/rerank/reranker.ts';
+export type { QuestionAndQuery, TruncateSide } from './encoder/text-encoder.ts';
+export { METRICS, type Metric } from './engine/metric.ts';
+export { readViews } from './index/views/read-views.ts';
+export type { DateBound, ViewDefinition } from './index/views/view-definition.ts';
+export type { EmbedCall, EmbedResult } from './search/calls/embed-call.ts';
+export type { FindCall, FindResult, FoundPassage } from './search/calls/find-call.ts';
 export type {
   Hit,
   QueryAnswer,
   QueryCertificate,
   QueryEmbedding,
   QueryOutcome,
-} from './retrieval/calls/query-outcome.ts';
-export type { RerankCall, Reranking, RerankResult, RerankSettings } from './retrieval/calls/rerank-call.ts';
-export type { EmbeddedQuery, RetrieveCall, RetrieveQuery, RetrieveResult } from './retrieval/calls/retrieve-call.ts';
-export type { RowScope } from './retrieval/calls/row-scope.ts';
-export { GroupRetriever } from './retrieval/group/group-retriever.ts';
-export type { HybridPlace, HybridPlaces } from './retrieval/hybrid/hybrid-fusion.ts';
-export { type HybridOptions, type HybridSettings, hybridSettings } from './retrieval/hybrid/hybrid-settings.ts';
-export { AnswerCache } from './retrieval/layers/answer-cache.ts';
-export { narrowedRetriever } from './retrieval/layers/narrowed-retriever.ts';
-export type { ServingOptions } from './retrieval/opening/assemble-retriever.ts';
-export { type OpenRetrieverOptions, openRetriever } from './retrieval/opening/open-retriever.ts';
-export type { Retriever } from './retrieval/retriever.ts';
-export type { IndexMemory, RetrieverInfo, ViewInfo } from './retrieval/retriever-info.ts';
-export type { RetrieverStatistics, SharingStatistics, WaitingStatistics } from './retrieval/retriever-statistics.ts';
-export { readViews } from './views/read-views.ts';
-export type { DateBound, ViewDefinition } from './views/view-definition.ts';
+} from './search/calls/query-outcome.ts';
+export type { RerankCall, Reranking, RerankResult, RerankSettings } from './search/calls/rerank-call.ts';
+export type { EmbeddedQuery, RetrieveCall, RetrieveQuery, RetrieveResult } from './search/calls/retrieve-call.ts';
+export type { RowScope } from './search/calls/row-scope.ts';
+export { GroupRetriever } from './search/group/group-retriever.ts';
+export type { HybridPlace, HybridPlaces } from './search/hybrid/hybrid-fusion.ts';
+export { type HybridOptions, type HybridSettings, hybridSettings } from './search/hybrid/hybrid-settings.ts';
+export { AnswerCache } from './search/layers/answer-cache.ts';
+export { narrowedRetriever } from './search/layers/narrowed-retriever.ts';
+export type { ServingOptions } from './search/opening/assemble-retriever.ts';
+export type { OpenRetrieverOptions } from './search/opening/open-retriever.ts';
+export type { Retriever } from './search/retriever.ts';
+export type { IndexMemory, RetrieverInfo, ViewInfo } from './search/retriever-info.ts';
+export type { RetrieverStatistics, SharingStatistics, WaitingStatistics } from './search/retriever-statistics.ts';
+export { AccessKeys, type Scope } from './server/access/access-keys.ts';
+export { buildApp } from './server/app.ts';
+export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './server/indexes/index-slot.ts';
+export { RetrieverHolder } from './server/indexes/retriever-holder.ts';
+export { ServerMetrics } from './server/metrics/server-metrics.ts';
+export { Perturbation } from './server/perturbation/perturbation.ts';
+export { type PerturbationSettings, perturbationSettings } from './server/perturbation/settings.ts';
+export type { ServerConfig, TlsPem } from './server/server-config.ts';
+export { openIndex } from './stores/open-index.ts';

@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import Database from 'better-sqlite3';
-import { openRetriever } from '../src/retrieval/opening/open-retriever.ts';
-import type { Retriever } from '../src/retrieval/retriever.ts';
+import { openRetriever } from '../src/search/opening/open-retriever.ts';
+import type { Retriever } from '../src/search/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
-import { build, postTo } from './http/build.ts';
+import { build, postTo } from './server/build.ts';
 
 interface Source {
   readonly id: string;

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { buildApp } from '../src/http/app.ts';
-import { listen } from '../src/http/connections/listen.ts';
-import { openRetriever } from '../src/retrieval/opening/open-retriever.ts';
-import type { Retriever } from '../src/retrieval/retriever.ts';
+import { openRetriever } from '../src/search/opening/open-retriever.ts';
+import type { Retriever } from '../src/search/retriever.ts';
+import { buildApp } from '../src/server/app.ts';
+import { listen } from '../src/server/connections/listen.ts';
 import { fileFolder, postJson, SAMPLE } from './cli/run-trawl.ts';
 import { buildSampleIndex } from './helpers/sample-index.ts';
 

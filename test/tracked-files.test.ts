@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 
 function git(...args: readonly string[]): string[] {
   return execFileSync('git', args, { cwd: packageRoot, encoding: 'utf8' }).split('\n').filter(Boolean);

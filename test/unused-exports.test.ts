@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 import { readSources, type SourceFile } from './helpers/source-imports.ts';
 
 /** The entry points of the package, whose exports users import. */
@@ -13,18 +13,18 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/baselines.ts': ['baselineFolder'],
   'bench/lucene.ts': ['COMPARED_LUCENE', 'mavenLock', 'withoutLucene'],
   'bench/vectors/vector-basis.ts': ['basisOfFile', 'basisOfSpectrum'],
-  'hub/select-files.ts': ['matchingFiles'],
-  'src/native/load-addon.ts': ['ADDON_PATH'],
+  'indexer/hub/select-files.ts': ['matchingFiles'],
+  'src/engine/native/load-addon.ts': ['ADDON_PATH'],
   'bench/figures/marked-pages.ts': ['withFigures', 'withTables'],
   'bench/reproduce/reproduce.ts': ['comparisonReport'],
-  'src/expected-speed/speed-trial.ts': ['TRIED_QUERIES', 'costOf'],
+  'evaluation/speed/speed-trial.ts': ['TRIED_QUERIES', 'costOf'],
   'bench/embed/embed-case.ts': ['smallestCosine'],
   'bench/serve/search-calls.ts': ['SAME_QUERY_PROBABILITY'],
   'bench/serve/serve-answers.ts': ['sameAnswer'],
   'cli/commands/doctor.ts': ['chosenLines', 'encoderLines', 'gpuLines'],
   'cli/launch/launch-lines.ts': ['LAUNCH_FLAGS'],
   'cli/serve/server-log.ts': ['prettyLines'],
-  'src/http/dialects/r1-searcher.ts': ['tsvLine'],
+  'src/server/dialects/r1-searcher.ts': ['tsvLine'],
 };
 
 const sources = readSources();

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import type { AllResult } from './all-result.ts';
 
 /** @throws TrawlError USAGE if the file cannot be read or is no result of `trawl bench all`. */

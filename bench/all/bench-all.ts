@@ -1,5 +1,5 @@
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { existingResult, writeAllResult } from './all-file.ts';
 import { ALL_STAGES, type AllResult, type AllStage, type StageOutcome } from './all-result.ts';
 import { benchInputs, type InputOptions } from './bench-inputs.ts';

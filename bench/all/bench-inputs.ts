@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { baselinePython } from '../baselines.ts';
 import { runTrawl, SHARED } from '../serve/serve-index.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
-import { availableMemory } from '../../src/system/memory.ts';
+import { availableMemory } from '../../src/base/system/memory.ts';
+import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { APPROXIMATE_BASELINES } from '../approximate/approximate-engine.ts';
 import { benchApproximate } from '../approximate/bench-approximate.ts';
 import { benchEmbed } from '../embed/bench-embed.ts';

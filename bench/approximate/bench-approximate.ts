@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlEngine } from '../flat/trawl-engine.ts';

@@ -1,5 +1,5 @@
-import { throwIfCancelled } from '../../src/abort.ts';
-import { availableMemory } from '../../src/system/memory.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { availableMemory } from '../../src/base/system/memory.ts';
 import { baselinePython } from '../baselines.ts';
 import { formatGigabytes } from '../report-format.ts';
 import { EngineUnavailable } from '../script-process.ts';

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { type ModelFolder, readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Precision } from '../../src/manifest/model-identity.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import { type ModelFolder, readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { baselinePython } from '../baselines.ts';
 import { loadNow, machineFacts } from '../environment.ts';
 import { EngineUnavailable } from '../script-process.ts';

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import type { Precision } from '../../src/manifest/model-identity.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { openBaselineScript } from '../baselines.ts';
 import { ScriptProcess } from '../script-process.ts';
 

@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { Random } from '../../src/random.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { Random } from '../../src/base/random.ts';
 
 const SAMPLE_QUESTIONS = join(packageRoot, 'corpus', 'sample', 'questions.jsonl');
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { readJsonFileIfPresent } from '../../src/embedding/model/json-file.ts';
+import { readJsonFileIfPresent } from '../../src/encoder/model/json-file.ts';
 
 /** The sizes of a Transformer encoder that determine its number of operations. */
 export interface EncoderShape {

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { Precision } from '../../src/manifest/model-identity.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { peakBytes, resetPeak, residentBytes } from './process-memory.ts';
 
 /**

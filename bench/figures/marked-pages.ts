@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { numberAt, valueAt } from './result-path.ts';
 import { tableText } from './table-text.ts';
 import { TABLES } from './tables.ts';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { throwIfCancelled } from '../../src/abort.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { Random } from '../../src/random.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { Random } from '../../src/base/random.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { generatedCorpus, queryLists } from '../lexical/lexical-corpora.ts';
@@ -124,7 +124,7 @@ async function denseSearch(options: FilteredSearchOptions): Promise<{ search: Se
   return {
     async search(first, count, filter) {
       const queries = values.subarray(first * dimension, (first + count) * dimension);
-      return index.search({ queries, count, k, ...(filter === undefined ? {} : { filter }) });
+      return index.search({ queries, count, k, filter });
     },
     close: () => index.close(),
   };
@@ -142,7 +142,7 @@ async function bm25Search(options: FilteredSearchOptions): Promise<{ search: Sea
   return {
     async search(first, count, filter) {
       const queries = Array.from({ length: count }, (_, i) => texts[(first + i) % texts.length]!);
-      return index.search({ queries, k, ...(filter === undefined ? {} : { filter }) });
+      return index.search({ queries, k, filter });
     },
     close: () => index.close(),
   };

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
-import { environmentVariable } from '../../src/options/resolve-options.ts';
-import { availableMemory } from '../../src/system/memory.ts';
-import { codesBytes } from '../../src/vector-index/codes-size.ts';
-import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { environmentVariable } from '../../src/base/options/resolve-options.ts';
+import { availableMemory } from '../../src/base/system/memory.ts';
+import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
+import { codesBytes } from '../../src/engine/vectors/codes-size.ts';
+import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { baselinePython } from '../baselines.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { formatGigabytes } from '../report-format.ts';

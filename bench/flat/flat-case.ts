@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { throwIfCancelled } from '../../src/abort.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { median, percentile, sortedSamples } from '../statistics.ts';
 import { agreement } from './agreement.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { TrawlError } from '../../src/errors.ts';
-import { firstNonFinite } from '../../src/first-non-finite.ts';
-import { Random } from '../../src/random.ts';
-import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { Random } from '../../src/base/random.ts';
+import { firstNonFinite } from '../../src/engine/first-non-finite.ts';
+import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
 import { decodeNpy, type Matrix } from '../vectors/npy.ts';
 import { SyntheticVectors } from '../vectors/synthetic-vectors.ts';
 import type { VectorBasis } from '../vectors/vector-basis.ts';

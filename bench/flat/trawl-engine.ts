@@ -1,11 +1,11 @@
-import { TrawlError } from '../../src/errors.ts';
-import { packageVersion } from '../../src/package-root.ts';
-import { memoryLimit } from '../../src/system/memory.ts';
-import { readIntoPageCache, sizedFiles, totalBytes } from '../../src/system/page-cache.ts';
-import { FlatIndex } from '../../src/vector-index/flat-index.ts';
-import type { IndexSource } from '../../src/vector-index/index-source.ts';
-import { openEngine } from '../../src/vector-index/open-engine.ts';
-import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import { memoryLimit } from '../../src/base/system/memory.ts';
+import { readIntoPageCache, sizedFiles, totalBytes } from '../../src/base/system/page-cache.ts';
+import { FlatIndex } from '../../src/engine/vectors/flat-index.ts';
+import type { IndexSource } from '../../src/engine/vectors/index-source.ts';
+import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import type { VectorIndex } from '../../src/engine/vectors/vector-index.ts';
 import type { Matrix } from '../vectors/npy.ts';
 import { type CacheContext, codesOf, prefilterOf } from '../vectors/vector-cache.ts';
 import type { VectorFile } from '../vectors/vector-file.ts';
@@ -84,8 +84,8 @@ function sourceOf({ rows, dimension, segment }: VectorFile, codes?: string, pref
     firstRow: 0,
     rows,
     segments: [segment],
-    ...(codes === undefined ? {} : { codes }),
-    ...(prefilter === undefined ? {} : { prefilter }),
+    codes,
+    prefilter,
   };
   return { rows, dimension, metric: 'inner-product', shards: [shard] };
 }

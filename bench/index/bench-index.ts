@@ -4,12 +4,12 @@ import { openCorpus } from '../../corpus/open-corpus.ts';
 import { DEFAULT_PASSAGE_TEMPLATE, parseTemplate } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { BATCH_PASSAGES } from '../../indexer/building/encode-passages.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import type { EncodeResult, TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { Random } from '../../src/random.ts';
-import { openIndexDirectory, within } from '../../src/retrieval/opening/index-directory.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { Random } from '../../src/base/random.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import type { EncodeResult, TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { openIndexDirectory, within } from '../../src/search/opening/index-directory.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
 import { buildBaseline, type IndexBaseline } from './index-baseline.ts';
@@ -27,7 +27,7 @@ export interface BenchIndexOptions {
   readonly seed: number;
   readonly scratch: string;
   /** Also builds the corpus as FlashRAG does. Needs a model and a corpus. */
-  readonly baseline?: IndexBaseline | undefined;
+  readonly baseline?: IndexBaseline;
   readonly signal: AbortSignal;
   note(text: string): void;
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { openBaselineScript } from '../baselines.ts';
 import type { IndexRecord } from './index-record.ts';
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
+import { DEFAULT_BM25 } from '../../src/engine/lexical/bm25.ts';
 import { openBaselineScript } from '../baselines.ts';
 import { openLucene } from '../lucene.ts';
 import type { ScriptProcess } from '../script-process.ts';

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
-import { shardLexical } from '../../src/manifest/shard-lexical.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
+import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { environment, loadNow } from '../environment.ts';
 import { type BenchBm25Options, type BenchBm25Result, type Bm25Record, KS, requiredKernel } from './bench-bm25.ts';
 import { runLexicalCase } from './lexical-case.ts';

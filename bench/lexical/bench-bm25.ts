@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { baselinePython } from '../baselines.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { EngineUnavailable } from '../script-process.ts';

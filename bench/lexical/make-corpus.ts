@@ -1,10 +1,10 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { openCorpus } from '../../corpus/open-corpus.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { documentFields } from '../../src/passages/document-fields.ts';
-import { Random } from '../../src/random.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { Random } from '../../src/base/random.ts';
+import { documentFields } from '../../src/index/passages/document-fields.ts';
 
 export interface GeneratedPassage {
   readonly id: string;
@@ -56,7 +56,7 @@ const BLOCK_LINES = 1_000;
 export async function readSentences(corpus: readonly string[], signal?: AbortSignal): Promise<SentenceSource> {
   const passages: SourcePassage[] = [];
   const occurrences = new Map<string, number>();
-  for await (const { row } of openCorpus(corpus, { ...(signal === undefined ? {} : { signal }), checksums: false })) {
+  for await (const { row } of openCorpus(corpus, { signal, checksums: false })) {
     const { title, text } = documentFields(JSON.stringify(row));
     const sentences = sentencesOf(text);
     const lengths = sentences.map((sentence) => wordsOf(sentence).length);

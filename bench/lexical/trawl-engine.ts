@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
-import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
-import type { LexicalIndex, LexicalResult } from '../../src/lexical-index/lexical-index.ts';
-import { type AnalyserName, engineAnalyser, isSnowball } from '../../src/lexical-index/lexical-settings.ts';
-import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
-import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import type { LexicalFileCounts } from '../../src/native/lexical-functions.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import { DEFAULT_BM25 } from '../../src/engine/lexical/bm25.ts';
+import type { LexicalIndex, LexicalResult } from '../../src/engine/lexical/lexical-index.ts';
+import { type AnalyserName, engineAnalyser, isSnowball } from '../../src/engine/lexical/lexical-settings.ts';
+import { openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
+import { openLexicalWriter } from '../../src/engine/lexical/open-lexical-writer.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import type { LexicalFileCounts } from '../../src/engine/native/lexical-functions.ts';
 import type { BuildFigures, CorpusFiles, LexicalEngine, PostingCounts, QueryFiles } from './lexical-engine.ts';
 import { type Hits, readTexts } from './text-file.ts';
 

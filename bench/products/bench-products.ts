@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { writeOnnx } from '../../model-import/onnx-writer.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
-import { disableTelemetry } from '../../src/options/onnxruntime-telemetry.ts';
+import { writeOnnx } from '../../indexer/model-import/onnx-writer.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { disableTelemetry } from '../../src/base/options/onnxruntime-telemetry.ts';
+import { onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
 import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';
 import { median, sortedSamples } from '../statistics.ts';
 import { type ChainShape, chainOperations, productChain } from './product-chain.ts';

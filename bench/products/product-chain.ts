@@ -1,5 +1,5 @@
-import { OnnxGraph } from '../../model-import/onnx-graph.ts';
-import { Random } from '../../src/random.ts';
+import { OnnxGraph } from '../../indexer/model-import/onnx-graph.ts';
+import { Random } from '../../src/base/random.ts';
 import { kindOf, type Matrix, type ProductKind } from './product-kinds.ts';
 
 /** The sizes of a Transformer encoder whose inner layer is four times as wide as its vectors. */

@@ -1,6 +1,6 @@
-import { MICROSOFT, type OnnxGraph } from '../../model-import/onnx-graph.ts';
-import { ONNX_TYPES, type OnnxType } from '../../src/embedding/model/onnx-messages.ts';
-import type { Random } from '../../src/random.ts';
+import { MICROSOFT, type OnnxGraph } from '../../indexer/model-import/onnx-graph.ts';
+import type { Random } from '../../src/base/random.ts';
+import { ONNX_TYPES, type OnnxType } from '../../src/encoder/model/onnx-messages.ts';
 
 /** A matrix of a chain of products: depth × columns. */
 export interface Matrix {

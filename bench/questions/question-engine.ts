@@ -1,4 +1,4 @@
-import type { SearchMode } from '../../src/retrieval/search-mode.ts';
+import type { SearchMode } from '../../src/search/search-mode.ts';
 import type { LexicalEngine } from '../lexical/lexical-engine.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { HttpConnection } from '../serve/http-connection.ts';

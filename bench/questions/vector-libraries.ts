@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { APPROXIMATE_BASELINES, type ApproximateEngine, exactEngine } from '../approximate/approximate-engine.ts';
 import { type BaselinesOptions, openBaselines } from '../approximate/open-baselines.ts';
 import { openTrawlEngine } from '../flat/trawl-engine.ts';

@@ -1,4 +1,4 @@
-import { codesBytes } from '../../src/vector-index/codes-size.ts';
+import { codesBytes } from '../../src/engine/vectors/codes-size.ts';
 import type { MachinePeaks } from '../all/all-result.ts';
 import type { FlatRecord } from '../flat/flat-case.ts';
 import { legend, marker } from './line-plot.ts';

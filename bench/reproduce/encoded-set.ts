@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { contentsOf } from '../../corpus/contents-of.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { decodeNpy, encodeNpy } from '../vectors/npy.ts';
 import { type QuestionEncoder, questionVectors } from '../vectors/question-vectors.ts';
 import type { Measurement } from './measurement.ts';

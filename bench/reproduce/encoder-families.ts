@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { cacheFolder } from '../../src/options/cache-folder.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { benchEmbed } from '../embed/bench-embed.ts';
 import { loadNow, type MachineFacts } from '../environment.ts';
 import type { Measurement } from './measurement.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { packageRoot, packageVersion } from '../../src/package-root.ts';
+import { packageRoot, packageVersion } from '../../src/base/package-root.ts';
 import type { Measurement } from './measurement.ts';
 
 const SAMPLE = join(packageRoot, 'corpus', 'sample');

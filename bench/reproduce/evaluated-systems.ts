@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
 import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
 import { BUNDLED, type Measurement } from './measurement.ts';
 
 const METRICS = ['recall@10', 'all_gold@10', 'ndcg@10', 'mrr@10'];

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { machineFacts } from '../environment.ts';
 import { gpuSearchResult } from './gpu-search-parts.ts';
 import type { Measurement } from './measurement.ts';

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
 import type { Measurement } from './measurement.ts';
 
 const PRECISIONS = ['float32', 'bfloat16', 'int8'] as const;

@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { loadNow, machineFacts } from '../environment.ts';
 import { median, sortedSamples } from '../statistics.ts';
 import type { Measurement } from './measurement.ts';

@@ -2,8 +2,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
+import { openVectorFiles } from '../../indexer/vector-files/open-vector-files.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
 import { decodeNpy } from '../vectors/npy.ts';
 

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { encodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
+import { encodeFlatHeader } from '../../src/engine/vectors/faiss-format.ts';
 import type { BenchFlatResult } from '../flat/bench-flat.ts';
 import { decodeNpy } from '../vectors/npy.ts';
 import { embedQuestions } from './encoded-set.ts';

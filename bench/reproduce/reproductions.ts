@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import type { BenchProductsResult } from '../products/bench-products.ts';
 import { measureBm25Size } from './bm25-size.ts';
 import type { Comparison, Tolerance } from './compared-results.ts';

@@ -1,10 +1,10 @@
-import { buildApp } from '../../src/http/app.ts';
-import { listen } from '../../src/http/connections/listen.ts';
-import { requireVectors } from '../../src/manifest/vector-space.ts';
-import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
-import { assembleRetriever } from '../../src/retrieval/opening/assemble-retriever.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
+import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { buildApp } from '../../src/server/app.ts';
+import { listen } from '../../src/server/connections/listen.ts';
 import { denseInfo } from '../dense-info.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { TrawlError } from '../../src/errors.ts';
-import { Random } from '../../src/random.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { Random } from '../../src/base/random.ts';
 
 /** One search action of an agent. */
 export interface SearchCall {

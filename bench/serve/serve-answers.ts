@@ -1,4 +1,4 @@
-import type { Precision } from '../../src/manifest/model-identity.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { QueryAnswer } from './load-plan.ts';
 
 /**

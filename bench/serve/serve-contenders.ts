@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import type { Precision } from '../../src/manifest/model-identity.ts';
-import { requireVectors } from '../../src/manifest/vector-space.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
+import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { baselinePython } from '../baselines.ts';
 import {
   type ServeBaseline,

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { packageRoot, packageVersion } from '../../src/package-root.ts';
+import { packageRoot, packageVersion } from '../../src/base/package-root.ts';
 import { openBaselineScript } from '../baselines.ts';
 import { processPeakBytes } from '../process-peak.ts';
 import { EngineUnavailable } from '../script-process.ts';

@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { environmentWith } from '../../src/options/resolve-options.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { environmentWith } from '../../src/base/options/resolve-options.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { TRAWL } from './serve-engine.ts';
 
 /** Real data, if it is beside the checkout. */

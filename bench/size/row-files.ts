@@ -4,8 +4,8 @@ import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { packageRoot } from '../../src/package-root.ts';
-import { encodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../src/vector-index/faiss-fp16-format.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { encodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../src/engine/vectors/faiss-fp16-format.ts';
 import { encodeBasis } from '../vectors/synthetic-vectors.ts';
 import type { VectorBasis } from '../vectors/vector-basis.ts';
 

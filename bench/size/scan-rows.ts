@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { widenFloat16 } from '../../src/system/float16.ts';
+import { widenFloat16 } from '../../src/base/system/float16.ts';
 import type { RowPiece } from './row-files.ts';
 
 export interface ScoredRow {

@@ -13,7 +13,7 @@
 
 namespace {
 
-/** sfc32, as src/random.ts. */
+/** sfc32, as src/base/random.ts. */
 struct Random {
   uint32_t a, b, c, counter = 1;
   double spare = 0;

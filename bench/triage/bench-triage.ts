@@ -1,20 +1,20 @@
 import { meanOf } from '../../evaluation/bootstrap.ts';
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
-import { openEngine } from '../../src/vector-index/open-engine.ts';
-import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
-import { ESTIMATORS, type Estimator, RecallEstimator, TAIL_SCORES } from '../../triage/estimate-recall.ts';
-import { judgedQuestions } from '../../triage/judged-questions.ts';
-import { type PoolSource, poolOf } from '../../triage/pool.ts';
-import { type PresentLists, presentLists } from '../../triage/present-lists.ts';
-import { relevantPlaces } from '../../triage/relevant-places.ts';
-import { engineSearch } from '../../triage/subset-search.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import type { VectorIndex } from '../../src/engine/vectors/vector-index.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { openRetriever } from '../../src/search/opening/open-retriever.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { ESTIMATORS, type Estimator, RecallEstimator, TAIL_SCORES } from '../../training/triage/estimate-recall.ts';
+import { judgedQuestions } from '../../training/triage/judged-questions.ts';
+import { type PoolSource, poolOf } from '../../training/triage/pool.ts';
+import { type PresentLists, presentLists } from '../../training/triage/present-lists.ts';
+import { relevantPlaces } from '../../training/triage/relevant-places.ts';
+import { engineSearch } from '../../training/triage/subset-search.ts';
 
 /** Values of k of recall@k. */
 export const TRIAGE_CUTOFFS = [1, 5, 10] as const;

@@ -1,4 +1,4 @@
-import { ESTIMATORS } from '../../triage/estimate-recall.ts';
+import { ESTIMATORS } from '../../training/triage/estimate-recall.ts';
 import { markdownTable } from '../report-format.ts';
 import { type BenchTriageResult, TRIAGE_CUTOFFS, type TriageRecord } from './bench-triage.ts';
 

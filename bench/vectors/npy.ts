@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 
 /** A matrix of float32, row-major. */
 export interface Matrix {

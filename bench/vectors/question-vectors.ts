@@ -1,13 +1,13 @@
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import type { Precision } from '../../src/manifest/model-identity.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import type { Matrix } from './npy.ts';
 
 const QUESTIONS_AT_ONCE = 1_000;
 
 export interface QuestionEncoder {
   readonly model: string;
-  readonly precision?: Precision | undefined;
-  readonly threads?: number | undefined;
+  readonly precision?: Precision;
+  readonly threads?: number;
 }
 
 /** Embeds questions as a search does. @throws the error of the first question that cannot be embedded. */

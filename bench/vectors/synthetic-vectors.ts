@@ -1,5 +1,5 @@
-import { Random } from '../../src/random.ts';
-import { roundToFloat16 } from '../../src/system/float16.ts';
+import { Random } from '../../src/base/random.ts';
+import { roundToFloat16 } from '../../src/base/system/float16.ts';
 import type { VectorBasis } from './vector-basis.ts';
 
 /** Increase it whenever the same parameters give different rows. It is part of the cached files' names. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { Random } from '../../src/random.ts';
-import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { Random } from '../../src/base/random.ts';
+import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
 import { openVectorFile } from './vector-file.ts';
 
 /** The mean and centred vectors from which synthetic rows are drawn. */
@@ -38,13 +38,7 @@ const E5_DIMENSION = 768;
  *
  * @throws TrawlError DIMENSION_MISMATCH if the file has other dimensions.
  */
-export function basisFor({
-  like,
-  dimension,
-}: {
-  readonly like?: string | undefined;
-  readonly dimension: number;
-}): VectorBasis {
+export function basisFor({ like, dimension }: { readonly like?: string; readonly dimension: number }): VectorBasis {
   if (like === undefined && (dimension !== E5_DIMENSION || !existsSync(E5_SAMPLE))) return basisOfSpectrum(dimension);
   const path = like ?? E5_SAMPLE;
   const basis = basisOfFile(path);

@@ -1,8 +1,12 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { TrawlError } from '../../src/errors.ts';
-import { decodeFlatHeader, FAISS_HEADER_BYTES, flatFileBytes } from '../../src/vector-index/faiss-format.ts';
-import { decodeFp16Header, FAISS_FP16_HEADER_BYTES, fp16FileBytes } from '../../src/vector-index/faiss-fp16-format.ts';
-import type { VectorDtype, VectorSegment } from '../../src/vector-index/vector-segments.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { decodeFlatHeader, FAISS_HEADER_BYTES, flatFileBytes } from '../../src/engine/vectors/faiss-format.ts';
+import {
+  decodeFp16Header,
+  FAISS_FP16_HEADER_BYTES,
+  fp16FileBytes,
+} from '../../src/engine/vectors/faiss-fp16-format.ts';
+import type { VectorDtype, VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
 /** The rows of a FAISS inner-product file. */
 export interface VectorFile {

@@ -8,8 +8,8 @@ import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
 import { PRODUCT_KIND_NAMES } from '../../bench/products/product-kinds.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
 import { SERVE_LOADS, STEADY_LOADS } from '../../bench/serve/serve-loads.ts';
-import type { OptionTable } from '../../src/options/option-spec.ts';
-import { VECTOR_DTYPES } from '../../src/vector-index/vector-segments.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import { VECTOR_DTYPES } from '../../src/engine/vectors/vector-segments.ts';
 
 /** Options of `trawl bench`; bench-cases.ts says which case has which. */
 export const BENCH_OPTIONS = {

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 
 /** Parses whole numbers from 1, such as `1,16,64`; drops repetitions. */
 export function parseCounts(text: string, option = '--queries'): number[] {

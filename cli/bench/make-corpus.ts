@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { corpusPaths } from '../../bench/lexical/lexical-corpora.ts';
 import { readSentences, writeCorpusFile } from '../../bench/lexical/make-corpus.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 
 /**
  * Writes generated passages (bench/bm25.md, "Generated passages") to a new file.

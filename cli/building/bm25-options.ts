@@ -1,14 +1,14 @@
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { DEFAULT_BM25 } from '../../src/engine/lexical/bm25.ts';
 import {
   ANALYSERS,
   type Bm25Settings,
   type LexicalField,
   SNOWBALL_ANALYSERS,
-} from '../../src/lexical-index/lexical-settings.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { numberFrom } from '../number-from.ts';
+} from '../../src/engine/lexical/lexical-settings.ts';
+import { numberFrom } from '../options/number-from.ts';
 
 /** The choices of --bm25-fields. */
 const FIELD_CHOICES = ['contents', 'title,text'] as const;

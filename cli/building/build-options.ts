@@ -1,6 +1,6 @@
-import { TrawlError } from '../../src/errors.ts';
-import type { UpdateType } from '../../src/manifest/build-records.ts';
-import type { OptionTable } from '../../src/options/option-spec.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import type { UpdateType } from '../../src/index/manifest/build-records.ts';
 
 /** Options of `trawl index` and `trawl import` for the build. They do not change what the index contains. */
 export const BUILD_OPTIONS = {

@@ -1,6 +1,6 @@
 import type { BuildPlan } from '../../indexer/building/plan-build.ts';
 import type { UpdatePlan } from '../../indexer/update/plan-update.ts';
-import { formatBytes, formatCount, formatDuration } from '../format.ts';
+import { formatBytes, formatCount, formatDuration } from '../output/format.ts';
 import { forecastLines, type SearchForecast } from '../speed/search-forecast.ts';
 
 /** The output of `--plan`. */

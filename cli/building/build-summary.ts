@@ -3,11 +3,11 @@ import type { JobSummary } from '../../indexer/building/build-shard-job.ts';
 import type { StageTimes } from '../../indexer/stage-clock.ts';
 import type { RemoveSummary } from '../../indexer/update/remove-passages.ts';
 import type { UpdateSummary } from '../../indexer/update/update-index.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import type { Bm25Record } from '../../src/manifest/schemas.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import type { Duplicates } from '../../src/passages/duplicate-ids.ts';
-import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../format.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import type { Bm25Record } from '../../src/index/manifest/schemas.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import type { Duplicates } from '../../src/index/passages/duplicate-ids.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
 
 type Manifest = IndexManifest | ShardManifest;
 

@@ -1,4 +1,4 @@
-import type { OptionTable } from '../../src/options/option-spec.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
 
 /** The option of the commands that make columns for filters; `parseColumns` reads it. */
 export const COLUMN_OPTIONS = {

@@ -3,7 +3,7 @@ import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
 import { TSV_ID_TYPES } from '../../corpus/read-tsv.ts';
 import { TSV_LAYOUTS } from '../../corpus/tsv-layout.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 
 /** Options for reading a corpus and for the text to embed. */
 export const CORPUS_OPTIONS = {

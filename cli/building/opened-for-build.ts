@@ -1,4 +1,4 @@
-import { asTrawlError, TrawlError } from '../../src/errors.ts';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { asUsage } from '../model/model-options.ts';
 
 /**

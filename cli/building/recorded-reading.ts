@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { lastReading } from '../../indexer/update/last-reading.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { readShardManifest } from '../../src/manifest/read-manifest.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 
 /** The options with which the corpus of an index was read last. Empty if they are not known. */
 export function recordedReading(folder: string, manifest: IndexManifest): CorpusOptions {

@@ -1,12 +1,12 @@
+import { openVectorFiles } from '../../indexer/vector-files/open-vector-files.ts';
+import { VECTOR_FILE_FORMATS } from '../../indexer/vector-files/vector-file-set.ts';
 import { checkFits, type PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { METRICS } from '../../src/metric.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { VECTOR_DTYPES } from '../../src/vector-index/vector-segments.ts';
-import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
-import { VECTOR_FILE_FORMATS } from '../../vector-files/vector-file-set.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { METRICS } from '../../src/engine/metric.ts';
+import { VECTOR_DTYPES } from '../../src/engine/vectors/vector-segments.ts';
 
 /** Options for vectors from files. */
 export const VECTOR_FILE_OPTIONS = {

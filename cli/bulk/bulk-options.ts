@@ -1,8 +1,8 @@
-import { OUTPUT_FORMATS } from '../../bulk-search/outputs/output-format.ts';
-import { QUERY_FORMATS } from '../../bulk-search/query-format.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { RESTART_OPTION } from '../restart-option.ts';
+import { OUTPUT_FORMATS } from '../../evaluation/bulk-search/outputs/output-format.ts';
+import { QUERY_FORMATS } from '../../evaluation/bulk-search/query-format.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { RESTART_OPTION } from '../options/restart-option.ts';
 
 /** The options of `trawl search` for many queries. */
 export const BULK_OPTIONS = {

@@ -1,51 +1,51 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
-import { type HitIds, RepliedIds } from '../../bulk-search/hit-ids.ts';
-import { NoEncoder } from '../../bulk-search/no-encoder.ts';
-import { OutputStream } from '../../bulk-search/output-stream.ts';
+import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
+import { type HitIds, RepliedIds } from '../../evaluation/bulk-search/hit-ids.ts';
+import { NoEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
+import { OutputStream } from '../../evaluation/bulk-search/output-stream.ts';
 import {
   checkOutputFormat,
   makeEncoder,
   type OutputFormat,
   outputFormatOf,
-} from '../../bulk-search/outputs/output-format.ts';
-import { type NamedIndex, PassageIds } from '../../bulk-search/passage-ids.ts';
-import { openQueryFile } from '../../bulk-search/query-file.ts';
-import type { QuerySource } from '../../bulk-search/query-source.ts';
-import { openQueryVectors } from '../../bulk-search/query-vectors.ts';
+} from '../../evaluation/bulk-search/outputs/output-format.ts';
+import { type NamedIndex, PassageIds } from '../../evaluation/bulk-search/passage-ids.ts';
+import { openQueryFile } from '../../evaluation/bulk-search/query-file.ts';
+import type { QuerySource } from '../../evaluation/bulk-search/query-source.ts';
+import { openQueryVectors } from '../../evaluation/bulk-search/query-vectors.ts';
 import {
   type BulkProgress,
   type BulkResult,
   type BulkSearch,
   type Progress,
   runBulkSearch,
-} from '../../bulk-search/run-bulk-search.ts';
+} from '../../evaluation/bulk-search/run-bulk-search.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { requireVectors } from '../../src/manifest/vector-space.ts';
-import type { OptionValues } from '../../src/options/option-spec.ts';
-import { packageVersion } from '../../src/package-root.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import type { OpenRetrieverOptions } from '../../src/retrieval/opening/open-retriever.ts';
-import type { SearchSourceInfo } from '../../src/retrieval/search-source.ts';
-import { closeAll } from '../../src/system/close-all.ts';
-import { reportIfComplete } from '../../src/system/output-report.ts';
-import type { OutputSettings } from '../../src/system/output-settings.ts';
-import { ResumableOutput } from '../../src/system/resumable-output.ts';
-import type { ServerFacts } from '../../src/trawl-server/server-info.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionValues } from '../../src/base/options/option-spec.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import { closeAll } from '../../src/base/system/close-all.ts';
+import { reportIfComplete } from '../../src/base/system/output-report.ts';
+import type { OutputSettings } from '../../src/base/system/output-settings.ts';
+import { ResumableOutput } from '../../src/base/system/resumable-output.ts';
+import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
+import type { SearchSourceInfo } from '../../src/search/search-source.ts';
+import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { parseShard } from '../building/build-options.ts';
-import { type CommandContext, EXIT } from '../command.ts';
-import { formatCount } from '../format.ts';
-import { stepProgress } from '../progress/step-progress.ts';
-import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import type { RERANK_OPTIONS } from '../rerank-options.ts';
-import { type RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
-import { type OpenSource, openSource, type SERVER_OPTIONS } from '../search-source.ts';
+import { type OpenSource, openSource, type SERVER_OPTIONS } from '../open/search-source.ts';
+import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../options/query-form.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
+import type { RERANK_OPTIONS } from '../options/rerank-options.ts';
+import { type RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { type VIEW_OPTIONS, viewOption } from '../options/view-options.ts';
+import { formatCount } from '../output/format.ts';
+import { stepProgress } from '../output/progress/step-progress.ts';
+import { viewFiles, viewHash } from '../output/view-hash.ts';
+import { type CommandContext, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { viewFiles, viewHash } from '../view-hash.ts';
-import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
 import type { BULK_OPTIONS } from './bulk-options.ts';
 
 /** Queries of a batch: larger ones do not make the engine faster (bench/search.md). */
@@ -86,7 +86,7 @@ export async function searchQueries(folder: string | undefined, context: Command
     const retrieving: OpenRetrieverOptions = {
       ...retrieverOptions(options),
       signal,
-      ...(modes === undefined ? {} : { modes }),
+      modes,
       ...(folder === undefined ? {} : vectorOptions(folder, options)),
       batchQueries: BATCH_QUERIES,
       // The batches in flight are few, and none is refused.

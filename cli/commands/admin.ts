@@ -1,12 +1,12 @@
-import { type RolloutReport, rollOut } from '../../rollout/roll-out.ts';
-import { RolloutServer } from '../../rollout/rollout-server.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { OptionTable } from '../../src/options/option-spec.ts';
-import { rolloutProbe } from '../admin/rollout-probe.ts';
-import { readApiKey } from '../api-key.ts';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { numberFrom } from '../number-from.ts';
-import { QUERY_FORM_OPTION } from '../query-form.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import { type RolloutReport, rollOut } from '../../training/rollout/roll-out.ts';
+import { RolloutServer } from '../../training/rollout/rollout-server.ts';
+import { readApiKey } from '../options/api-key.ts';
+import { numberFrom } from '../options/number-from.ts';
+import { QUERY_FORM_OPTION } from '../options/query-form.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { rolloutProbe } from '../training/rollout-probe.ts';
 
 const ACTIONS = ['rollout'] as const;
 

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BASELINE_CASES, installBaselines } from '../../bench/baselines.ts';
 import { installLucene } from '../../bench/lucene.ts';
-import { cacheFolder } from '../../src/options/cache-folder.ts';
-import { availableCores } from '../../src/system/cores.ts';
+import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { availableCores } from '../../src/base/system/cores.ts';
 import { checkBenchOptions, runBench } from '../bench/bench-cases.ts';
 import { BENCH_OPTIONS } from '../bench/bench-options.ts';
 import { parseNames } from '../bench/bench-values.ts';
 import { makeCorpus } from '../bench/make-corpus.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { requireWritable, writeOutputFile } from '../output-file.ts';
+import { requireWritable, writeOutputFile } from '../output/output-file.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const benchCommand = defineCommand({
   name: 'bench',

@@ -1,9 +1,9 @@
-import { TrawlError } from '../../src/errors.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { bashCompletion } from '../completion/bash.ts';
-import { type CompletionCommand, completionCommands } from '../completion/completion-words.ts';
-import { fishCompletion } from '../completion/fish.ts';
-import { zshCompletion } from '../completion/zsh.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
+import { bashCompletion } from '../program/completion/bash.ts';
+import { type CompletionCommand, completionCommands } from '../program/completion/completion-words.ts';
+import { fishCompletion } from '../program/completion/fish.ts';
+import { zshCompletion } from '../program/completion/zsh.ts';
 
 const SHELLS: Readonly<Record<string, (commands: readonly CompletionCommand[]) => string>> = {
   bash: bashCompletion,

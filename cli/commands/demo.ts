@@ -1,11 +1,11 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { onnxruntimeProblem } from '../../src/embedding/inference/onnxruntime.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { cacheFolder } from '../../src/options/cache-folder.ts';
-import { packageRoot, packageVersion } from '../../src/package-root.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
-import { defineCommand, EXIT } from '../command.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { packageRoot, packageVersion } from '../../src/base/package-root.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { onnxruntimeProblem } from '../../src/encoder/inference/onnxruntime.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 const SAMPLE = join(packageRoot, 'corpus', 'sample');
 // With `--bm25` alone, an index has no vectors.

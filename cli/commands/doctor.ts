@@ -1,23 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { type CudaFacts, cudaFacts } from '../../src/embedding/inference/cuda-libraries.ts';
-import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
-import { onnxruntimeProblem } from '../../src/embedding/inference/onnxruntime.ts';
-import { listModels } from '../../src/embedding/model/model-location.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import type { EnginePrecision } from '../../src/native/encoder-functions.ts';
-import { type ChosenIsas, type InstructionSet, type Kernel, loadKernel } from '../../src/native/kernel.ts';
-import { cudaLibrary, type NativeGpus } from '../../src/native/search-functions.ts';
-import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { packageVersion } from '../../src/package-root.ts';
-import { sqliteVersion } from '../../src/passages/passage-file.ts';
-import { availableCores } from '../../src/system/cores.ts';
-import { availableMemory, memoryLimit } from '../../src/system/memory.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatNumberOf } from '../format.ts';
-import { milvusFacts, milvusLines } from '../milvus/doctor-milvus.ts';
-import { openSearchFacts, openSearchLines } from '../opensearch/doctor-opensearch.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import { availableCores } from '../../src/base/system/cores.ts';
+import { availableMemory, memoryLimit } from '../../src/base/system/memory.ts';
+import { type CudaFacts, cudaFacts } from '../../src/encoder/inference/cuda-libraries.ts';
+import { onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
+import { onnxruntimeProblem } from '../../src/encoder/inference/onnxruntime.ts';
+import { listModels } from '../../src/encoder/model/model-location.ts';
+import type { EnginePrecision } from '../../src/engine/native/encoder-functions.ts';
+import { type ChosenIsas, type InstructionSet, type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
+import { cudaLibrary, type NativeGpus } from '../../src/engine/native/search-functions.ts';
+import { sqliteVersion } from '../../src/index/passages/passage-file.ts';
+import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
+import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
+import { formatBytes, formatNumberOf } from '../output/format.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
+import { milvusFacts, milvusLines } from '../stores/doctor-milvus.ts';
+import { openSearchFacts, openSearchLines } from '../stores/doctor-opensearch.ts';
 
 /** Instruction sets used for dense retrieval, as /proc/cpuinfo names them (x86 `flags`, Arm `Features`). */
 const NOTABLE_FLAGS = [
@@ -66,7 +66,7 @@ export const doctorCommand = defineCommand({
       memoryBytes: memoryLimit(),
       freeMemoryBytes: availableMemory(),
       onnxruntime: onnxruntime.version,
-      ...(problem === undefined ? {} : { onnxruntimeProblem: problem }),
+      onnxruntimeProblem: problem,
       executionProviders: onnxruntime.providers,
       cuda: cudaFacts(),
       sqlite: sqliteVersion(),

@@ -1,16 +1,14 @@
-import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
 import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
+import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { isFolder } from '../../evaluation/whole-file.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { isServerUrl } from '../../src/model-server/server-url.ts';
-import { readTrajectories } from '../../trajectories/read-trajectories.ts';
-import { reportText } from '../../trajectories/report/report-text.ts';
-import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
-import type { Trajectory } from '../../trajectories/trajectory.ts';
-import { LineOutput } from '../agentic-r/line-output.ts';
-import { defineCommand, EXIT } from '../command.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
+import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
+import { reportText } from '../../training/trajectories/report/report-text.ts';
+import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
+import type { Trajectory } from '../../training/trajectories/trajectory.ts';
 import { type ComparisonInput, checkBy, compareSystems, hasMeasured } from '../eval/comparison.ts';
 import { comparisonHtml } from '../eval/comparison-html.ts';
 import { comparisonText } from '../eval/comparison-text.ts';
@@ -24,10 +22,12 @@ import { serverLines } from '../eval/server-lines.ts';
 import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
 import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
 import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../eval/trajectory-questions.ts';
-import { filterOption } from '../filter-option.ts';
-import { FURTHER_INDEX_OPTION } from '../open-reranked.ts';
-import { writeOutputFile } from '../output-file.ts';
-import { openRecords } from '../trajectories/open-trajectories.ts';
+import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { writeOutputFile } from '../output/output-file.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
+import { LineOutput } from '../training/line-output.ts';
+import { openRecords } from '../training/open-trajectories.ts';
 
 export const evalCommand = defineCommand({
   name: 'eval',
@@ -281,7 +281,7 @@ function printEvaluation(
     JSON.stringify({
       ...evalJson(evaluation, context),
       ...server,
-      ...(coverage === undefined ? {} : { coverage }),
+      coverage,
     }),
   );
 }

@@ -1,9 +1,10 @@
 import { basename } from 'node:path';
-import { type ExportProgress, type ExportSummary, exportIndex } from '../../export/export-index.ts';
-import { LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
-import { stepProgress } from '../progress/step-progress.ts';
+import { type ExportProgress, type ExportSummary, exportIndex } from '../../indexer/export/export-index.ts';
+import { defined } from '../../src/base/objects.ts';
+import { LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
+import { stepProgress } from '../output/progress/step-progress.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const exportCommand = defineCommand({
   name: 'export',
@@ -68,15 +69,15 @@ export const exportCommand = defineCommand({
   ],
   async run({ options, positionals, signal, out, note }) {
     const progress = stepProgress({ silent: options.quiet || options.json });
-    const files = {
-      ...(options.faiss === undefined ? {} : { faiss: options.faiss }),
-      ...(options.npy === undefined ? {} : { npy: options.npy }),
-      ...(options.parquet === undefined ? {} : { parquet: options.parquet }),
-      ...(options.ciff === undefined ? {} : { ciff: options.ciff }),
-      ...(options.corpus === undefined ? {} : { corpus: options.corpus }),
-      ...(options.ids === undefined ? {} : { ids: options.ids }),
-      ...(options['row-numbers'] === undefined ? {} : { 'row-numbers': options['row-numbers'] }),
-    };
+    const files = defined({
+      faiss: options.faiss,
+      npy: options.npy,
+      parquet: options.parquet,
+      ciff: options.ciff,
+      corpus: options.corpus,
+      ids: options.ids,
+      'row-numbers': options['row-numbers'],
+    });
     const count = Object.keys(files).length;
     try {
       const summary = await exportIndex({

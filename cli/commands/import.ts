@@ -1,10 +1,10 @@
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { parseColumns } from '../../src/filter/column.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { parseColumns } from '../../src/engine/filter/column.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';
 import { COLUMN_OPTIONS } from '../building/column-options.ts';
@@ -12,9 +12,9 @@ import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
 import { openedForBuild } from '../building/opened-for-build.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
-import { defineCommand } from '../command.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION, recordedFolder } from '../model/model-options.ts';
+import { defineCommand } from '../program/command.ts';
 
 export const importCommand = defineCommand({
   name: 'import',

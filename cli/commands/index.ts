@@ -4,16 +4,16 @@ import { parseTemplate } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
-import { MILVUS_DEFAULTS } from '../../publish/publish-milvus.ts';
-import { OPENSEARCH_DEFAULTS } from '../../publish/publish-opensearch.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { parseColumns } from '../../src/filter/column.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { parseColumns } from '../../src/engine/filter/column.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
+import { MILVUS_DEFAULTS } from '../../src/stores/publish/publish-milvus.ts';
+import { OPENSEARCH_DEFAULTS } from '../../src/stores/publish/publish-opensearch.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
 import { jsonFacts } from '../building/build-summary.ts';
@@ -23,7 +23,6 @@ import { openedForBuild } from '../building/opened-for-build.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { runUpdate } from '../building/update-index.ts';
 import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
-import { defineCommand, EXIT } from '../command.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   DEVICE_OPTION,
@@ -34,8 +33,9 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model/model-options.ts';
-import { publishFolder } from '../published/publish-folder.ts';
-import { workFolder } from '../published/work-folder.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
+import { publishFolder } from '../stores/publish-folder.ts';
+import { workFolder } from '../stores/work-folder.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',

@@ -1,20 +1,20 @@
 import { statSync } from 'node:fs';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { shardLexical } from '../../src/manifest/shard-lexical.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
 import {
   type OpenedShard,
   openIndexDirectory,
   prefilterPath,
   within,
-} from '../../src/retrieval/opening/index-directory.ts';
-import { residentBytes } from '../../src/retrieval/opening/resident-bytes.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
-import { inspectCollection } from '../milvus/inspect-collection.ts';
-import { inspectIndex } from '../opensearch/inspect-index.ts';
+} from '../../src/search/opening/index-directory.ts';
+import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
+import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
+import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
+import { inspectCollection } from '../stores/inspect-collection.ts';
+import { inspectIndex } from '../stores/inspect-index.ts';
 
 export const inspectCommand = defineCommand({
   name: 'inspect',

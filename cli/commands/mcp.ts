@@ -1,19 +1,19 @@
-import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
-import { narrowedRetriever } from '../../src/retrieval/layers/narrowed-retriever.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { checkFilter, filterOption } from '../filter-option.ts';
-import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
-import { MCP_OPTIONS } from '../mcp-options.ts';
+import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
-import { MODE_OPTION } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
+import { checkFilter, filterOption } from '../options/filter-option.ts';
+import { HYBRID_OPTIONS, hybridOptions } from '../options/hybrid-options.ts';
+import { MCP_OPTIONS } from '../options/mcp-options.ts';
+import { MODE_OPTION } from '../options/ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { VIEW_OPTIONS, viewOption } from '../options/view-options.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { VIEW_OPTIONS, viewOption } from '../view-options.ts';
 
 export const mcpCommand = defineCommand({
   name: 'mcp',
@@ -60,12 +60,12 @@ export const mcpCommand = defineCommand({
       checkFilter(filter, { columns, index: folder });
     }
     viewOption(options);
-    const { serveStdio } = await import('../../src/http/mcp/server.ts');
+    const { serveStdio } = await import('../../src/server/mcp/server.ts');
     // Assistants wait only a short time for the handshake, so the index opens in the background.
     const retrieving = {
       ...retrieverOptions(options),
       signal,
-      ...(options.mode === undefined ? {} : { modes: [options.mode] }),
+      modes: options.mode === undefined ? undefined : [options.mode],
       cutTokenizer: options['cut-tokenizer'],
       onWarning: note,
     };

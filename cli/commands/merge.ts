@@ -1,7 +1,7 @@
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { duplicateLines, jsonFacts } from '../building/build-summary.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatCount } from '../format.ts';
+import { formatCount } from '../output/format.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const mergeCommand = defineCommand({
   name: 'merge',

@@ -1,23 +1,23 @@
-import { type MiningProgress, mineNegatives } from '../../mining/mine-negatives.ts';
-import { RecordSource } from '../../mining/record-source.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../src/retrieval/calls/rerank-call.ts';
-import type { SearchMode } from '../../src/retrieval/search-mode.ts';
-import { closeAll } from '../../src/system/close-all.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { filterOption } from '../filter-option.ts';
-import { formatCount } from '../format.ts';
-import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
-import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../mine/mine-settings.ts';
-import { reportText } from '../mine/report-text.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { closeAll } from '../../src/base/system/close-all.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/rerank-call.ts';
+import type { SearchMode } from '../../src/search/search-mode.ts';
+import { type MiningProgress, mineNegatives } from '../../training/mining/mine-negatives.ts';
+import { RecordSource } from '../../training/mining/record-source.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { stepProgress } from '../progress/step-progress.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS } from '../ranking-options.ts';
-import { checkRerankOptions } from '../rerank-options.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
-import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../search-source.ts';
-import { VIEW_OPTIONS } from '../view-options.ts';
+import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
+import { modesOption, RANKING_OPTIONS } from '../options/ranking-options.ts';
+import { checkRerankOptions } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { VIEW_OPTIONS } from '../options/view-options.ts';
+import { formatCount } from '../output/format.ts';
+import { stepProgress } from '../output/progress/step-progress.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
+import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../training/mine-options.ts';
+import { reportText } from '../training/mine-report.ts';
+import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../training/mine-settings.ts';
 
 export const mineCommand = defineCommand({
   name: 'mine',
@@ -68,7 +68,7 @@ export const mineCommand = defineCommand({
       given,
       folder,
       served: options.index,
-      retrieving: { ...retrieverOptions(options), signal, ...(modes === undefined ? {} : { modes }), onWarning: note },
+      retrieving: { ...retrieverOptions(options), signal, modes, onWarning: note },
       note,
     });
     const progress = stepProgress({ silent: options.quiet || options.json });

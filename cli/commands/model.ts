@@ -1,13 +1,13 @@
-import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
-import { STATED_POOLINGS } from '../../src/embedding/model/transformers-folder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { PRECISIONS, type Precision } from '../../src/manifest/model-identity.ts';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
+import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
+import { STATED_POOLINGS } from '../../src/encoder/model/transformers-folder.ts';
 import { addModel } from '../model/model-add.ts';
 import { factsOf, factsText } from '../model/model-facts.ts';
 import { removeModel, verifyModel } from '../model/model-folders.ts';
 import { listedModels, modelNameFor, modelTable } from '../model/model-list.ts';
-import { modelProgress } from '../progress/model-progress.ts';
+import { modelProgress } from '../output/progress/model-progress.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
 const ACTIONS = ['add', 'list', 'show', 'verify', 'remove'] as const;
 type Action = (typeof ACTIONS)[number];

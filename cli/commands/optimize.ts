@@ -1,13 +1,13 @@
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { parseColumns } from '../../src/filter/column.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { parseColumns } from '../../src/engine/filter/column.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { CHANGED_BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { COLUMN_OPTIONS } from '../building/column-options.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatNumberOf } from '../format.ts';
+import { formatNumberOf } from '../output/format.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const optimizeCommand = defineCommand({
   name: 'optimize',

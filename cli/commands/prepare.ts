@@ -1,11 +1,11 @@
-import { ID_SOURCES } from '../../prepare/format-rows.ts';
-import { DOCUMENT_FORMATS } from '../../prepare/list-documents.ts';
-import { RULE_NAMES } from '../../prepare/open-rule.ts';
-import { type PrepareSummary, preparePassages } from '../../prepare/prepare-passages.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../format.ts';
-import { prepareProgress } from '../progress/prepare-progress.ts';
+import { ID_SOURCES } from '../../indexer/prepare/format-rows.ts';
+import { DOCUMENT_FORMATS } from '../../indexer/prepare/list-documents.ts';
+import { RULE_NAMES } from '../../indexer/prepare/open-rule.ts';
+import { type PrepareSummary, preparePassages } from '../../indexer/prepare/prepare-passages.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
+import { prepareProgress } from '../output/progress/prepare-progress.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const prepareCommand = defineCommand({
   name: 'prepare',

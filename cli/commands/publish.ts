@@ -1,9 +1,9 @@
-import { INDEX_TYPES, MILVUS_DEFAULTS } from '../../publish/publish-milvus.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { isOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
-import { defineCommand } from '../command.ts';
-import { type PublishSettings, publishFolder } from '../published/publish-folder.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
+import { INDEX_TYPES, MILVUS_DEFAULTS } from '../../src/stores/publish/publish-milvus.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
+import { defineCommand } from '../program/command.ts';
+import { type PublishSettings, publishFolder } from '../stores/publish-folder.ts';
 
 export const publishCommand = defineCommand({
   name: 'publish',

@@ -1,15 +1,15 @@
 import { join, resolve } from 'node:path';
-import { type DownloadedRepository, downloadRepository } from '../../hub/download-repository.ts';
-import { type DownloadPlan, planDownload } from '../../hub/plan-download.ts';
-import { PUBLISHED } from '../../hub/published.ts';
-import { asTrawlError, TrawlError } from '../../src/errors.ts';
-import { freeBytes } from '../../src/system/free-bytes.ts';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { formatBytes } from '../format.ts';
-import { modelProgress } from '../progress/model-progress.ts';
-import { nextCommands } from '../pull/pull-next.ts';
-import { dryRunReport, lengthRemarks, publishedTable, repositoryFacts } from '../pull/pull-report.ts';
-import { type PullSubject, pullSubject } from '../pull/pull-subject.ts';
+import { type DownloadedRepository, downloadRepository } from '../../indexer/hub/download-repository.ts';
+import { type DownloadPlan, planDownload } from '../../indexer/hub/plan-download.ts';
+import { PUBLISHED } from '../../indexer/hub/published.ts';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { freeBytes } from '../../src/base/system/free-bytes.ts';
+import { nextCommands } from '../model/pull-next.ts';
+import { dryRunReport, lengthRemarks, publishedTable, repositoryFacts } from '../model/pull-report.ts';
+import { type PullSubject, pullSubject } from '../model/pull-subject.ts';
+import { formatBytes } from '../output/format.ts';
+import { modelProgress } from '../output/progress/model-progress.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
 const options = {
   out: {

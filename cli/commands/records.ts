@@ -1,20 +1,20 @@
 import { readFile } from 'node:fs/promises';
-import { mergeRecords } from '../../records/merge-records.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { mergeRecords } from '../../training/records/merge-records.ts';
 import {
   type AnyLine,
   type DamagedLine,
   headOf,
   type ReadRecordsOptions,
   readAllRecords,
-} from '../../records/read-records.ts';
-import { recordFilter } from '../../records/record-filter.ts';
-import { RecordSummary } from '../../records/record-statistics.ts';
-import { redactor } from '../../records/redact-record.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { formatNumberOf } from '../format.ts';
-import { writeRecords } from '../records/record-output.ts';
-import { statisticsText } from '../records/statistics-text.ts';
+} from '../../training/records/read-records.ts';
+import { recordFilter } from '../../training/records/record-filter.ts';
+import { RecordSummary } from '../../training/records/record-statistics.ts';
+import { redactor } from '../../training/records/redact-record.ts';
+import { formatNumberOf } from '../output/format.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { writeRecords } from '../training/record-output.ts';
+import { statisticsText } from '../training/statistics-text.ts';
 
 const ACTIONS = ['stats', 'cat', 'merge', 'redact'] as const;
 type Action = (typeof ACTIONS)[number];

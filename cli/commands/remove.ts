@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { isNodeError, TrawlError } from '../../src/errors.ts';
+import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import { jsonRemoveSummary, textRemoveSummary } from '../building/build-summary.ts';
-import { defineCommand, EXIT } from '../command.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const removeCommand = defineCommand({
   name: 'remove',

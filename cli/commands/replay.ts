@@ -1,26 +1,27 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import type { KeyedCall } from '../../replay/answer-key.ts';
-import { GoldQuestions } from '../../replay/gold-questions.ts';
-import { IndexTarget } from '../../replay/index-target.ts';
-import { DEFAULT_PERSISTENCE } from '../../replay/rank-biased-overlap.ts';
-import { replayRecords } from '../../replay/replay-records.ts';
-import type { ReplayTarget } from '../../replay/replay-target.ts';
-import { ServerTarget } from '../../replay/server-target.ts';
-import { type BundleSummary, writeBundle } from '../../replay/write-bundle.ts';
-import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { checkFilter, FILTER_OPTION, filterOption } from '../filter-option.ts';
-import { formatCount, formatNumberOf } from '../format.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
+import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
+import type { KeyedCall } from '../../training/replay/answer-key.ts';
+import { GoldQuestions } from '../../training/replay/gold-questions.ts';
+import { IndexTarget } from '../../training/replay/index-target.ts';
+import { DEFAULT_PERSISTENCE } from '../../training/replay/rank-biased-overlap.ts';
+import { replayRecords } from '../../training/replay/replay-records.ts';
+import type { ReplayTarget } from '../../training/replay/replay-target.ts';
+import { ServerTarget } from '../../training/replay/server-target.ts';
+import { type BundleSummary, writeBundle } from '../../training/replay/write-bundle.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { numberFrom } from '../number-from.ts';
-import { openReranked } from '../open-reranked.ts';
-import { QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
-import { MODE_OPTION } from '../ranking-options.ts';
-import { readKey } from '../read-key.ts';
-import { reportLines } from '../replay/report-lines.ts';
-import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { openReranked } from '../open/open-reranked.ts';
+import { checkFilter, FILTER_OPTION, filterOption } from '../options/filter-option.ts';
+import { numberFrom } from '../options/number-from.ts';
+import { QUERY_TEMPLATE_OPTION, templateOf } from '../options/query-form.ts';
+import { MODE_OPTION } from '../options/ranking-options.ts';
+import { readKey } from '../options/read-key.ts';
+import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { formatCount, formatNumberOf } from '../output/format.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { reportLines } from '../training/replay-report.ts';
 
 const options = {
   against: {
@@ -230,13 +231,13 @@ const OF_INDEX: readonly string[] = [...Object.keys(RETRIEVER_OPTIONS), ...Objec
 async function openTarget({ options, given, signal, note }: Context, against: string): Promise<OpenTarget> {
   const isUrl = /^https?:\/\//.test(against);
   const filter = filterOption(options.filter);
-  const changes = {
-    ...(options.k === undefined ? {} : { k: options.k }),
-    ...(options.mode === undefined ? {} : { mode: options.mode }),
-    ...(options.truncate === undefined ? {} : { truncate: options.truncate }),
-    ...(filter === undefined ? {} : { filter }),
+  const changes = defined({
+    k: options.k,
+    mode: options.mode,
+    truncate: options.truncate,
+    filter,
     ...templateOf(options['query-template']),
-  };
+  });
   if (isUrl) {
     const useless = OF_INDEX.find((name) => given.has(name));
     if (useless !== undefined) {

@@ -1,24 +1,24 @@
-import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { ExplainedTerm } from '../../src/retrieval/calls/explain-call.ts';
-import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
-import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
-import { explainedFusion, explainedPlaces } from '../../src/retrieval/hybrid/explain-fusion.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
+import type { ExplainedTerm } from '../../src/search/calls/explain-call.ts';
+import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
+import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import { explainedFusion, explainedPlaces } from '../../src/search/hybrid/explain-fusion.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
 import { BULK_OPTIONS, isBulkSearch } from '../bulk/bulk-options.ts';
 import { searchQueries } from '../bulk/search-queries.ts';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { filterOption } from '../filter-option.ts';
-import { formatDuration } from '../format.ts';
-import { hitJson, hitLines, type ShownHit } from '../found-hits.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
-import { SERVER_OPTIONS, withFolder } from '../search-source.ts';
-import { VIEW_OPTIONS } from '../view-options.ts';
+import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
+import { SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../options/query-form.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { VIEW_OPTIONS } from '../options/view-options.ts';
+import { formatDuration } from '../output/format.ts';
+import { hitJson, hitLines, type ShownHit } from '../output/found-hits.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
 const options = {
   k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },
@@ -102,7 +102,7 @@ export const searchCommand = defineCommand({
     const retrieving = {
       ...retrieverOptions(context.options),
       signal: context.signal,
-      ...(modes === undefined ? {} : { modes }),
+      modes,
       onWarning: context.note,
     };
     const { retriever, close } = await openReranked(folder!, context.options, retrieving, context.options.index);
@@ -167,8 +167,8 @@ async function explainHits(
   const { explained } = await retriever.explain({
     queries: [{ query, rows }],
     ...templateOf(template),
-    ...(bm25 === undefined ? {} : { bm25 }),
-    ...(signal === undefined ? {} : { signal }),
+    bm25,
+    signal,
   });
   return explained[0]!;
 }

@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { exitProcess } from '../exit-process.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { checkRerankOptions } from '../rerank-options.ts';
+import { checkRerankOptions } from '../options/rerank-options.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { exitProcess } from '../program/exit-process.ts';
 import { type AddressFile, writeAddressFile } from '../serve/address-file.ts';
 import type { TrawlServer } from '../serve/make-server.ts';
 import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';

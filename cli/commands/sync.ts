@@ -1,15 +1,15 @@
-import { TrawlError } from '../../src/errors.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { freeBytes } from '../../src/system/free-bytes.ts';
-import type { OpenSource } from '../../sync/copy-source.ts';
-import { folderSource } from '../../sync/folder-source.ts';
-import { parseS3Url, s3Source } from '../../sync/s3-source.ts';
-import { parseIndexUrl, serverSource } from '../../sync/server-source.ts';
-import { type SyncReport, syncIndex } from '../../sync/sync-index.ts';
-import { readApiKey } from '../api-key.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatNumberOf } from '../format.ts';
-import { stepProgress } from '../progress/step-progress.ts';
+import type { OpenSource } from '../../indexer/sync/copy-source.ts';
+import { folderSource } from '../../indexer/sync/folder-source.ts';
+import { parseS3Url, s3Source } from '../../indexer/sync/s3-source.ts';
+import { parseIndexUrl, serverSource } from '../../indexer/sync/server-source.ts';
+import { type SyncReport, syncIndex } from '../../indexer/sync/sync-index.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { freeBytes } from '../../src/base/system/free-bytes.ts';
+import { readApiKey } from '../options/api-key.ts';
+import { formatBytes, formatNumberOf } from '../output/format.ts';
+import { stepProgress } from '../output/progress/step-progress.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 const options = {
   'dry-run': {

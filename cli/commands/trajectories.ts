@@ -1,15 +1,15 @@
 import { basename } from 'node:path';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { readTrajectories } from '../../trajectories/read-trajectories.ts';
-import { reportHtml } from '../../trajectories/report/report-html.ts';
-import { reportText } from '../../trajectories/report/report-text.ts';
-import { trajectoryReport } from '../../trajectories/report/trajectory-report.ts';
-import type { Trajectory } from '../../trajectories/trajectory.ts';
-import { LineOutput } from '../agentic-r/line-output.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { openRecords } from '../trajectories/open-trajectories.ts';
-import { openTruncationCheck, type TruncationCheck } from '../trajectories/truncation-check.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
+import { reportHtml } from '../../training/trajectories/report/report-html.ts';
+import { reportText } from '../../training/trajectories/report/report-text.ts';
+import { trajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
+import type { Trajectory } from '../../training/trajectories/trajectory.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
+import { LineOutput } from '../training/line-output.ts';
+import { openRecords } from '../training/open-trajectories.ts';
+import { openTruncationCheck, type TruncationCheck } from '../training/truncation-check.ts';
 
 export const trajectoriesCommand = defineCommand({
   name: 'trajectories',

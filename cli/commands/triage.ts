@@ -1,25 +1,25 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { narrowedRetriever } from '../../src/retrieval/layers/narrowed-retriever.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { closeAll } from '../../src/system/close-all.ts';
-import { triageModel } from '../../triage/triage-model.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { checkFilter, filterOption } from '../filter-option.ts';
-import { stepProgress } from '../progress/step-progress.ts';
-import { queryOf } from '../query-form.ts';
-import { machineOptions } from '../retriever-options.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { closeAll } from '../../src/base/system/close-all.ts';
+import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { openIndex } from '../../src/stores/open-index.ts';
+import { triageModel } from '../../training/triage/triage-model.ts';
+import { checkFilter, filterOption } from '../options/filter-option.ts';
+import { queryOf } from '../options/query-form.ts';
+import { machineOptions } from '../options/retriever-options.ts';
+import { viewOption } from '../options/view-options.ts';
+import { stepProgress } from '../output/progress/step-progress.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { triageText } from '../triage/report-text.ts';
-import { shownProgress } from '../triage/shown-progress.ts';
-import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../triage/triage-options.ts';
-import { openTriedModel, type TriedModel } from '../triage/tried-model.ts';
-import { viewOption } from '../view-options.ts';
+import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../training/triage-options.ts';
+import { shownProgress } from '../training/triage-progress.ts';
+import { triageText } from '../training/triage-report.ts';
+import { openTriedModel, type TriedModel } from '../training/tried-model.ts';
 
 export const triageCommand = defineCommand({
   name: 'triage',
@@ -71,7 +71,7 @@ export const triageCommand = defineCommand({
     const opened: Retriever[] = [];
     let tried: TriedModel | undefined;
     try {
-      const present = await openRetriever(folder, {
+      const present = await openIndex(folder, {
         ...retrieving,
         ...(options['index-model'] === undefined ? {} : { model: options['index-model'] }),
         views: view === undefined ? [] : [view],
@@ -79,7 +79,7 @@ export const triageCommand = defineCommand({
       opened.push(present);
       checkFilter(filter, present.info);
       for (const { name, folder: other } of parseServedIndexes(options.index)) {
-        opened.push(await openRetriever(other, { ...retrieving, name }));
+        opened.push(await openIndex(other, { ...retrieving, name }));
       }
       tried = await openTriedModel(model, options, {
         work,

@@ -1,15 +1,15 @@
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
-import { isMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import type { OptionTable } from '../../src/options/option-spec.ts';
-import { openIndexEncoder } from '../../src/retrieval/opening/open-index-encoder.ts';
-import { isPublishedAddress } from '../../src/retrieval/opening/published-address.ts';
-import { type CommandContext, defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatNumberOf } from '../format.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import { openIndexEncoder } from '../../src/search/opening/open-index-encoder.ts';
+import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS } from '../model/endpoint-options.ts';
-import { numberFrom } from '../number-from.ts';
-import { type ShownSteps, stepProgress } from '../progress/step-progress.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { numberFrom } from '../options/number-from.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { formatBytes, formatNumberOf } from '../output/format.ts';
+import { type ShownSteps, stepProgress } from '../output/progress/step-progress.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
 const { model, precision, device, 'share-weights': weights, 'encoder-threads': threads } = RETRIEVER_OPTIONS;
 
@@ -120,8 +120,8 @@ async function verifyInStore(
   const onProgress = (done: number, rows: number): void =>
     progress.update({ step: 'reading the rows', share: rows === 0 ? 1 : done / rows, facts: '' });
   const verifyCollection = isMilvusAddress(place)
-    ? (await import('../../publish/verify-collection.ts')).verifyCollection
-    : (await import('../../publish/verify-opensearch.ts')).verifyOpenSearch;
+    ? (await import('../../src/stores/publish/verify-collection.ts')).verifyCollection
+    : (await import('../../src/stores/publish/verify-opensearch.ts')).verifyOpenSearch;
   try {
     const { address, rows, problems } = await verifyCollection(place, { quick, signal, onProgress });
     progress.stop();

@@ -1,6 +1,6 @@
 import type { RankedPassage } from '../../evaluation/run.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { hitFields } from '../hit-fields.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { hitFields } from '../options/hit-fields.ts';
 import type { SearchedSystem } from './searched-system.ts';
 
 /** Ids looked up at once. */
@@ -21,7 +21,7 @@ export async function addTexts(
     for (const [i, [passage]] of found.entries()) {
       if (passage === undefined) continue;
       const { title, text } = hitFields(passage.document, passage.row);
-      known.set(keys[i]!, { text, ...(title === undefined ? {} : { title }) });
+      known.set(keys[i]!, { text, title });
     }
   }
   const run = new Map(

@@ -1,5 +1,5 @@
 import { escaped, htmlPage, htmlTable } from '../../evaluation/report/html-page.ts';
-import { formatCount } from '../format.ts';
+import { formatCount } from '../output/format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
 import { answeredLine, countColumns, intervalText, metricNames, pText, signed } from './comparison-text.ts';
 import { latencyLine } from './server-lines.ts';

@@ -1,5 +1,5 @@
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
-import { formatCount, formatNumberOf, printable } from '../format.ts';
+import { formatCount, formatNumberOf, printable } from '../output/format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
 import { latencyLine } from './server-lines.ts';
 

@@ -4,7 +4,7 @@ import type { Judgements } from '../../evaluation/judgements.ts';
 import { titleKey } from '../../evaluation/page-title.ts';
 import { answersOf, type Question, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import type { RankedPassage } from '../../evaluation/run.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { type EvalContext, evalJson } from './eval-report.ts';
 import type { MeasuredSystem } from './measured-system.ts';
 import { answeredByAll, type ServerReport } from './searched-system.ts';
@@ -122,7 +122,7 @@ export function compareSystems(measured: readonly MeasuredSystem[], input: Compa
         name: system.name,
         what: system.what,
         failed: system.failed.size,
-        ...(system.server === undefined ? {} : { server: system.server }),
+        server: system.server,
         ...values,
         notes,
       };

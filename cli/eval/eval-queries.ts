@@ -1,7 +1,7 @@
 import type { Question } from '../../evaluation/read-questions.ts';
-import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { QUERY_FORM_OPTION, queryOf } from '../query-form.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
+import { QUERY_FORM_OPTION, queryOf } from '../options/query-form.ts';
 
 /** The forms of other commands, and those of several queries. */
 const EVAL_QUERY_FORMS = [...QUERY_FORM_OPTION.choices, 'queries', 'question-and-queries'] as const;

@@ -1,6 +1,6 @@
 import type { RankedPassage, Run } from '../../evaluation/run.ts';
 import type { ServerPassage } from '../../evaluation/server/dialect-client.ts';
-import { comparableText } from '../../src/comparable-text.ts';
+import { comparableText } from '../../src/base/comparable-text.ts';
 import type { MatchedBy } from './searched-system.ts';
 
 /** Comparable text → ids of the relevant passages that have it, in the corpus's order. */
@@ -51,7 +51,7 @@ export function matchPassages(
         id: own ?? unknownId(passage, `${place} ${i}`, numbers),
         score: score ?? -i,
         text,
-        ...(title === undefined ? {} : { title }),
+        title,
       };
     });
   });

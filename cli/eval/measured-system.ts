@@ -26,7 +26,7 @@ export function measureSystem(
   const evaluation = evaluateRun({
     queryIds: questions.map(({ id }) => id),
     run,
-    ...(lists === undefined ? {} : { lists }),
+    lists,
     judgements: hasIds ? judgements : new Map(),
     ...(hasTexts ? { titleJudgements: titles, answers } : {}),
     cutoffs,

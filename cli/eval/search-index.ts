@@ -1,12 +1,12 @@
-import { TrawlError } from '../../src/errors.ts';
-import { shownPlace } from '../../src/published/shown-place.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { shownPlace } from '../../src/stores/published/shown-place.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { openReranked } from '../open-reranked.ts';
-import { templateOf } from '../query-form.ts';
-import { modesOption, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions } from '../rerank-options.ts';
-import { retrieverOptions } from '../retriever-options.ts';
+import { openReranked } from '../open/open-reranked.ts';
+import { templateOf } from '../options/query-form.ts';
+import { modesOption, rankingOf } from '../options/ranking-options.ts';
+import { checkRerankOptions } from '../options/rerank-options.ts';
+import { retrieverOptions } from '../options/retriever-options.ts';
 import { ownNotes } from './own-passages.ts';
 import { searchQuestions } from './search-questions.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
@@ -38,7 +38,7 @@ export async function searchIndex(
   const retrieving = {
     ...retrieverOptions(options),
     signal,
-    ...(modes === undefined ? {} : { modes }),
+    modes,
     onWarning: note,
   };
   const { retriever, close } = await openReranked(place, options, retrieving, further);

@@ -2,13 +2,13 @@ import { fuseLists } from '../../evaluation/fuse-lists.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
-import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
-import type { TrawlError } from '../../src/errors.ts';
-import { isOfQuery } from '../../src/retrieval/calls/query-errors.ts';
-import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { hitFields } from '../hit-fields.ts';
-import type { Ranking } from '../ranking-options.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
+import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
+import { isOfQuery } from '../../src/search/calls/query-errors.ts';
+import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { hitFields } from '../options/hit-fields.ts';
+import type { Ranking } from '../options/ranking-options.ts';
 import { type EvalQueryForm, queriesOf } from './eval-queries.ts';
 import { type CountingPassages, countingPassages, depthOf } from './own-passages.ts';
 import type { Asked } from './searched-system.ts';
@@ -53,7 +53,7 @@ export async function searchQuestions(
     asked.flatMap(({ queries }) => queries),
     {
       ...settings,
-      ...(onFailed === undefined ? {} : { onFailed: (place, error) => onFailed(ids[place]!, error) }),
+      onFailed: onFailed === undefined ? undefined : (place, error) => onFailed(ids[place]!, error),
     },
   );
   const counting = countingPassages(ids, lists, settings);
@@ -103,7 +103,7 @@ async function searchAll(
       const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
         const { id, title, text } = hitFields(document, row);
         if (forRun) checkTrecField('passage id', id);
-        return { id, score, text, ...(title === undefined ? {} : { title }) };
+        return { id, score, text, title };
       });
       lists.push(retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
     }

@@ -7,12 +7,12 @@ import { askServer, type ServerAnswers } from '../../evaluation/server/ask-serve
 import type { DialectClient } from '../../evaluation/server/dialect-client.ts';
 import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
-import { comparableText } from '../../src/comparable-text.ts';
-import { applyTemplate, composeText } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { COMPOSED_SEPARATOR } from '../../src/recording/composed-query.ts';
-import { hitFields } from '../hit-fields.ts';
-import { readKey } from '../read-key.ts';
+import { comparableText } from '../../src/base/comparable-text.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
+import { COMPOSED_SEPARATOR } from '../../src/server/recording/composed-query.ts';
+import { hitFields } from '../options/hit-fields.ts';
+import { readKey } from '../options/read-key.ts';
 import { queriesOf } from './eval-queries.ts';
 import { type GoldTexts, judgedIds, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
 import { countingPassages, depthOf, ownNotes } from './own-passages.ts';

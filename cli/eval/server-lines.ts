@@ -1,4 +1,4 @@
-import { formatCount, formatDuration, formatNumberOf, printable } from '../format.ts';
+import { formatCount, formatDuration, formatNumberOf, printable } from '../output/format.ts';
 import type { SearchedSystem, ServerReport } from './searched-system.ts';
 
 /** How a server was asked, how fast it answered, and what failed. Empty for other systems. */

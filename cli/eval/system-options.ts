@@ -1,10 +1,10 @@
 import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { QUERY_TEMPLATE_OPTION } from '../query-form.ts';
-import { RANKING_OPTIONS } from '../ranking-options.ts';
-import { RERANK_OPTIONS } from '../rerank-options.ts';
-import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
-import { VIEW_OPTIONS } from '../view-options.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
+import { RANKING_OPTIONS } from '../options/ranking-options.ts';
+import { RERANK_OPTIONS } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
+import { VIEW_OPTIONS } from '../options/view-options.ts';
 
 import { EVAL_QUERY_FORM_OPTION } from './eval-queries.ts';
 

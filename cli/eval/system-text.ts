@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
-import { TrawlError } from '../../src/errors.ts';
-import { optionOf } from '../../src/options/option-spec.ts';
-import { optionValue } from '../../src/options/option-value.ts';
-import { suggestOption } from '../../src/options/suggest-option.ts';
-import { shownPlace } from '../../src/published/shown-place.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { optionOf } from '../../src/base/options/option-spec.ts';
+import { optionValue } from '../../src/base/options/option-value.ts';
+import { suggestOption } from '../../src/base/options/suggest-option.ts';
+import { shownPlace } from '../../src/stores/published/shown-place.ts';
 import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from './system-options.ts';
 
 /** What `trawl eval` searches: an index directory, a TREC run, or a server. */

@@ -1,9 +1,9 @@
 import type { QueryJudgements } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
-import { KnownQuestions } from '../../records/known-questions.ts';
-import { comparableText } from '../../src/comparable-text.ts';
-import { type TrajectoryReport, trajectoryReport } from '../../trajectories/report/trajectory-report.ts';
-import type { Trajectory } from '../../trajectories/trajectory.ts';
+import { comparableText } from '../../src/base/comparable-text.ts';
+import { KnownQuestions } from '../../training/records/known-questions.ts';
+import { type TrajectoryReport, trajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
+import type { Trajectory } from '../../training/trajectories/trajectory.ts';
 import type { JudgedQuestions } from './judged-questions.ts';
 import type { SearchedSystem } from './searched-system.ts';
 

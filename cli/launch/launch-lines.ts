@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 
 /** The command line of another retrieval server, translated to what to index and how to serve it. */
 export type LaunchLine = DenseLine | Bm25Line | RerankLine;

@@ -1,7 +1,7 @@
-import { asTrawlError, TrawlError } from '../../src/errors.ts';
-import { EXIT } from '../command.ts';
-import { loadCommand } from '../commands.ts';
-import { report, resolveCommandOptions, runCommand } from '../run-command.ts';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { EXIT } from '../program/command.ts';
+import { loadCommand } from '../program/commands.ts';
+import { report, resolveCommandOptions, runCommand } from '../program/run-command.ts';
 import { planLaunchLine, shownCommand } from './plan-launch.ts';
 
 /** Runs the commands that replace another retrieval server's command line: add the model, import, and serve. */

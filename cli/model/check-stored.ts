@@ -1,5 +1,5 @@
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { CheckStored } from '../../src/retrieval/opening/open-index-encoder.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import type { CheckStored } from '../../src/search/opening/open-index-encoder.ts';
 
 /** Passages that are embedded again. */
 const SAMPLE = 16;
@@ -9,8 +9,8 @@ export const checkStored: CheckStored = async (folder, encoder) => {
   // Imported here, because only an endpoint needs it.
   const [{ verifySample }, { openIndexDirectory }, { requireVectors }] = await Promise.all([
     import('../../indexer/verify/verify-sample.ts'),
-    import('../../src/retrieval/opening/index-directory.ts'),
-    import('../../src/manifest/vector-space.ts'),
+    import('../../src/search/opening/index-directory.ts'),
+    import('../../src/index/manifest/vector-space.ts'),
   ]);
   const { shards, manifest } = openIndexDirectory(folder);
   const { model } = requireVectors(folder, manifest);

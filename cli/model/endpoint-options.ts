@@ -1,9 +1,9 @@
-import type { EndpointOptions } from '../../src/embedding/endpoint/endpoint-options.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { EMBEDDING_APIS } from '../../src/manifest/endpoint-record.ts';
-import { isServerUrl } from '../../src/model-server/server-url.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { readApiKey } from '../api-key.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import type { EndpointOptions } from '../../src/encoder/endpoint/endpoint-options.ts';
+import { EMBEDDING_APIS } from '../../src/encoder/identity/endpoint-record.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
+import { readApiKey } from '../options/api-key.ts';
 
 const WITH_URL = 'With a URL as --model:';
 

@@ -1,20 +1,20 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { checkpointFiles, describingFiles, weightBytes } from '../../hub/checkpoint-files.ts';
-import { type DownloadedRepository, downloadRepository } from '../../hub/download-repository.ts';
+import { checkpointFiles, describingFiles, weightBytes } from '../../indexer/hub/checkpoint-files.ts';
+import { type DownloadedRepository, downloadRepository } from '../../indexer/hub/download-repository.ts';
 import {
   checkBeforeWeights,
   type ImportedModel,
   importModel,
   type ModelSource,
-} from '../../model-import/import-model.ts';
-import type { StatedPooling } from '../../src/embedding/model/transformers-folder.ts';
-import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
-import { asTrawlError, TrawlError } from '../../src/errors.ts';
-import type { Precision } from '../../src/manifest/model-identity.ts';
-import { syncFolder } from '../../src/system/durable-file.ts';
-import type { ModelProgress } from '../progress/model-progress.ts';
+} from '../../indexer/model-import/import-model.ts';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { syncFolder } from '../../src/base/system/durable-file.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
+import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
+import type { ModelProgress } from '../output/progress/model-progress.ts';
 import { ModelLock } from './model-lock.ts';
 import { type ModelSourceArgument, parseModelSource } from './model-source.ts';
 
@@ -78,12 +78,12 @@ async function addLocked(
   const from: ModelSource =
     source.type === 'hub'
       ? { kind: 'hub', id: source.id, revision: fetched!.commit }
-      : { kind: 'folder', id: source.id, ...(source.revision === undefined ? {} : { revision: source.revision }) };
+      : { kind: 'folder', id: source.id, revision: source.revision };
   await mkdir(dirname(made), { recursive: true });
   const imported = await importModel(source.type === 'hub' ? fetched!.folder : source.folder, {
     out: made,
     name,
-    ...(options.precisions === undefined ? {} : { precisions: options.precisions }),
+    precisions: options.precisions,
     pooling: options.pooling,
     source: from,
     signal,

@@ -1,14 +1,14 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import {
   type ModelKind,
   type PoolingOrigin,
   readTrawlModelFile,
   TRAWL_MODEL_FILE,
-} from '../../src/embedding/model/trawl-model-file.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { formatBytes } from '../format.ts';
+} from '../../src/encoder/model/trawl-model-file.ts';
+import { formatBytes } from '../output/format.ts';
 
 /** A model folder as `trawl model show` reports it. */
 export interface ModelFacts {

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readModelFolder, verifyModelFolder } from '../../src/embedding/model/model-folder.ts';
-import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
-import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
-import { asTrawlError, TrawlError } from '../../src/errors.ts';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { readModelFolder, verifyModelFolder } from '../../src/encoder/model/model-folder.ts';
+import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
+import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { sourceOf } from './model-facts.ts';
 
 /** Compares the files of a model with their checksums. */

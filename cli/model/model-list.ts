@@ -1,7 +1,7 @@
 import { relative, sep } from 'node:path';
-import { listModels, locateModelFolder } from '../../src/embedding/model/model-location.ts';
-import { asTrawlError } from '../../src/errors.ts';
-import { formatBytes } from '../format.ts';
+import { asTrawlError } from '../../src/base/errors.ts';
+import { listModels, locateModelFolder } from '../../src/encoder/model/model-location.ts';
+import { formatBytes } from '../output/format.ts';
 import { factsOf, type ModelFacts } from './model-facts.ts';
 
 type ListedModel = ModelFacts | { readonly name: string; readonly problem: string };

@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { FileLock } from '../../src/system/file-lock.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { FileLock } from '../../src/base/system/file-lock.ts';
 
 /** Reserves a folder for one `trawl model add`: that of the new model, or that of the downloaded checkpoint. */
 export class ModelLock {

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/manifest/model-identity.ts';
-import { isServerUrl } from '../../src/model-server/server-url.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
+import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 
 export const DEVICE_OPTION = {
   type: 'string',

@@ -1,12 +1,13 @@
-import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Filter } from '../../src/filter/filter.ts';
-import type { ListenAddress } from '../../src/http/connections/listen.ts';
-import type { ServerConfig } from '../../src/http/server-config.ts';
-import { HYBRID_FUSIONS } from '../../src/retrieval/hybrid/hybrid-settings.ts';
-import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/search-mode.ts';
-import { filterOption } from '../filter-option.ts';
-import { hybridOptions } from '../hybrid-options.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
+import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
+import type { Filter } from '../../src/engine/filter/filter.ts';
+import { HYBRID_FUSIONS } from '../../src/search/hybrid/hybrid-settings.ts';
+import { BM25_ORDERS, SEARCH_MODES } from '../../src/search/search-mode.ts';
+import type { ListenAddress } from '../../src/server/connections/listen.ts';
+import type { ServerConfig } from '../../src/server/server-config.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { hybridOptions } from '../options/hybrid-options.ts';
 import { perturbRates } from './perturb-options.ts';
 
 /** A further address of the server, for clients with a fixed port. */
@@ -103,7 +104,7 @@ function readSettings(text: string): ExtraListener['settings'] | undefined {
     const read = Object.hasOwn(SETTINGS, name) ? SETTINGS[name]!(value) : undefined;
     if (read === undefined) return undefined;
     // The settings of hybrid search come one by one.
-    const hybrid = { ...settings.hybrid, ...read.hybrid };
+    const hybrid = { ...settings.hybrid, ...defined(read.hybrid) };
     settings = { ...settings, ...read, ...(Object.keys(hybrid).length === 0 ? {} : { hybrid }) };
   }
   return settings;

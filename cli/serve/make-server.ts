@@ -1,26 +1,27 @@
 import { resolve } from 'node:path';
 import type { Server as TlsServer } from 'node:tls';
-import { asTrawlError } from '../../src/errors.ts';
-import { bothFilters } from '../../src/filter/filter.ts';
-import { buildApp } from '../../src/http/app.ts';
-import type { ListenAddress } from '../../src/http/connections/listen.ts';
-import { preferredFor } from '../../src/http/dialects/dispatch.ts';
-import type { OnCloseFailed } from '../../src/http/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
-import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
-import type { ServerConfig } from '../../src/http/server-config.ts';
-import type { OptionTable } from '../../src/options/option-spec.ts';
-import type { GoldPassages } from '../../src/perturbation/gold-passages.ts';
-import { Perturbation } from '../../src/perturbation/perturbation.ts';
-import { QueryRecorder } from '../../src/recording/query-recorder.ts';
-import { mergedHybrid } from '../../src/retrieval/hybrid/hybrid-settings.ts';
-import { AnswerCache } from '../../src/retrieval/layers/answer-cache.ts';
-import type { RequestTracer } from '../../src/tracing/tracer.ts';
-import type { CommandContext } from '../command.ts';
-import { filterOption } from '../filter-option.ts';
-import { hybridOptions } from '../hybrid-options.ts';
-import { openReranker } from '../rerank-options.ts';
-import { retrieverOptions } from '../retriever-options.ts';
+import { asTrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import { bothFilters } from '../../src/engine/filter/filter.ts';
+import { mergedHybrid } from '../../src/search/hybrid/hybrid-settings.ts';
+import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
+import { buildApp } from '../../src/server/app.ts';
+import type { ListenAddress } from '../../src/server/connections/listen.ts';
+import { preferredFor } from '../../src/server/dialects/dispatch.ts';
+import type { OnCloseFailed } from '../../src/server/indexes/index-slot.ts';
+import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
+import type { GoldPassages } from '../../src/server/perturbation/gold-passages.ts';
+import { Perturbation } from '../../src/server/perturbation/perturbation.ts';
+import { QueryRecorder } from '../../src/server/recording/query-recorder.ts';
+import type { ServerConfig } from '../../src/server/server-config.ts';
+import type { RequestTracer } from '../../src/server/tracing/tracer.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { hybridOptions } from '../options/hybrid-options.ts';
+import { openReranker } from '../options/rerank-options.ts';
+import { retrieverOptions } from '../options/retriever-options.ts';
+import type { CommandContext } from '../program/command.ts';
 import { openTracer } from './open-tracer.ts';
 import { perturbRates, perturbSettings, readGoldPassages } from './perturb-options.ts';
 import { bundleOpener } from './replayed-bundle.ts';
@@ -206,7 +207,11 @@ function listenersFor(
       const filter = bothFilters(filterOption(options.filter), own.filter) ?? null;
       const ofAddress = perturb === undefined ? perturbation : perturb && perturbing(perturb);
       const limits = { filter, views, hybrid, rerank, perturbation: ofAddress };
-      return { app: buildApp(holder, { ...config, ...own, ...limits, dialects }), address, perturbation: ofAddress };
+      return {
+        app: buildApp(holder, { ...config, ...defined(own), ...limits, dialects }),
+        address,
+        perturbation: ofAddress,
+      };
     }),
   ];
 }

@@ -1,5 +1,5 @@
-import { packageVersion } from '../../src/package-root.ts';
-import type { RequestTracer } from '../../src/tracing/tracer.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import type { RequestTracer } from '../../src/server/tracing/tracer.ts';
 import type { ServeOptions } from './serve-settings.ts';
 import type { ServerLog } from './server-log.ts';
 
@@ -13,7 +13,7 @@ export async function openTracer(
   note: (text: string) => void,
 ): Promise<RequestTracer | undefined> {
   if (endpoint === undefined) return undefined;
-  const { openOtlpTracer } = await import('../../src/tracing/otlp-tracer.ts');
+  const { openOtlpTracer } = await import('../../src/server/tracing/otlp-tracer.ts');
   let reportedAt = Number.NEGATIVE_INFINITY;
   return openOtlpTracer({
     endpoint,

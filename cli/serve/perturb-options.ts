@@ -1,11 +1,9 @@
 import { withoutLabels } from '../../evaluation/answer-labels.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { answerRule } from '../../mining/answer-rule.ts';
-import { type Gold, GoldQuestions } from '../../replay/gold-questions.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
-import { documentFields } from '../../src/passages/document-fields.ts';
-import type { GoldPassages } from '../../src/perturbation/gold-passages.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { documentFields } from '../../src/index/passages/document-fields.ts';
+import type { GoldPassages } from '../../src/server/perturbation/gold-passages.ts';
 import {
   DEFAULT_DELAY_MS,
   DEFAULT_DISTRACTORS,
@@ -13,8 +11,10 @@ import {
   PERTURBATIONS,
   type PerturbationSettings,
   perturbationSettings,
-} from '../../src/perturbation/settings.ts';
-import { namedNumbers } from '../named-numbers.ts';
+} from '../../src/server/perturbation/settings.ts';
+import { answerRule } from '../../training/mining/answer-rule.ts';
+import { type Gold, GoldQuestions } from '../../training/replay/gold-questions.ts';
+import { namedNumbers } from '../options/named-numbers.ts';
 
 const EXAMPLE = 'drop-gold=0.1,distractors=0.2,delay=0.05,fail=0.01';
 

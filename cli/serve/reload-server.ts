@@ -1,4 +1,4 @@
-import { asTrawlError } from '../../src/errors.ts';
+import { asTrawlError } from '../../src/base/errors.ts';
 import type { TrawlServer } from './make-server.ts';
 
 /** Reloads the files and every index. If one cannot be read or opened, the old one stays in use. */

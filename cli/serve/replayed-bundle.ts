@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
-import { type BundleManifest, readBundleManifest } from '../../replay/bundle-manifest.ts';
-import { openBundle } from '../../replay/open-bundle.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
-import type { CommandContext } from '../command.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
+import { type BundleManifest, readBundleManifest } from '../../training/replay/bundle-manifest.ts';
+import { openBundle } from '../../training/replay/open-bundle.ts';
+import type { CommandContext } from '../program/command.ts';
 import { MIB, type SERVE_OPTIONS } from './serve-options.ts';
 import { parseServedIndexes, type ServedIndex } from './served-indexes.ts';
 

@@ -1,15 +1,16 @@
 import { basename, resolve } from 'node:path';
-import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Filter } from '../../src/filter/filter.ts';
-import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
-import { isServerUrl } from '../../src/model-server/server-url.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import { isPublishedAddress, parsePublishedAddress } from '../../src/retrieval/opening/published-address.ts';
-import { readAhead } from '../../src/retrieval/opening/read-ahead.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { checkFilter } from '../filter-option.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
+import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
+import type { Filter } from '../../src/engine/filter/filter.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
+import { readAhead } from '../../src/search/opening/read-ahead.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
+import { openIndex } from '../../src/stores/open-index.ts';
+import { isPublishedAddress, parsePublishedAddress } from '../../src/stores/published/published-address.ts';
+import { checkFilter } from '../options/filter-option.ts';
 import type { ServedViews } from './served-views.ts';
 import type { SharedReranker } from './shared-reranker.ts';
 
@@ -89,8 +90,8 @@ export function indexOpener(
   }: {
     readonly warm: boolean;
     readonly filters?: readonly Filter[];
-    readonly views?: ServedViews | undefined;
-    readonly reranker?: SharedReranker | undefined;
+    readonly views?: ServedViews;
+    readonly reranker?: SharedReranker;
     readonly signal: AbortSignal;
   },
 ): OpenIndex {
@@ -125,7 +126,7 @@ export function indexOpener(
     const answersSince = opened.has(name) ? undefined : start;
     opened.add(name);
     if (reranker !== undefined) report({ stage: 'loading', doing: 'loading the reranker' });
-    const retriever = await openRetriever(folder, {
+    const retriever = await openIndex(folder, {
       ...options,
       views: views?.definitions ?? [],
       reranker: await reranker?.get(),

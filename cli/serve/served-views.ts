@@ -1,8 +1,8 @@
-import { TrawlError } from '../../src/errors.ts';
-import type { AccessKeys } from '../../src/http/access/access-keys.ts';
-import { readViews } from '../../src/views/read-views.ts';
-import type { ViewDefinition } from '../../src/views/view-definition.ts';
-import { namedView } from '../view-options.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { readViews } from '../../src/index/views/read-views.ts';
+import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
+import type { AccessKeys } from '../../src/server/access/access-keys.ts';
+import { namedView } from '../options/view-options.ts';
 
 interface ServedViewsOptions {
   /** The file of `--views`. */

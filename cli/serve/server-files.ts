@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { TrawlError } from '../../src/errors.ts';
-import { AccessKeys } from '../../src/http/access/access-keys.ts';
-import type { TlsPem } from '../../src/http/server-config.ts';
-import { environmentVariable } from '../../src/options/resolve-options.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { environmentVariable } from '../../src/base/options/resolve-options.ts';
+import { AccessKeys } from '../../src/server/access/access-keys.ts';
+import type { TlsPem } from '../../src/server/server-config.ts';
 
 const KEYS_VARIABLE = 'TRAWL_API_KEYS';
 

@@ -1,4 +1,4 @@
-import type { Reranker } from '../../src/rerank/reranker.ts';
+import type { Reranker } from '../../src/encoder/rerank/reranker.ts';
 
 /**
  * The reranker of all indexes of a server. It is opened with the first index, when the server already listens, and kept when indexes

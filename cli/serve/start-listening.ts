@@ -1,5 +1,5 @@
-import { isNodeError, TrawlError } from '../../src/errors.ts';
-import { type ListenAddress, listen } from '../../src/http/connections/listen.ts';
+import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { type ListenAddress, listen } from '../../src/server/connections/listen.ts';
 import type { TrawlServer } from './make-server.ts';
 
 /**

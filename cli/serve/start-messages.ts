@@ -1,9 +1,9 @@
-import { isLoopback } from '../../src/http/access/access.ts';
-import type { ListenAddress } from '../../src/http/connections/listen.ts';
-import type { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
-import type { Perturbation } from '../../src/perturbation/perturbation.ts';
-import { settingsText } from '../../src/perturbation/settings.ts';
-import { formatBytes, formatCount } from '../format.ts';
+import { isLoopback } from '../../src/server/access/access.ts';
+import type { ListenAddress } from '../../src/server/connections/listen.ts';
+import type { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import type { Perturbation } from '../../src/server/perturbation/perturbation.ts';
+import { settingsText } from '../../src/server/perturbation/settings.ts';
+import { formatBytes, formatCount } from '../output/format.ts';
 
 /**
  * The line that `--json` prints when the server is ready, for scripts that wait for it. `removedRows` is the former name of
@@ -25,7 +25,7 @@ export function startFacts(
       generation,
       model: model?.name ?? null,
       reranker: reranker?.name ?? null,
-      ...(gpu === undefined ? {} : { gpu }),
+      gpu,
     };
   });
   return {

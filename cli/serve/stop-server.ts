@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { acceptQueued } from '../../src/http/connections/idle-connections.ts';
+import { acceptQueued } from '../../src/server/connections/idle-connections.ts';
 import type { TrawlServer } from './make-server.ts';
 
 /** Time for the server to close after its clients were disconnected, in milliseconds. */

@@ -1,7 +1,7 @@
 import type { BuildPlan } from '../../indexer/building/plan-build.ts';
 import type { UpdatePlan } from '../../indexer/update/plan-update.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { forecast, plannedRows, type SearchForecast } from './search-forecast.ts';
 
 /** Searches of the planned index. Null without vectors or the native engine, and for few passages. */
@@ -12,9 +12,9 @@ export async function buildForecast(
     encoder,
     signal,
   }: {
-    readonly kernel?: Kernel | undefined;
-    readonly encoder?: TextEncoder | undefined;
-    readonly signal?: AbortSignal | undefined;
+    readonly kernel?: Kernel;
+    readonly encoder?: TextEncoder;
+    readonly signal?: AbortSignal;
   },
 ): Promise<SearchForecast | null> {
   const rows = 'update' in plan ? plan.update.rowsAfter : plan.rows;

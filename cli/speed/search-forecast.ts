@@ -1,15 +1,15 @@
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { type EncoderTrial, tryEncoder } from '../../src/expected-speed/encoder-trial.ts';
+import { type EncoderTrial, tryEncoder } from '../../evaluation/speed/encoder-trial.ts';
 import {
   combinedRate,
   type ExpectedSearch,
   expectedSearch,
   type SearchedRows,
-} from '../../src/expected-speed/expected-search.ts';
-import { type SpeedTrial, trySpeed } from '../../src/expected-speed/speed-trial.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { codesBytes, maxPrefilterBytes } from '../../src/vector-index/codes-size.ts';
-import { formatCount, formatDuration } from '../format.ts';
+} from '../../evaluation/speed/expected-search.ts';
+import { type SpeedTrial, trySpeed } from '../../evaluation/speed/speed-trial.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { codesBytes, maxPrefilterBytes } from '../../src/engine/vectors/codes-size.ts';
+import { formatCount, formatDuration } from '../output/format.ts';
 
 /** The part of `--plan` about searches: expected from a trial, if what they read is in memory. */
 export interface SearchForecast {

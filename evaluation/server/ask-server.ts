@@ -1,13 +1,14 @@
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { inParallel } from '../../src/in-parallel.ts';
-import { parseNumbers } from '../../src/passages/exact-numbers.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { inParallel } from '../../src/base/in-parallel.ts';
+import { defined } from '../../src/base/objects.ts';
+import { parseNumbers } from '../../src/index/passages/exact-numbers.ts';
 import {
   NoReply,
   type RepeatedRequestOptions,
   type Reply,
   repeatedRequest,
-} from '../../src/trawl-server/repeated-request.ts';
+} from '../../src/stores/trawl-server/repeated-request.ts';
 import type { DialectClient, ServerList, ServerPassage } from './dialect-client.ts';
 
 export interface AskServerOptions extends RepeatedRequestOptions {
@@ -113,7 +114,7 @@ function requestOf(
   const fields = client.request(texts, k);
   if (client.method !== 'GET') return [`${url}${client.path}`, fields];
   const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(fields)) parameters.set(name, String(value));
+  for (const [name, value] of Object.entries(defined(fields))) parameters.set(name, String(value));
   return [`${url}${client.path}?${parameters.toString()}`, undefined];
 }
 
@@ -141,6 +142,6 @@ function parsed(text: string): unknown {
 
 /** The code of Trawl's errors; empty without one. */
 function codeOf(json: unknown): string {
-  const code = (json as { error?: { code?: unknown } } | null | undefined)?.error?.code;
+  const code = (json as { error?: { code?: unknown } } | null)?.error?.code;
   return typeof code === 'string' ? ` ${code}` : '';
 }

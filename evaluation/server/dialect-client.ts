@@ -15,7 +15,7 @@ export type ServerList = readonly ServerPassage[] | { readonly failed: string };
 
 /** A dialect from the client's side: how queries are asked, and where the passages stand in the reply. */
 export interface DialectClient {
-  /** The name of the dialect in src/http/dialects. */
+  /** The name of the dialect in src/server/dialects. */
   readonly name: string;
   /** The fields of a GET request are the parameters of its URL. */
   readonly method?: 'GET';

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import { BUILD_FILE } from '../../src/manifest/build-records.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
+import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { lacksTitles, noTitles } from '../lexical/check-titles.ts';

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { FileLock, type LockMode } from '../../src/system/file-lock.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { FileLock, type LockMode } from '../../src/base/system/file-lock.ts';
 
 /** The locked file. It is always empty. */
 const LOCK_FILE = 'build.lock';

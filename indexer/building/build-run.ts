@@ -3,8 +3,8 @@ import { basename, relative, resolve } from 'node:path';
 import { type CorpusFile, listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { type PassageTemplate, parseTemplate } from '../../corpus/passage-template.ts';
 import { type CorpusScan, scanCorpus } from '../../corpus/scan-corpus.ts';
-import { bug } from '../../src/errors.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { bug } from '../../src/base/errors.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { StageClock } from '../stage-clock.ts';
 import { adoptShard } from '../vectors/adopt-shard.ts';
 import { shardRows } from '../vectors/precomputed-vectors.ts';
@@ -175,7 +175,7 @@ export function shardInput(
     positions,
     shards,
     reading: readingRecord(options.corpusOptions),
-    ...(location === undefined ? {} : { modelLocation: location }),
+    modelLocation: location,
   };
 }
 

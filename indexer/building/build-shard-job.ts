@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { readShardManifest } from '../../src/manifest/read-manifest.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { cutSegments } from '../../vector-files/vector-file-set.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { lacksTitles, noTitlesInShard } from '../lexical/check-titles.ts';
+import { cutSegments } from '../vector-files/vector-file-set.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { type PrecomputedVectors, vectorsInput } from '../vectors/precomputed-vectors.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
@@ -118,7 +118,7 @@ function jobInput(
   const { vectors } = options;
   return {
     ...shardInput(options, scan, place, shards),
-    ...(vectors === undefined ? {} : { vectors: vectorsInput(vectors) }),
+    vectors: vectors === undefined ? undefined : vectorsInput(vectors),
   };
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { bug } from '../../src/errors.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { bug } from '../../src/base/errors.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { makeColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';

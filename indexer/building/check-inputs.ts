@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
 import type { WorkOptions } from './build-options.ts';
 
 /**

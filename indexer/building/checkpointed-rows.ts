@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { asTrawlError, TrawlError } from '../../src/errors.ts';
-import { CHECKPOINT_FILE, type CheckpointRecord } from '../../src/manifest/build-records.ts';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { CHECKPOINT_FILE, type CheckpointRecord } from '../../src/index/manifest/build-records.ts';
 import type { EncodedBatch } from './encode-passages.ts';
 import type { ShardVectors } from './shard-vectors.ts';
 

@@ -1,11 +1,11 @@
 import { parseJson } from '../../corpus/parse-json.ts';
 import type { PassageRow } from '../../corpus/passage.ts';
 import type { PassageTemplate } from '../../corpus/passage-template.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { type EncodeResult, type TextEncoder, tokensOf } from '../../src/embedding/text-encoder.ts';
-import { bug, TrawlError } from '../../src/errors.ts';
-import { inOrder } from '../../src/in-order.ts';
-import type { PassageFile } from '../../src/passages/passage-file.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { bug, TrawlError } from '../../src/base/errors.ts';
+import { inOrder } from '../../src/base/in-order.ts';
+import { type EncodeResult, type TextEncoder, tokensOf } from '../../src/encoder/text-encoder.ts';
+import type { PassageFile } from '../../src/index/passages/passage-file.ts';
 
 /**
  * Passages per call of the encoder. Batches start at multiples of this number, so that a resumed build gets the same vectors

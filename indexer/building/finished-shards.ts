@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { readShardManifest } from '../../src/manifest/read-manifest.ts';
-import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { shardFolderName } from '../index-files.ts';
 import {
   bm25Differs,

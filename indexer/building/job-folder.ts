@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BUILD_FILE } from '../../src/manifest/build-records.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
 import { shardFolderName } from '../index-files.ts';
 import { BuildLock, clearFolder, removeLockFiles } from './build-lock.ts';
 import { buildDiffers } from './build-settings.ts';

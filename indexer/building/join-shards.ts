@@ -1,19 +1,19 @@
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { generationOf } from '../../src/manifest/generation.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { generationOf } from '../../src/index/manifest/generation.ts';
 import {
   INDEX_MANIFEST_FILE,
   INDEX_MANIFEST_VERSIONS,
   type IndexManifest,
   versionFor,
-} from '../../src/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import type { CorpusRecord } from '../../src/manifest/schemas.ts';
-import { packageVersion } from '../../src/package-root.ts';
-import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
+} from '../../src/index/manifest/index-manifest.ts';
+import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { removeLockFiles } from './build-lock.ts';
 import { columnRecords } from './build-settings.ts';
 import { type FinishedShard, finishedShards } from './finished-shards.ts';
@@ -27,11 +27,7 @@ import { removeBuildRecords } from './shard-manifest.ts';
  */
 export async function joinShards(
   folder: string,
-  {
-    uniqueIds,
-    modelLocation,
-    signal,
-  }: { uniqueIds: boolean; modelLocation?: string | undefined; signal?: AbortSignal | undefined },
+  { uniqueIds, modelLocation, signal }: { uniqueIds: boolean; modelLocation?: string; signal?: AbortSignal },
 ): Promise<{ manifest: IndexManifest; duplicates: Duplicates; passagesWithoutId: number }> {
   const shards = finishedShards(folder);
   const passageFiles = shards.map(({ name, manifest }) => join(folder, name, manifest.passages.path));
@@ -91,15 +87,15 @@ function indexManifest(
     dimension,
     metric,
     model,
-    ...(modelLocation === undefined ? {} : { modelLocation }),
+    modelLocation,
     corpus: joinedCorpus(
       shards.map(({ manifest }) => manifest.corpus),
       duplicates,
     ),
     shards: entries,
     tombstones: null,
-    ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
-    ...(columns === undefined ? {} : { columns: columnRecords(columns) }),
+    bm25: bm25 === undefined ? undefined : { made: bm25.made, deleted: null },
+    columns: columns === undefined ? undefined : columnRecords(columns),
     writer: `trawl ${packageVersion}`,
   };
 }

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { CHANGES_FILE, CHECKPOINT_FILE, PASSAGES_RECORD_FILE } from '../../src/manifest/build-records.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { SHARD_MANIFEST_FILE } from '../../src/manifest/shard-manifest.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { CHANGES_FILE, CHECKPOINT_FILE, PASSAGES_RECORD_FILE } from '../../src/index/manifest/build-records.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import { SHARD_MANIFEST_FILE } from '../../src/index/manifest/shard-manifest.ts';
 
 /** The folder that a build, a job or an update writes to. This process has locked it. */
 export interface WorkFolder {

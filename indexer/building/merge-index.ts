@@ -1,12 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { BUILD_FILE } from '../../src/manifest/build-records.ts';
-import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import type { Duplicates } from '../../src/passages/duplicate-ids.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import type { Duplicates } from '../../src/index/passages/duplicate-ids.ts';
 import { BuildLock, LOCK_FILES, removeLockFiles } from './build-lock.ts';
 import { joinShards } from './join-shards.ts';
 import { OutputFolder } from './output-folder.ts';
@@ -16,7 +16,7 @@ export interface MergeOptions {
   readonly overwrite: boolean;
   /** Reject shards with repeated ids. */
   readonly uniqueIds: boolean;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface MergeSummary {

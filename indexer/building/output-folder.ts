@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { BUILD_FILE } from '../../src/manifest/build-records.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { syncFolder } from '../../src/system/durable-file.ts';
-import type { LockMode } from '../../src/system/file-lock.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { syncFolder } from '../../src/base/system/durable-file.ts';
+import type { LockMode } from '../../src/base/system/file-lock.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
 import { BuildLock, clearFolder, LOCK_FILES, removeLockFiles } from './build-lock.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
 import { moveAside, removeReplaced, replacedIndex, restoreReplaced } from './replaced-index.ts';

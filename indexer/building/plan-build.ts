@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import { tokensOf } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { formatBytes } from '../../src/system/format-bytes.ts';
-import { freeBytes } from '../../src/system/free-bytes.ts';
-import { memoryLimit } from '../../src/system/memory.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { formatBytes } from '../../src/base/system/format-bytes.ts';
+import { freeBytes } from '../../src/base/system/free-bytes.ts';
+import { memoryLimit } from '../../src/base/system/memory.ts';
+import { tokensOf } from '../../src/encoder/text-encoder.ts';
 import {
   type CorpusSample,
   type ExpectedResident,
@@ -200,7 +200,7 @@ export async function tryEncoder(
     const begun = performance.now();
     const encoded = await encoder.encode(texts.slice(first, first + TRIAL_BATCH), {
       inputType: 'passage',
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     if (first === 0 && texts.length >= 2 * TRIAL_BATCH) continue;
     ms += performance.now() - begun;

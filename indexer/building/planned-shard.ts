@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { PASSAGES_RECORD_FILE, PassagesRecord, readRecord } from '../../src/manifest/build-records.ts';
-import { readShardManifest } from '../../src/manifest/read-manifest.ts';
-import { SHARD_MANIFEST_FILE } from '../../src/manifest/shard-manifest.ts';
+import { PASSAGES_RECORD_FILE, PassagesRecord, readRecord } from '../../src/index/manifest/build-records.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import { SHARD_MANIFEST_FILE } from '../../src/index/manifest/shard-manifest.ts';
 import type { ShardRange } from './shard-cut.ts';
 
 /** A shard to build: its folder and its part of the corpus. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 
 /** Contains the name of the replaced index's folder. The file is in the new index, before and after its rename. */
 const REPLACED_FILE = 'replaced.json';

@@ -1,14 +1,18 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CHECKPOINT_FILE, PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/manifest/build-records.ts';
-import { generationOf } from '../../src/manifest/generation.ts';
-import { versionFor } from '../../src/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import type { CorpusRecord } from '../../src/manifest/schemas.ts';
-import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSIONS, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import type { VectorSpace } from '../../src/manifest/vector-space.ts';
-import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
+import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { CHECKPOINT_FILE, PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/index/manifest/build-records.ts';
+import { generationOf } from '../../src/index/manifest/generation.ts';
+import { versionFor } from '../../src/index/manifest/index-manifest.ts';
+import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import {
+  SHARD_MANIFEST_FILE,
+  SHARD_MANIFEST_VERSIONS,
+  type ShardManifest,
+} from '../../src/index/manifest/shard-manifest.ts';
+import type { VectorSpace } from '../../src/index/manifest/vector-space.ts';
+import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import type { WrittenColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import type { WrittenLexical } from '../lexical/make-lexical.ts';
@@ -80,11 +84,11 @@ function manifestOf(folder: string, files: FinishedFiles): ShardManifest {
     corpus,
     vectors: written.vectors,
     codes: written.codes,
-    ...(written.prefilter === undefined ? {} : { prefilter: written.prefilter }),
-    ...(lexical === undefined ? {} : { bm25: lexical.bm25 }),
+    prefilter: written.prefilter,
+    bm25: lexical?.bm25,
     ...(columns.columns.length === 0 ? {} : { columns: columns.columns }),
     passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
     files: [...written.files, ...(lexical?.files ?? []), ...columns.files],
-    ...(input === undefined ? {} : { input }),
+    input,
   };
 }

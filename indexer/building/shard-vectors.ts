@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
-import { FlatIndexWriter, type FlatShape, type VectorCheckpoint } from '../../src/vector-index/flat-index-writer.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { CodesWriter } from '../../src/engine/vectors/codes-writer.ts';
+import { FlatIndexWriter, type FlatShape, type VectorCheckpoint } from '../../src/engine/vectors/flat-index-writer.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { CODES_FILE, fileRecord, VECTORS_FILE } from '../index-files.ts';
 import { makePrefilter } from '../optimize/make-prefilter.ts';
 import { nativeRows } from '../vectors/shard-segments.ts';
@@ -23,8 +23,8 @@ export interface OpenShardVectors {
   /** Makes the codes. Without it, `trawl optimize` can make them later. */
   readonly kernel: Kernel | undefined;
   /** The checkpoint of an earlier run. */
-  readonly checkpoint?: VectorCheckpoint | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly checkpoint?: VectorCheckpoint;
+  readonly signal?: AbortSignal;
 }
 
 /**

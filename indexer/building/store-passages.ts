@@ -6,13 +6,13 @@ import { type Corpus, type CorpusOptions, openCorpus } from '../../corpus/open-c
 import { formatLocation, type PassageLocation } from '../../corpus/passage.ts';
 import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { columnValues } from '../../src/columns/column-values.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Column } from '../../src/filter/column.ts';
-import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/manifest/build-records.ts';
-import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
-import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { columnValues } from '../../src/engine/columns/column-values.ts';
+import type { Column } from '../../src/engine/filter/column.ts';
+import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/index/manifest/build-records.ts';
+import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
 import type { OnProgress } from '../build-events.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { type PlannedShard, storedPassages } from './planned-shard.ts';
@@ -26,7 +26,7 @@ export interface StoreOptions {
   /** Undefined for a pipe, which is read only once, into a single shard, and hashed meanwhile. */
   readonly scan: CorpusScan | undefined;
   /** Input positions to store. Default: all. */
-  readonly only?: { has(position: number): boolean } | undefined;
+  readonly only?: { has(position: number): boolean };
   /** Columns for filters, whose values are checked now. */
   readonly columns: readonly Column[];
   readonly onProgress: OnProgress;
@@ -54,7 +54,7 @@ export async function storePassages(
   const corpus = openCorpus(options.corpus, {
     ...options.corpusOptions,
     signal,
-    ...(scan === undefined ? {} : { part: { scan, first, end: last } }),
+    part: scan === undefined ? undefined : { scan, first, end: last },
     onSkipped: (file, line, message) => filler.skipped((bases[file] ?? 0) + line - 1, message),
   });
   if (missing.length === 0) return corpus;

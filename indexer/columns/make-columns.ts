@@ -1,14 +1,14 @@
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { columnValues } from '../../src/columns/column-values.ts';
-import { ColumnWriter } from '../../src/columns/column-writer.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Column } from '../../src/filter/column.ts';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
-import type { ShardColumn } from '../../src/manifest/shard-manifest.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { columnValues } from '../../src/engine/columns/column-values.ts';
+import { ColumnWriter } from '../../src/engine/columns/column-writer.ts';
+import type { Column } from '../../src/engine/filter/column.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import type { ShardColumn } from '../../src/index/manifest/shard-manifest.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { columnFile, fileRecord } from '../index-files.ts';
 
 /** Rows between two pauses, in which process signals are handled. */
@@ -31,7 +31,7 @@ export async function makeColumns(
   folder: string,
   passagesPath: string,
   columns: readonly Column[],
-  { inUse = new Set(), signal }: { readonly inUse?: ReadonlySet<string>; readonly signal?: AbortSignal | undefined },
+  { inUse = new Set(), signal }: { readonly inUse?: ReadonlySet<string>; readonly signal?: AbortSignal },
 ): Promise<WrittenColumns> {
   if (columns.length === 0) return { columns: [], files: [] };
   const writers = columns.map((column) => ({ column, writer: new ColumnWriter(column) }));

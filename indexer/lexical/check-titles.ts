@@ -1,8 +1,8 @@
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
-import { fieldText } from '../../src/passages/field-text.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
+import { fieldText } from '../../src/index/passages/field-text.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 
 /** Number of rows read at once. */
 const BLOCK_ROWS = 1_024;
@@ -15,7 +15,7 @@ const BLOCK_ROWS = 1_024;
 export function lacksTitles(
   bm25: Bm25Settings | undefined,
   passageFiles: Iterable<string>,
-  signal?: AbortSignal | undefined,
+  signal?: AbortSignal,
 ): boolean {
   return bm25?.fields.includes('title') === true && !hasTitle(passageFiles, signal);
 }

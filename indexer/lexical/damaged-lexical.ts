@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
-import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
-import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import type { ShardLexical } from '../../src/index/manifest/shard-manifest.ts';
+import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { lexicalHeaderProblems, lexicalOfShard } from '../verify/verify-lexical.ts';
 import { verifyWords } from '../verify/verify-words.ts';
 import { pathsOf } from './lexical-records.ts';

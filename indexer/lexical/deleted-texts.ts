@@ -1,14 +1,14 @@
 import { join } from 'node:path';
-import type { LexicalField } from '../../src/lexical-index/lexical-settings.ts';
-import { generationOf } from '../../src/manifest/generation.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { readShardManifest } from '../../src/manifest/read-manifest.ts';
-import type { Bm25Record } from '../../src/manifest/schemas.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { fieldText } from '../../src/passages/field-text.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { within } from '../../src/retrieval/opening/index-directory.ts';
-import type { RowBitmap } from '../../src/row-bitmap.ts';
+import type { LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import { generationOf } from '../../src/index/manifest/generation.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import type { Bm25Record } from '../../src/index/manifest/schemas.ts';
+import { fieldText } from '../../src/index/passages/field-text.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { within } from '../../src/search/opening/index-directory.ts';
 import { fileRecord } from '../index-files.ts';
 import { writeLexical } from './make-lexical.ts';
 

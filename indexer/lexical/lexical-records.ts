@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
-import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
-import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import { SHARD_MANIFEST_FILE, type ShardLexical, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
+import { isSameJson } from '../../src/base/objects.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
+import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { SHARD_MANIFEST_FILE, type ShardLexical, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 
 /** Whether the inverted indexes match the wanted settings. k1 and b do not affect the files. */
 export function hasFilesOf(
@@ -12,7 +12,7 @@ export function hasFilesOf(
 ): lexical is ShardLexical {
   if (lexical === undefined) return false;
   const { k1: _k1, b: _b, ...made } = lexical.made;
-  return isDeepStrictEqual(made, files);
+  return isSameJson(made, files);
 }
 
 /** The manifest with these inverted indexes, the first of them as the current ones, and the records of their files alone. */
@@ -23,8 +23,8 @@ export function withLexical(manifest: ShardManifest, ...found: readonly (ShardLe
   const dropped = new Set([...pathsOf(bm25), ...pathsOf(nextBm25)].filter((path) => !kept.has(path)));
   return {
     ...rest,
-    ...(first === undefined ? {} : { bm25: first }),
-    ...(second === undefined ? {} : { nextBm25: second }),
+    bm25: first,
+    nextBm25: second,
     files: rest.files.filter(({ path }) => !dropped.has(path)),
   };
 }

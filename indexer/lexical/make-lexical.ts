@@ -1,16 +1,16 @@
 import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { type Bm25Settings, isSnowball, STEMMER, UNICODE_VERSION } from '../../src/lexical-index/lexical-settings.ts';
-import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
-import { checkStemmer } from '../../src/lexical-index/stemmed-index.ts';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
-import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import type { LexicalFileCounts } from '../../src/native/lexical-functions.ts';
-import { fieldText } from '../../src/passages/field-text.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { type Bm25Settings, isSnowball, STEMMER, UNICODE_VERSION } from '../../src/engine/lexical/lexical-settings.ts';
+import { openLexicalWriter } from '../../src/engine/lexical/open-lexical-writer.ts';
+import { checkStemmer } from '../../src/engine/lexical/stemmed-index.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import type { LexicalFileCounts } from '../../src/engine/native/lexical-functions.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import type { ShardLexical } from '../../src/index/manifest/shard-manifest.ts';
+import { fieldText } from '../../src/index/passages/field-text.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { fileRecord, lexicalFiles, PASSAGES_FILE } from '../index-files.ts';
 
 /** Number of rows in each call of the writer. */
@@ -26,10 +26,10 @@ export interface MakeLexicalOptions {
    * Called with the progress in rows: the finished share of the work over all fields, times the rows of the shard. With two
    * fields, half of the rows are reported when the first index is complete.
    */
-  readonly onRows?: ((rows: number) => void) | undefined;
+  readonly onRows?: (rows: number) => void;
   /** Names of files in the folder that are in use and are not written. */
   readonly inUse?: ReadonlySet<string>;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** Makes the inverted indexes of a shard from its stored passages. Returns undefined without BM25 settings. */

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
-import { throwIfCancelled } from '../../src/abort.ts';
-import type { Metric } from '../../src/metric.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
-import { SegmentReader, type VectorSegment } from '../../src/vector-index/vector-segments.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import type { Metric } from '../../src/engine/metric.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { CodesWriter } from '../../src/engine/vectors/codes-writer.ts';
+import { SegmentReader, type VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
 /** Block size in bytes of float32 vectors. */
 const BLOCK_BYTES = 8 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import type { Kernel, NativeRows } from '../../src/native/kernel.ts';
+import type { Kernel, NativeRows } from '../../src/engine/native/kernel.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { fileRecord, PREFILTER_FILE } from '../index-files.ts';
 
 export interface WrittenPrefilter {
@@ -21,7 +21,7 @@ export async function makePrefilter(
   codesPath: string,
   { rows, dimension }: { rows: NativeRows; dimension: number },
   kernel: Kernel,
-  { fileName = PREFILTER_FILE, signal }: { fileName?: string; signal?: AbortSignal | undefined } = {},
+  { fileName = PREFILTER_FILE, signal }: { fileName?: string; signal?: AbortSignal } = {},
 ): Promise<WrittenPrefilter> {
   const path = join(folder, fileName);
   const { components, reason } = await kernel.makePrefilter(path, codesPath, rows, dimension, 0, signal);

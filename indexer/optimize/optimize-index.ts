@@ -1,22 +1,22 @@
 import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
-import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
-import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { requireVectors } from '../../src/manifest/vector-space.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { requireVectors } from '../../src/index/manifest/vector-space.ts';
 import {
   type IndexDirectory,
   type OpenedShard,
   openIndexDirectory,
   within,
-} from '../../src/retrieval/opening/index-directory.ts';
-import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
+} from '../../src/search/opening/index-directory.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { type ColumnChanges, changeColumns } from '../columns/change-columns.ts';
 import {
@@ -45,7 +45,7 @@ export interface OptimizeOptions {
   /** Store vectors as float16 if that is lossless. */
   readonly float16: boolean;
   /** Settings of the inverted indexes to make or replace; damaged ones are made again. Absent: they stay as they are. */
-  readonly bm25?: Bm25Settings | undefined;
+  readonly bm25?: Bm25Settings;
   /** Columns for filters to add, and the names of those to remove. Absent: they stay as they are. */
   readonly columns?: Pick<ColumnChanges, 'add' | 'drop'> | undefined;
   /** Called with a description of each step. */

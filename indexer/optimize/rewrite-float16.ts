@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
-import type { Metric } from '../../src/metric.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { faissMetric } from '../../src/vector-index/faiss-format.ts';
-import { encodeFp16Header, FAISS_FP16_HEADER_BYTES, fp16FileBytes } from '../../src/vector-index/faiss-fp16-format.ts';
-import type { WrittenVectors } from '../../src/vector-index/flat-index-writer.ts';
-import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
+import type { Metric } from '../../src/engine/metric.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { faissMetric } from '../../src/engine/vectors/faiss-format.ts';
+import {
+  encodeFp16Header,
+  FAISS_FP16_HEADER_BYTES,
+  fp16FileBytes,
+} from '../../src/engine/vectors/faiss-fp16-format.ts';
+import type { WrittenVectors } from '../../src/engine/vectors/flat-index-writer.ts';
+import type { VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
 interface Rows {
   readonly rows: number;

@@ -2,16 +2,16 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import type { TrawlError } from '../../src/errors.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import {
   BUILD_FILE,
   BuildRecord,
   readRecord,
   UpdateRecord,
   type UpdateType,
-} from '../../src/manifest/build-records.ts';
-import type { IndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { writeJsonDurably } from '../../src/system/durable-file.ts';
+} from '../../src/index/manifest/build-records.ts';
+import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
 import {
   buildDiffers,
   corpusDiffers,
@@ -28,7 +28,7 @@ export interface WantedUpdate {
   readonly corpusOptions: CorpusOptions;
   readonly shardRows: number;
   /** Remove an unfinished update instead of resuming it. */
-  readonly restart?: boolean | undefined;
+  readonly restart?: boolean;
 }
 
 /** @throws TrawlError BUILD_DIFFERS if the folder has an unfinished build. */

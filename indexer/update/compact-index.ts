@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Column } from '../../src/filter/column.ts';
-import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
-import { generationOf } from '../../src/manifest/generation.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { type VectorSpace, vectorSpace } from '../../src/manifest/vector-space.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
-import { type OpenedShard, openIndexDirectory, within } from '../../src/retrieval/opening/index-directory.ts';
-import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import type { Column } from '../../src/engine/filter/column.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import { generationOf } from '../../src/index/manifest/generation.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { type VectorSpace, vectorSpace } from '../../src/index/manifest/vector-space.ts';
+import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
+import { type OpenedShard, openIndexDirectory, within } from '../../src/search/opening/index-directory.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { ShardVectors } from '../building/shard-vectors.ts';
 import { makeColumns } from '../columns/make-columns.ts';
@@ -34,7 +34,7 @@ const BLOCK_ROWS = 1_024;
 export interface CompactOptions {
   /** Called with a description of each step. */
   readonly onStep: (step: string) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface CompactSummary {

@@ -3,11 +3,11 @@ import { setImmediate } from 'node:timers/promises';
 import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import type { UpdateType } from '../../src/manifest/build-records.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import type { IndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import type { UpdateType } from '../../src/index/manifest/build-records.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { OnProgress } from '../build-events.ts';
 import { makeFolder } from '../building/output-folder.ts';
 import { checkCorpusUnchanged, firstPositions } from '../building/store-passages.ts';
@@ -23,7 +23,7 @@ export interface CompareOptions {
   /** A folder for up to `comparisonBytes` of temporary files. Created, and removed at the end. */
   readonly scratch: string;
   readonly onProgress: OnProgress;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** The changes that bring an index up to a corpus. */

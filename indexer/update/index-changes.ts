@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CHANGES_FILE, ChangesRecord, readRecord } from '../../src/manifest/build-records.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
-import { writeFileDurably, writeJsonDurably } from '../../src/system/durable-file.ts';
+import { writeFileDurably, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import { CHANGES_FILE, ChangesRecord, readRecord } from '../../src/index/manifest/build-records.ts';
 import type { Comparison } from './compare-corpus.ts';
 
 const ADDED_FILE = 'added.bin';

@@ -1,6 +1,6 @@
-import type { ReadingRecord } from '../../src/manifest/build-records.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { ReadingRecord } from '../../src/index/manifest/build-records.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 
 /**
  * How the corpus was read last: by an update, else by the build, which is recorded in the first shard. Null if neither is known:

@@ -1,4 +1,4 @@
-import type { RowBitmap } from '../../src/row-bitmap.ts';
+import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import type { PlannedShard } from '../building/planned-shard.ts';
 import { cutPositions, shardCount } from '../building/shard-cut.ts';
 

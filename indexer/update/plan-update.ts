@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { residentBytes } from '../../src/retrieval/opening/resident-bytes.ts';
-import { memoryLimit } from '../../src/system/memory.ts';
+import { memoryLimit } from '../../src/base/system/memory.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
 import { BuildRun } from '../building/build-run.ts';
 import { assemblePlan, type BuildPlan, problemsOf, tryEncoder } from '../building/plan-build.ts';
 import { rowsOf } from '../building/planned-shard.ts';

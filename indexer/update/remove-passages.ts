@@ -1,11 +1,11 @@
-import { throwIfCancelled } from '../../src/abort.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
-import { writeFailure } from '../../src/system/write-failure.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { checkNothingUnfinished } from './claim-update.ts';
 import { lastReading } from './last-reading.ts';
@@ -36,7 +36,7 @@ export interface RemoveSummary {
 export async function removePassages(
   index: string,
   ids: AsyncIterable<string> | Iterable<string>,
-  { signal }: { signal?: AbortSignal | undefined } = {},
+  { signal }: { signal?: AbortSignal } = {},
 ): Promise<RemoveSummary> {
   readIndexManifest(index);
   const output = await OutputFolder.prepareChange(index);

@@ -1,8 +1,8 @@
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { bug, TrawlError } from '../../src/errors.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { compareProbes, describeSimilarities } from '../../src/manifest/probe-vectors.ts';
-import { comparedFields, haveSameProbes } from '../../src/manifest/same-model.ts';
+import { bug, TrawlError } from '../../src/base/errors.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import { compareProbes, describeSimilarities } from '../../src/encoder/identity/probe-vectors.ts';
+import { comparedFields, haveSameProbes } from '../../src/encoder/identity/same-model.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { fieldsDiffer } from '../building/build-settings.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { basename, join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { UpdateType } from '../../src/manifest/build-records.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
-import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { UpdateType } from '../../src/index/manifest/build-records.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest, readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { WorkOptions, WorkSummary } from '../building/build-options.ts';
 import { BuildRun } from '../building/build-run.ts';
 import { readingRecord } from '../building/build-settings.ts';

@@ -1,6 +1,6 @@
-import { TrawlError } from '../../src/errors.ts';
-import { firstNonFinite } from '../../src/first-non-finite.ts';
-import { DTYPE_BYTES, type VectorSegment } from '../../src/vector-index/vector-segments.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { firstNonFinite } from '../../src/engine/first-non-finite.ts';
+import { DTYPE_BYTES, type VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
 /** Rows read from the segments of a shard. */
 export interface ReadRows {

@@ -1,5 +1,5 @@
-import { TrawlError } from '../../src/errors.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 
 /**
  * Compares the ids of a vector file with those of the passages, row by row. A passage without an id matches any id.

@@ -1,10 +1,10 @@
 import { parseJson } from '../../corpus/parse-json.ts';
 import type { PassageRow } from '../../corpus/passage.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { bug, TrawlError } from '../../src/errors.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
-import { cutSegments, type VectorFileSet } from '../../vector-files/vector-file-set.ts';
+import { bug, TrawlError } from '../../src/base/errors.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { cutSegments, type VectorFileSet } from '../vector-files/vector-file-set.ts';
 import { checkFinite } from './check-finite.ts';
 import {
   bestSettings,
@@ -78,7 +78,7 @@ export async function checkModel(
   const texts = textsOf(samples, template, '')!;
   const { vectors, outcomes } = await encoder.encode(texts, {
     inputType: 'passage',
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   });
   for (const outcome of outcomes) if (!outcome.ok) throw outcome.error;
   const found = similarities(vectors, samples);

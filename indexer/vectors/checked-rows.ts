@@ -1,8 +1,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { bug, TrawlError } from '../../src/errors.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import type { OpenedShard } from '../../src/retrieval/opening/index-directory.ts';
+import { bug, TrawlError } from '../../src/base/errors.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import type { OpenedShard } from '../../src/search/opening/index-directory.ts';
 import { readSegments, type SegmentBlock } from './read-segments.ts';
 import { shardSegments } from './shard-segments.ts';
 

@@ -1,9 +1,9 @@
 import type { PassageRow } from '../../corpus/passage.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { Pooling } from '../../src/manifest/model-identity.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { Pooling } from '../../src/encoder/identity/model-identity.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { similarities } from './similarities.ts';
 
 /** The settings, besides the model's weights, that determine the vector of a passage. */
@@ -61,7 +61,7 @@ export async function bestSettings(
     encoders.set(key, encoder);
     const { vectors } = await encoder.encode(texts, {
       inputType: 'passage',
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     const { mean, median, lowest } = similarities(vectors, tried);
     // Settings with the same vectors as earlier ones are not an improvement.

@@ -1,5 +1,5 @@
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import type { Metric } from '../../src/metric.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import type { Metric } from '../../src/engine/metric.ts';
 
 /** Rows measured per block. */
 const ROWS = 32;

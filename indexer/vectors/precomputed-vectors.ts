@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { TrawlError } from '../../src/errors.ts';
-import type { BuildRecord } from '../../src/manifest/build-records.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import type { Metric } from '../../src/metric.ts';
-import { faissMetric } from '../../src/vector-index/faiss-format.ts';
-import { sampleChecksum } from '../../src/vector-index/sample-checksum.ts';
-import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
-import { cutSegments, type VectorFileSet } from '../../vector-files/vector-file-set.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import type { Metric } from '../../src/engine/metric.ts';
+import { faissMetric } from '../../src/engine/vectors/faiss-format.ts';
+import { sampleChecksum } from '../../src/engine/vectors/sample-checksum.ts';
+import type { VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
+import type { BuildRecord } from '../../src/index/manifest/build-records.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { cutSegments, type VectorFileSet } from '../vector-files/vector-file-set.ts';
 import type { ModelCheck } from './check-model.ts';
 
 type ShardInput = NonNullable<ShardManifest['input']>;
@@ -20,9 +20,9 @@ export interface PrecomputedVectors {
   readonly use: 'adopt' | 'copy';
   readonly metric: Metric;
   /** Store the paths of adopted files relative to the shard, so that both can be moved together. Default: absolute. */
-  readonly relativePaths?: boolean | undefined;
+  readonly relativePaths?: boolean;
   /** Embed some passages again, to check that the vectors come from the model. */
-  readonly check?: ModelCheck | undefined;
+  readonly check?: ModelCheck;
 }
 
 /** The vectors of one shard. */

@@ -1,8 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { decodeFloat16 } from '../../src/system/float16.ts';
-import { DTYPE_BYTES, type VectorSegment } from '../../src/vector-index/vector-segments.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { decodeFloat16 } from '../../src/base/system/float16.ts';
+import { DTYPE_BYTES, type VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
 /** Block size in bytes. */
 const BLOCK_BYTES = 8 * 1024 * 1024;
@@ -25,7 +25,7 @@ export interface SegmentBlock {
 export async function* readSegments(
   segments: readonly VectorSegment[],
   dimension: number,
-  { first = 0, signal }: { first?: number; signal?: AbortSignal | undefined } = {},
+  { first = 0, signal }: { first?: number; signal?: AbortSignal } = {},
 ): AsyncGenerator<SegmentBlock> {
   const dtype = segments[0]?.dtype ?? 'float32';
   const rowBytes = dimension * DTYPE_BYTES[dtype];

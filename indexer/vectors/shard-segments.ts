@@ -1,6 +1,6 @@
-import type { NativeRows } from '../../src/native/kernel.ts';
-import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
-import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
+import type { NativeRows } from '../../src/engine/native/kernel.ts';
+import type { VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
+import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 
 /** The segments of a shard's vectors, with absolute paths. */
 export function shardSegments({ folder, manifest }: Pick<OpenedShard, 'folder' | 'manifest'>): VectorSegment[] {

@@ -1,4 +1,4 @@
-import type { OpenedShard } from '../../src/retrieval/opening/index-directory.ts';
+import type { OpenedShard } from '../../src/search/opening/index-directory.ts';
 
 /** Divides all rows into `sample` equal parts and chooses the middle of each; returns row numbers within the shards. */
 export function spreadRows(shards: readonly OpenedShard[], sample: number): { shard: OpenedShard; rows: number[] }[] {

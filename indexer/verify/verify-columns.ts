@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ColumnFile } from '../../src/columns/column-file.ts';
-import { columnValues } from '../../src/columns/column-values.ts';
-import type { ShardColumn } from '../../src/manifest/shard-manifest.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
+import { ColumnFile } from '../../src/engine/columns/column-file.ts';
+import { columnValues } from '../../src/engine/columns/column-values.ts';
+import type { ShardColumn } from '../../src/index/manifest/shard-manifest.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 

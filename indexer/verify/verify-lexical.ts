@@ -1,9 +1,9 @@
-import { type AnalyserName, engineAnalyser, engineAnalyserOf } from '../../src/lexical-index/lexical-settings.ts';
-import { LexicalFile } from '../../src/lexical-index/reference/lexical-file.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { within } from '../../src/retrieval/opening/index-directory.ts';
+import { type AnalyserName, engineAnalyser, engineAnalyserOf } from '../../src/engine/lexical/lexical-settings.ts';
+import { LexicalFile } from '../../src/engine/reference/lexical/lexical-file.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { within } from '../../src/search/opening/index-directory.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
 /** An inverted index, and what the manifests say about it. */

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { throwIfCancelled } from '../../src/abort.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
 /** Rows between two checks of the signal. */

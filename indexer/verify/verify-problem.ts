@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 
 /** A problem found in an index. */
 export interface VerifyProblem {

@@ -1,13 +1,13 @@
 import { parseJson } from '../../corpus/parse-json.ts';
 import type { PassageRow } from '../../corpus/passage.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import { throwIfCancelled } from '../../src/abort.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import type { CorpusRecord } from '../../src/manifest/schemas.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
-import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
+import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { shardSegments } from '../vectors/shard-segments.ts';
 import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
@@ -26,10 +26,10 @@ export interface SampleOptions {
   /** Passages. */
   readonly sample: number;
   /** Largest accepted distance, as a fraction of the vector's length. Default: 0.05, for int8 models 0.3. */
-  readonly largestDistance?: number | undefined;
+  readonly largestDistance?: number;
   /** Called after each batch with its passages. */
   readonly onPassages: (passages: number) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface SampleReport {
@@ -68,7 +68,7 @@ export async function verifySample(
         const texts = documents.map((document) => template(parsed(document)));
         const { vectors, outcomes } = await encoder.encode(texts, {
           inputType: 'passage',
-          ...(signal === undefined ? {} : { signal }),
+          signal,
         });
         for (const [i, outcome] of outcomes.entries()) {
           if (!outcome.ok) throw outcome.error;

@@ -1,16 +1,16 @@
-import { throwIfCancelled } from '../../src/abort.ts';
-import { DEFAULT_BM25, inverseNorms, lengthCode, termScore, termWeight } from '../../src/lexical-index/bm25.ts';
-import { engineAnalyser, engineAnalyserOf, type LexicalField } from '../../src/lexical-index/lexical-settings.ts';
-import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
-import { checkStemmer } from '../../src/lexical-index/stemmed-index.ts';
-import { engineTexts } from '../../src/lexical-index/stemmed-texts.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { shardLexical } from '../../src/manifest/shard-lexical.ts';
-import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
-import type { Kernel } from '../../src/native/kernel.ts';
-import { fieldText } from '../../src/passages/field-text.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type OpenedShard, within } from '../../src/retrieval/opening/index-directory.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { DEFAULT_BM25, inverseNorms, lengthCode, termScore, termWeight } from '../../src/engine/lexical/bm25.ts';
+import { engineAnalyser, engineAnalyserOf, type LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
+import { MappedLexicalIndex } from '../../src/engine/lexical/native-lexical-index.ts';
+import { checkStemmer } from '../../src/engine/lexical/stemmed-index.ts';
+import { engineTexts } from '../../src/engine/lexical/stemmed-texts.ts';
+import type { Kernel } from '../../src/engine/native/kernel.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
+import type { ShardLexical } from '../../src/index/manifest/shard-manifest.ts';
+import { fieldText } from '../../src/index/passages/field-text.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
@@ -29,7 +29,7 @@ export async function verifyWords(
   manifest: IndexManifest,
   shards: readonly OpenedShard[],
   kernel: Kernel,
-  { sample, signal }: { sample: number; signal?: AbortSignal | undefined },
+  { sample, signal }: { sample: number; signal?: AbortSignal },
 ): Promise<{ problems: VerifyProblem[]; passages: number }> {
   const problems: VerifyProblem[] = [];
   let passages = 0;
@@ -91,7 +91,7 @@ async function fileProblems(
       const [explained] = await index.explain({
         query: text!,
         rows: [row],
-        ...(signal === undefined ? {} : { signal }),
+        signal,
       });
       const indexed = new Set(explained!.map(({ term }) => term));
       const missing = terms.find((term) => !indexed.has(term));

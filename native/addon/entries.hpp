@@ -1,5 +1,5 @@
 // The exported functions, each with its signature in JavaScript. Promises are settled on the environment's thread. `id`
-// names a call for cancel() and must differ from the ids of all running calls. src/native is the only caller.
+// names a call for cancel() and must differ from the ids of all running calls. src/engine/native is the only caller.
 #pragma once
 #include <napi.h>
 
@@ -67,7 +67,7 @@ Napi::Value close_lexical(const Napi::CallbackInfo& info);
 //   -> Promise<{counts, rows, scores, terms, postings, postingsRead}>
 Napi::Value search_lexical(const Napi::CallbackInfo& info);
 // searchLexicalFields(id, [{name, index: handle}], {queries, k, parameters, filter?, count?, minScore?}) -> as searchLexical, and totals if
-// `count` is not 0. The queries are trees over the fields (src/lexical-index/lexical-query.ts); deleted rows are those of the first handle
+// `count` is not 0. The queries are trees over the fields (src/engine/lexical/lexical-query.ts); deleted rows are those of the first handle
 Napi::Value search_lexical_fields(const Napi::CallbackInfo& info);
 // explainLexical(id, handle, {query, rows, parameters, weight, maxTerms})
 //   -> Promise<{names, boosts, documentFrequencies, counts, terms, scores}>
@@ -88,7 +88,7 @@ Napi::Value open_column(const Napi::CallbackInfo& info);
 // closeColumn(handle): frees the column after the evaluations that use it
 Napi::Value close_column(const Napi::CallbackInfo& info);
 // filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowTest of
-// src/filter/bind-filter.ts; `rows` are those of the index
+// src/engine/filter/bind-filter.ts; `rows` are those of the index
 Napi::Value filter_rows(const Napi::CallbackInfo& info);
 
 // encoderIsas(precision) -> [{name, available, reason}] of the matrix products of encoders, fastest first

@@ -21,7 +21,7 @@ struct MinimumRule {
 // Query trees whose texts are not analysed yet. The texts point into the trees, so the object is neither copied nor moved.
 class LexicalQueries {
  public:
-  // `list`: an array of trees as in src/lexical-index/lexical-query.ts. `fields`: the numbers of the fields by name. `rows`: the
+  // `list`: an array of trees as in src/engine/lexical/lexical-query.ts. `fields`: the numbers of the fields by name. `rows`: the
   // number of rows of the index. Throws TypeError for a value of the wrong type, an unknown field, a set that does not cover the
   // rows, and a tree that breaks kMaxQueryDepth or kMaxQueryNodes.
   LexicalQueries(const Napi::Value& list, const std::map<std::string, uint32_t>& fields, int64_t rows);

@@ -403,7 +403,7 @@ ${wrapped(
 `;
 writeFileSync(join(root, 'native/src/lexical/unicode_tables.cpp'), cpp);
 writeFileSync(join(root, 'native/src/lexical/unicode_tables.hpp'), hpp);
-writeFileSync(join(root, 'src/lexical-index/analysis/unicode-tables.ts'), ts);
+writeFileSync(join(root, 'src/engine/lexical/analysis/unicode-tables.ts'), ts);
 process.stdout.write(
   `${merged} classes, ${stateCount} states, ${blocks.size} blocks, ${runs.length} lower-case runs\n`,
 );

@@ -35,9 +35,9 @@ const steps = args.steps.split(',');
 await setup();
 const { dropFromCache } = await import('../../dist/bench/size/page-cache.js');
 const { scanRows } = await import('../../dist/bench/size/scan-rows.js');
-const { encodeFlatHeader } = await import('../../dist/src/vector-index/faiss-format.js');
-const { openIndexDirectory } = await import('../../dist/src/retrieval/opening/index-directory.js');
-const { openEngine } = await import('../../dist/src/vector-index/open-engine.js');
+const { encodeFlatHeader } = await import('../../dist/src/engine/vectors/faiss-format.js');
+const { openIndexDirectory } = await import('../../dist/src/search/opening/index-directory.js');
+const { openEngine } = await import('../../dist/src/engine/vectors/open-engine.js');
 
 const folder = args.folder ?? mkdtempSync(join(tmpdir(), 'trawl-adopt-'));
 mkdirSync(folder, { recursive: true });

@@ -136,10 +136,10 @@ test('the types of the package compile in an empty project', async () => {
   symlinkSync(join(root, 'node_modules', '@types', 'node'), join(project, 'node_modules', '@types', 'node'));
   writeFileSync(
     join(project, 'use.ts'),
-    `import { openRetriever, TrawlError } from 'trawl-retrieval';
+    `import { openIndex, TrawlError } from 'trawl-retrieval';
 import { TrawlClient } from 'trawl-retrieval/client';
 export const found = new TrawlClient('http://127.0.0.1:8000').search({ queries: ['x'] });
-export const open: typeof openRetriever = openRetriever;
+export const open: typeof openIndex = openIndex;
 export const code = (error: TrawlError): string => error.code;
 `,
   );

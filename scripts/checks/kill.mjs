@@ -24,10 +24,10 @@ const { values } = parseArgs({
 });
 await setup();
 const { killAndResume } = await import('../../dist/test/indexer/kill-and-resume.js');
-const { killSearches } = await import('../../dist/test/bulk-search/kill-bulk-search.js');
-const { killIterations } = await import('../../dist/test/iteration/kill-iterations.js');
-const { killSyncs } = await import('../../dist/test/sync/kill-syncs.js');
-const { killMining } = await import('../../dist/test/mining/kill-mining-runs.js');
+const { killSearches } = await import('../../dist/test/evaluation/bulk-search/kill-bulk-search.js');
+const { killIterations } = await import('../../dist/test/training/iteration/kill-iterations.js');
+const { killSyncs } = await import('../../dist/test/indexer/sync/kill-syncs.js');
+const { killMining } = await import('../../dist/test/training/mining/kill-mining-runs.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-kill-'));
 const begun = performance.now();
 process.stderr.write(`seed ${values.seed}, ${folder}\n`);

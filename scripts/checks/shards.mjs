@@ -13,10 +13,10 @@ const K = 100;
 const corpus = process.argv[2];
 if (corpus === undefined) throw new Error('No corpus given. Usage: npm run check -- shards CORPUS.jsonl');
 await setup();
-const { openIndexDirectory } = await import('../../dist/src/retrieval/opening/index-directory.js');
-const { openEngine } = await import('../../dist/src/vector-index/open-engine.js');
-const { openEncoder } = await import('../../dist/src/embedding/open-encoder.js');
-const { PassageFile } = await import('../../dist/src/passages/passage-file.js');
+const { openIndexDirectory } = await import('../../dist/src/search/opening/index-directory.js');
+const { openEngine } = await import('../../dist/src/engine/vectors/open-engine.js');
+const { openEncoder } = await import('../../dist/src/encoder/open-encoder.js');
+const { PassageFile } = await import('../../dist/src/index/passages/passage-file.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'trawl-shards-'));
 const [one, many] = [join(folder, 'one'), join(folder, 'many')];

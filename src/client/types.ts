@@ -1,9 +1,9 @@
 import type { Static } from 'typebox';
-import type { nativePassages } from '../http/dialects/native-passages.ts';
-import type { nativeScore } from '../http/dialects/native-score.ts';
-import type { nativeSearch } from '../http/dialects/native-search.ts';
-import type { IndexesReply } from '../http/routes/indexes.ts';
-import type { PassageReply } from '../http/routes/passage.ts';
+import type { nativePassages } from '../server/dialects/native-passages.ts';
+import type { nativeScore } from '../server/dialects/native-score.ts';
+import type { nativeSearch } from '../server/dialects/native-search.ts';
+import type { IndexesReply } from '../server/routes/indexes.ts';
+import type { PassageReply } from '../server/routes/passage.ts';
 
 /** The types of requests and replies, derived from the schemas that the server validates with. */
 

@@ -8,11 +8,11 @@ function withoutComments(text: string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '');
 }
 
-test('only src/options reads the environment, and only cli ends the process and handles signals', () => {
+test('only src/base/options reads the environment, and only cli ends the process and handles signals', () => {
   for (const file of sources) {
     if (file.path.startsWith('test/')) continue;
     const code = withoutComments(file.text);
-    if (/\bprocess\.env\b/.test(code)) assert.match(file.path, /^src\/options\//);
+    if (/\bprocess\.env\b/.test(code)) assert.match(file.path, /^src\/base\/options\//);
     if (/\bprocess\.(exit|exitCode|abort)\b|\bprocess\.\w+\('SIG/.test(code)) assert.match(file.path, /^cli\//);
   }
 });
@@ -20,15 +20,15 @@ test('only src/options reads the environment, and only cli ends the process and 
 test('a route that leases a retriever limits it to the views of the request', () => {
   const leasing = sources.filter(
     ({ path, text }) =>
-      path.startsWith('src/http/') && !path.startsWith('src/http/indexes/') && /\.lease(?:All)?\(/.test(text),
+      path.startsWith('src/server/') && !path.startsWith('src/server/indexes/') && /\.lease(?:All)?\(/.test(text),
   );
   assert.ok(leasing.length > 3);
   for (const { path, text } of leasing) assert.match(text, /\bretrieverFor\(/, path);
 });
 
-test('only src/system counts cores, because it respects the CPU quota of a container', () => {
+test('only src/base/system counts cores, because it respects the CPU quota of a container', () => {
   for (const file of sources) {
-    if (file.path.startsWith('test/') || file.path.startsWith('src/system/')) continue;
+    if (file.path.startsWith('test/') || file.path.startsWith('src/base/system/')) continue;
     assert.doesNotMatch(withoutComments(file.text), /\b(?:availableParallelism|hardwareConcurrency)\b/, file.path);
   }
 });
@@ -44,8 +44,8 @@ test('the client needs no other module and no API of Node.js', () => {
   }
 });
 
-test('src/errors.ts has no HTTP status codes and imports nothing', () => {
-  const errors = sources.find((file) => file.path === 'src/errors.ts')!;
+test('src/base/errors.ts has no HTTP status codes and imports nothing', () => {
+  const errors = sources.find((file) => file.path === 'src/base/errors.ts')!;
   assert.equal(errors.imports.length, 0);
   assert.doesNotMatch(errors.text, /\b[45]\d\d\b/);
 });

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type ComparedFigure, compare, comparisonTable, type Round } from '../../bench/comparison.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 const PROGRAM = join(packageRoot, 'scripts', 'compare-checkouts.mjs');

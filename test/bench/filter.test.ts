@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { FilterRecord } from '../../bench/filter/bench-filter.ts';
 import type { FilteredSearchRecord } from '../../bench/filter/filtered-searches.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ModeRecord } from '../../bench/modes/bench-modes.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
+import { importedCrossEncoder } from '../encoder/rerank/tiny-cross-encoder.ts';
 import { buildSampleIndex } from '../helpers/sample-index.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { importedCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
 
 const skip = loadKernel().ok ? false : 'the native engine is not built';
 const QUESTIONS = join(SAMPLE, 'questions.jsonl');

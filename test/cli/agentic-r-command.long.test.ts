@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { step1Item } from '../trajectories/step1-item.ts';
+import { step1Item } from '../training/trajectories/step1-item.ts';
 import { endOf, fileFolder, jsonOf, runTrawl, SAMPLE_PASSAGES, sampleIndex, spawnTrawl } from './run-trawl.ts';
 
 const folder = await fileFolder();

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { EXIT } from '../../cli/command.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { fileFolder, jsonOf, postJson, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 

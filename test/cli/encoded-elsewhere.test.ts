@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
-import { bytesOf, fileBytes } from '../vector-files/vector-files.ts';
+import { bytesOf, fileBytes } from '../indexer/vector-files/vector-files.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE_PASSAGES, sampleIndex } from './run-trawl.ts';
 
 // docs/building.md, “Encode on a GPU elsewhere”: files as other programs write them, checked with an endpoint, a second Trawl.

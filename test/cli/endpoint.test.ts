@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { before, test } from 'node:test';
-import { EXIT } from '../../cli/command.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { embeddingServer } from '../helpers/embedding-server.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { linesOf } from '../mining/mining-corpus.ts';
+import { linesOf } from '../training/mining/mining-corpus.ts';
 import {
   endOf,
   fileFolder,

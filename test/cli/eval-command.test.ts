@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { EXIT } from '../../cli/command.ts';
+import { EXIT } from '../../cli/program/command.ts';
 import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
 
 interface EvalReport {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { ComparisonReport } from '../../cli/eval/comparison.ts';
-import { bertCheckpoint } from '../iteration/checkpoints.ts';
+import { bertCheckpoint } from '../training/iteration/checkpoints.ts';
 import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
 
 const cwd = await fileFolder();

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { ComparisonReport } from '../../cli/eval/comparison.ts';
 import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
-import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
+import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import { recordLine } from '../helpers/record-lines.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
-import { step1Item } from '../trajectories/step1-item.ts';
+import { step1Item } from '../training/trajectories/step1-item.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from './run-trawl.ts';
 
 interface Report {

@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
-import { buildApp } from '../../src/http/app.ts';
-import { listen } from '../../src/http/connections/listen.ts';
-import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { openRetriever } from '../../src/search/opening/open-retriever.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { buildApp } from '../../src/server/app.ts';
+import { listen } from '../../src/server/connections/listen.ts';
+import { NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { fileFolder, runTrawl } from './run-trawl.ts';
 

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ComparisonReport } from '../../cli/eval/comparison.ts';
 import type { ServerReport } from '../../cli/eval/searched-system.ts';
-import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
+import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
-import { step1Item } from '../trajectories/step1-item.ts';
+import { step1Item } from '../training/trajectories/step1-item.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, sampleIndex, serveIndex } from './run-trawl.ts';
 
 interface ServerEvaluation {
@@ -187,8 +187,8 @@ test('passages without id, short lists and passages of other ids are said', asyn
 });
 
 const hit = (id: string | undefined, contents: string, score?: number) => ({
-  document: { ...(id === undefined ? {} : { id }), contents },
-  ...(score === undefined ? {} : { score }),
+  document: { id, contents },
+  score,
 });
 const hits = (...list: readonly object[]): string => JSON.stringify({ result: [list] });
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { TrawlClient } from '../../src/client/index.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { freePort } from './free-port.ts';
 import { fileFolder, jsonOf, postJson, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { npyHeader } from '../vector-files/vector-files.ts';
+import { npyHeader } from '../indexer/vector-files/vector-files.ts';
 import {
   endOf,
   fileFolder,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { EXIT } from '../../cli/command.ts';
+import { EXIT } from '../../cli/program/command.ts';
 import { type Ended, endOf, fileFolder, jsonOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from './run-trawl.ts';
 
 const cwd = await fileFolder();

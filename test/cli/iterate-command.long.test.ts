@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { cpSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import type { IterationSummary } from '../../iteration/iteration-summary.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { bertCheckpoint, encoderCheckpoint } from '../iteration/checkpoints.ts';
-import { cuttingProxy } from '../iteration/cutting-proxy.ts';
-import { answersOf, assertOwnAnswers, searchLoad, searchServer } from '../iteration/search-load.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
+import { bertCheckpoint, encoderCheckpoint } from '../training/iteration/checkpoints.ts';
+import { cuttingProxy } from '../training/iteration/cutting-proxy.ts';
+import { answersOf, assertOwnAnswers, searchLoad, searchServer } from '../training/iteration/search-load.ts';
 import { type Ended, fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
-import { EXIT } from '../../cli/command.ts';
 import { chosenLines, encoderLines } from '../../cli/commands/doctor.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { fileFolder, jsonOf, runTrawl, sampleIndex } from './run-trawl.ts';
 

@@ -5,8 +5,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { endOf, fileFolder, runTrawl, SAMPLE_PASSAGES, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
 
 const loaded = loadKernel();

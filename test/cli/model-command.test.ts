@@ -12,9 +12,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { EXIT } from '../../cli/command.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { transformersModel } from '../embedding/model-fixtures.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { transformersModel } from '../encoder/model-fixtures.ts';
 import { commitOf } from '../helpers/hub-server.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';

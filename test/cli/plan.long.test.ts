@@ -3,7 +3,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { SearchForecast } from '../../cli/speed/search-forecast.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';
 

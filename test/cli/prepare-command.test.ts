@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readAll } from '../corpus/corpus-dir.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { numbered, writeLines } from '../prepare/documents.ts';
+import { numbered, writeLines } from '../indexer/prepare/documents.ts';
 import { endOf, jsonOf, runTrawl, spawnTrawl } from './run-trawl.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));

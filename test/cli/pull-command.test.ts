@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { EXIT } from '../../cli/command.ts';
-import { PUBLISHED } from '../../hub/published.ts';
-import { parseRepositoryName } from '../../hub/repository.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { PUBLISHED } from '../../indexer/hub/published.ts';
+import { parseRepositoryName } from '../../indexer/hub/repository.ts';
 import { commitOf, type HubServer } from '../helpers/hub-server.ts';
 import { seededBytes } from '../helpers/seeded-bytes.ts';
 import { smallDisk } from '../helpers/small-disk.ts';

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
-import type { RecordStatistics } from '../../records/record-statistics.ts';
+import type { RecordStatistics } from '../../training/records/record-statistics.ts';
 import { openingLine, recordLine } from '../helpers/record-lines.ts';
 import { endOf, fileFolder, jsonOf, runTrawl, spawnTrawl } from './run-trawl.ts';
 

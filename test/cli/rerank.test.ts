@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { writeCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
+import { writeCrossEncoder } from '../encoder/rerank/tiny-cross-encoder.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, sampleIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();

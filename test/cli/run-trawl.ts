@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { sharedFolder } from '../helpers/shared-folder.ts';
 import type { DriverReply } from './trawl-driver.ts';
 

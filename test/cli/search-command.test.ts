@@ -128,7 +128,7 @@ test('an output file that cannot be written is named with the reason', async () 
 });
 
 test('an encoder other than that of the index is refused, and the error names both', async (t) => {
-  const { toyModel } = await import('../embedding/model-fixtures.ts');
+  const { toyModel } = await import('../encoder/model-fixtures.ts');
   const { code, stderr } = await runTrawl(['search', index, QUERY, '--model', await toyModel(t)]);
   assert.equal(code, 1);
   assert.match(stderr, /built with token-average-256, but the query encoder is toy\. .*sha256.*\[MODEL_MISMATCH\]/);

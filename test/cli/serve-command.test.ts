@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { EXIT } from '../../cli/command.ts';
-import { toyModel } from '../embedding/model-fixtures.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { toyModel } from '../encoder/model-fixtures.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { freePort } from './free-port.ts';
 import {
@@ -122,7 +122,7 @@ test('with --grace-s 0 running requests are disconnected, and the exit code is s
 /** Preloads a module with which the requests and the closing of an index never end. */
 async function stuckIndex(): Promise<RunOptions> {
   const file = join(folder, 'stuck.mjs');
-  const retriever = new URL('../../src/retrieval/search-retriever.js', import.meta.url).href;
+  const retriever = new URL('../../src/search/search-retriever.js', import.meta.url).href;
   await writeFile(
     file,
     `import { isMainThread } from 'node:worker_threads';

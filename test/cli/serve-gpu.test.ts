@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gpuLines } from '../../cli/commands/doctor.ts';
 import { banner } from '../../cli/serve/start-messages.ts';
-import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { cudaDouble, withoutGpuSearches } from '../helpers/cuda-double.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { fileFolder, jsonOf, postJson, runTrawl, sampleIndex, serveIndex } from './run-trawl.ts';

@@ -5,11 +5,11 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readGoldPassages } from '../../cli/serve/perturb-options.ts';
 import { perturbationNotes } from '../../cli/serve/start-messages.ts';
-import type { RecordStatistics } from '../../records/record-statistics.ts';
-import { Perturbation } from '../../src/perturbation/perturbation.ts';
-import { perturbationSettings } from '../../src/perturbation/settings.ts';
+import { Perturbation } from '../../src/server/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../src/server/perturbation/settings.ts';
+import type { RecordStatistics } from '../../training/records/record-statistics.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { mineSample } from '../mining/mine-sample.ts';
+import { mineSample } from '../training/mining/mine-sample.ts';
 import { endOf, fileFolder, jsonOf, runTrawl, SAMPLE, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
 
 const folder = await fileFolder();

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RecordStatistics } from '../../records/record-statistics.ts';
+import type { RecordStatistics } from '../../training/records/record-statistics.ts';
 import { fileFolder, jsonOf, postJson, runTrawl, sampleIndex, serveIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { TrajectoryReport } from '../../trajectories/report/trajectory-report.ts';
-import { step1Item } from '../trajectories/step1-item.ts';
+import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
+import { step1Item } from '../training/trajectories/step1-item.ts';
 import { fileFolder, jsonOf, postJson, runTrawl, SAMPLE, sampleIndex, serveIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();

@@ -14,7 +14,7 @@ syncBuiltinESMExports();
 // From the bundle, as users run it.
 const { main } = (await import(
   new URL('../../bundle/main.js', import.meta.url).href
-)) as typeof import('../../cli/main.ts');
+)) as typeof import('../../cli/program/main.ts');
 
 /** A command line to run in this process. */
 export interface DriverRequest {

@@ -3,8 +3,8 @@ import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { EXIT } from '../../cli/command.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { type Ended, endOf, fileFolder, jsonOf, postJson, runTrawl, serveIndex, spawnTrawl } from './run-trawl.ts';
 

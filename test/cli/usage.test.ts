@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { COMMON_OPTIONS, EXIT } from '../../cli/command.ts';
-import { loadCommands } from '../../cli/commands.ts';
-import { commandHelp } from '../../cli/help.ts';
-import { environmentName, type OptionTable } from '../../src/options/option-spec.ts';
-import { packageVersion } from '../../src/package-root.ts';
+import { COMMON_OPTIONS, EXIT } from '../../cli/program/command.ts';
+import { loadCommands } from '../../cli/program/commands.ts';
+import { commandHelp } from '../../cli/program/help.ts';
+import { environmentName, type OptionTable } from '../../src/base/options/option-spec.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { TrawlError } from '../../src/base/errors.ts';
 import { TrawlClient, TrawlConnectionError, TrawlResponseError } from '../../src/client/index.ts';
 import { waitMs } from '../../src/client/retry.ts';
 import type { FusedHit, Hit, Query, SearchReply } from '../../src/client/types.ts';
-import { TrawlError } from '../../src/errors.ts';
-import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
-import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
+import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
+import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import type { RecordedSearch } from '../../src/server/recording/recorded-search.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
-import { eventually, serve } from '../http/build.ts';
+import { eventually, serve } from '../server/build.ts';
 import { type ScriptedAnswer, scriptedServer } from './scripted-server.ts';
 
 const SHORT = { retry: { attempts: 4, firstWaitMs: 1 } };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { TrawlClient, TrawlConnectionError, TrawlResponseError } from '../../src/client/index.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
-import { eventually, serve } from '../http/build.ts';
+import { eventually, serve } from '../server/build.ts';
 import { type ScriptedAnswer, type ScriptedServer, scriptedServer } from './scripted-server.ts';
 
 const INDEXES: ScriptedAnswer = { status: 200, body: { indexes: [] } };

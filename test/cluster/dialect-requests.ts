@@ -1,5 +1,5 @@
 import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
-import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
+import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 
 /** A request of a dialect. */
 export interface DialectRequest {

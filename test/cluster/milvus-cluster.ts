@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { filesCollection } from '../../src/milvus/collection-files.ts';
-import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import { MilvusClient } from '../../src/milvus/milvus-client.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { filesCollection } from '../../src/stores/milvus/collection-files.ts';
+import { parseMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
+import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
 import { milvusPython } from '../peers/install-milvus.ts';
 import { KAFKA_PORT, listens, startKafka } from './kafka.ts';
 import { Program } from './program.ts';

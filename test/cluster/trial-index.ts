@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { importModel } from '../../model-import/import-model.ts';
-import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
+import { NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { runTrawl } from '../cli/run-trawl.ts';
-import { writeCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
+import { writeCrossEncoder } from '../encoder/rerank/tiny-cross-encoder.ts';
 import { type ServedIndex, serve } from './served.ts';
 import { writeWikiRows } from './wiki-rows.ts';
 

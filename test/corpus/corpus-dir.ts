@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import type { Passage } from '../../corpus/passage.ts';
-import { type ErrorCode, TrawlError } from '../../src/errors.ts';
+import { type ErrorCode, TrawlError } from '../../src/base/errors.ts';
 
 /** A temporary directory for a test. `write` returns the path of the new file. */
 export function corpusDir(t: Pick<TestContext, 'after'>): {

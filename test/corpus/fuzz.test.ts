@@ -5,7 +5,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import type { CorpusFormat } from '../../corpus/corpus-format.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { readParquet } from '../../corpus/read-parquet.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { corpusDir } from './corpus-dir.ts';
 import { rawFrame, zstdFrame } from './zstd-files.ts';

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { DamagedDataError } from '../../corpus/compression.ts';
-import { onlyMember } from '../../corpus/only-member.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { scanCorpus } from '../../corpus/scan-corpus.ts';
+import { DamagedDataError } from '../../src/base/files/compression.ts';
+import { onlyMember } from '../../src/base/files/only-member.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 

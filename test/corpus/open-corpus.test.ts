@@ -9,7 +9,7 @@ import fc from 'fast-check';
 
 import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { runs } from '../helpers/runs.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 

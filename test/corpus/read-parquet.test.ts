@@ -6,7 +6,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { readParquet } from '../../corpus/read-parquet.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
 type WriteOptions = Parameters<typeof parquetWriteBuffer>[0];

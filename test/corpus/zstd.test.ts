@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { DamagedDataError } from '../../corpus/compression.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
-import { unzstd } from '../../corpus/zstd.ts';
+import { DamagedDataError } from '../../src/base/files/compression.ts';
+import { unzstd } from '../../src/base/files/zstd.ts';
 import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';

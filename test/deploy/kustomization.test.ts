@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 
 const FOLDER = join(packageRoot, 'deploy', 'kubernetes');
 const KUSTOMIZATION = readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8');

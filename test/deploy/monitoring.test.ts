@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { TrawlError } from '../../src/errors.ts';
-import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { eventually, serve } from '../http/build.ts';
+import { eventually, serve } from '../server/build.ts';
 
 const FOLDER = join(packageRoot, 'deploy', 'monitoring');
 const ALERTS = readFileSync(join(FOLDER, 'alerts.yaml'), 'utf8');

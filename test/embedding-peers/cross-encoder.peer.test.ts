@@ -4,10 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { importModel } from '../../model-import/import-model.ts';
-import { openCrossEncoder } from '../../src/embedding/cross-encoder.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { fixture } from '../embedding/model-fixtures.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { openCrossEncoder } from '../../src/encoder/cross-encoder.ts';
+import { fixture } from '../encoder/model-fixtures.ts';
 import { PEERS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { answerMatcher, normalisedMatcher } from '../../evaluation/answer-match.ts';
+import { answerMatcher, normalisedMatcher } from '../../src/search/answer-match.ts';
 
 const cases: readonly (readonly [passage: string, answer: string, matches: boolean, why: string])[] = [
   ['It began in October 1973.', 'october 1973', true, 'letter case and punctuation around do not matter'],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
-import { type ErrorCode, TrawlError } from '../../src/errors.ts';
+import { type ErrorCode, TrawlError } from '../../src/base/errors.ts';
 
 /** Writes a file that is deleted after the test. */
 export function fileWith(t: Pick<TestContext, 'after'>, content: string | Uint8Array): string {

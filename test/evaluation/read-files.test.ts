@@ -7,7 +7,7 @@ import { readQrels } from '../../evaluation/read-qrels.ts';
 import { answersOf, judgementsOf, readQuestions, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import type { Run } from '../../evaluation/run.ts';
 import { formatTrecRun } from '../../evaluation/trec-run.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { runs } from '../helpers/runs.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { failsWith, fileWith } from './evaluation-dir.ts';

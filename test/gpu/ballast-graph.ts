@@ -1,5 +1,5 @@
-import { OnnxGraph } from '../../model-import/onnx-graph.ts';
-import { writeOnnx } from '../../model-import/onnx-writer.ts';
+import { OnnxGraph } from '../../indexer/model-import/onnx-graph.ts';
+import { writeOnnx } from '../../indexer/model-import/onnx-writer.ts';
 
 /** Writes a graph that needs 4 bytes of a device's memory for each of `values`, and returns their maximum. Returns its path. */
 export async function writeBallastGraph(path: string): Promise<string> {

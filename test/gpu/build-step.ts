@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CHECKPOINT_FILE } from '../../src/manifest/build-records.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { CHECKPOINT_FILE } from '../../src/index/manifest/build-records.ts';
 import { agreement, agreementResult, type GpuRun, type GpuStep } from './gpu-step.ts';
 import { samplePassages } from './gpu-texts.ts';
 

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/errors.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
 import { missingGpu } from './gpu-machine.ts';
 import type { GpuStep } from './gpu-step.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { bertShapes } from '../helpers/bert-shapes.ts';
 import type { CheckpointToWrite } from './random-checkpoint.ts';
 
@@ -13,7 +13,7 @@ interface BertShape {
 }
 
 const SMALL: BertShape = { hidden: 32, layers: 2, heads: 2, vocabulary: 0 };
-const FIXTURES = join(packageRoot, 'test', 'embedding', 'fixtures');
+const FIXTURES = join(packageRoot, 'test', 'encoder', 'fixtures');
 
 /** Tokenizers that are in the repository. Those of XLM-R and Qwen3 have a part of the vocabulary. */
 const TOKENIZERS = {

@@ -1,9 +1,9 @@
-import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
-import { poolOptions } from '../../src/embedding/open-encoder.ts';
-import type { Precision } from '../../src/manifest/model-identity.ts';
-import { availableCores } from '../../src/system/cores.ts';
+import { availableCores } from '../../src/base/system/cores.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
+import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
+import { poolOptions } from '../../src/encoder/open-encoder.ts';
 
 export interface GpuEncoderOptions {
   readonly precision: Precision;

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cudaFacts } from '../../src/embedding/inference/cuda-libraries.ts';
+import { cudaFacts } from '../../src/encoder/inference/cuda-libraries.ts';
 
 /** The GPUs that CUDA shows to this process, in its order, as `nvidia-smi` names them; none without a driver. */
 export function gpuNames(): string[] {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { machineFacts } from '../../bench/environment.ts';
-import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
+import { onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
 import { buildStep } from './build-step.ts';
 import { FIRST, firstStep } from './first-step.ts';
 import { gpuNames } from './gpu-machine.ts';

@@ -1,5 +1,5 @@
 import { mkdirSync, rmSync } from 'node:fs';
-import { importModel } from '../../model-import/import-model.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
 import { GPU_CHECKPOINTS } from './gpu-checkpoints.ts';
 import { writeRandomCheckpoint } from './random-checkpoint.ts';
 

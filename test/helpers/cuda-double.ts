@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { ADDON_PATH } from '../../src/native/load-addon.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { ADDON_PATH } from '../../src/engine/native/load-addon.ts';
 
 /** Why searches on a GPU cannot be tested here; false if they can. */
 export const withoutGpuSearches =

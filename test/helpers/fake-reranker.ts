@@ -1,5 +1,11 @@
-import type { TrawlError } from '../../src/errors.ts';
-import type { Reranker, RerankList, RerankOptions, RerankOutcome, RerankScores } from '../../src/rerank/reranker.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
+import type {
+  Reranker,
+  RerankList,
+  RerankOptions,
+  RerankOutcome,
+  RerankScores,
+} from '../../src/encoder/rerank/reranker.ts';
 
 export interface FakeRerankerOptions {
   /** The score of a pair. Default: the length of the passage. */

@@ -1,6 +1,6 @@
 import { after } from 'node:test';
-import type { EncoderPool, EncoderPoolOptions } from '../../src/embedding/pool/encoder-pool.ts';
-import { EncoderPools, type PoolLease } from '../../src/embedding/pool/encoder-pools.ts';
+import type { EncoderPool, EncoderPoolOptions } from '../../src/encoder/pool/encoder-pool.ts';
+import { EncoderPools, type PoolLease } from '../../src/encoder/pool/encoder-pools.ts';
 
 /**
  * Encoder pools that stay open until all tests of the file have ended: most tests take less time than loading a model. Call it

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { controlGroupFolders } from '../../src/system/control-group.ts';
+import { controlGroupFolders } from '../../src/base/system/control-group.ts';
 
 export interface GroupLimits {
   /** CPU quota in cores. */

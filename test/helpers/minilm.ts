@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { importModel } from '../../model-import/import-model.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
 import { miniLmFolder } from './peers.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { FolderModelIdentity } from '../../src/manifest/model-identity.ts';
+import type { FolderModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 
 /** The identity of a model that does not exist. */
 export function modelIdentity(

@@ -1,5 +1,5 @@
-import type { LexicalFields } from '../../src/lexical-index/lexical-fields.ts';
-import type { LexicalIndex } from '../../src/lexical-index/lexical-index.ts';
+import type { LexicalFields } from '../../src/engine/lexical/lexical-fields.ts';
+import type { LexicalIndex } from '../../src/engine/lexical/lexical-index.ts';
 
 /** An index of one field, contents, which no query over several fields may search. */
 export function oneField(contents: LexicalIndex): LexicalFields {

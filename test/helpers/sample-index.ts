@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import { type OpenEncoderOptions, openEncoder } from '../../src/embedding/open-encoder.ts';
+import { type OpenEncoderOptions, openEncoder } from '../../src/encoder/open-encoder.ts';
 import { SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { sharedFolder } from './shared-folder.ts';
 

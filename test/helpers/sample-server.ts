@@ -1,10 +1,10 @@
 import { after, before } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import { buildApp } from '../../src/http/app.ts';
-import { listen } from '../../src/http/connections/listen.ts';
-import type { ServerConfig } from '../../src/http/server-config.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { openRetriever } from '../../src/search/opening/open-retriever.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import { buildApp } from '../../src/server/app.ts';
+import { listen } from '../../src/server/connections/listen.ts';
+import type { ServerConfig } from '../../src/server/server-config.ts';
 import { fileFolder } from '../cli/run-trawl.ts';
 import { buildSampleIndex } from './sample-index.ts';
 

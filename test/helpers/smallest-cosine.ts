@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 
 /** The smallest cosine of the vectors of two encoders, which are normalised. */
 export async function smallestCosine(a: TextEncoder, b: TextEncoder, texts: readonly string[]): Promise<number> {

@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 
 export interface SourceFile {
-  /** Relative to the repository, with forward slashes: `src/http/app.ts`. */
+  /** Relative to the repository, with forward slashes: `src/server/app.ts`. */
   readonly path: string;
   readonly text: string;
   readonly imports: readonly SourceImport[];
 }
 
 export interface SourceImport {
-  /** `src/errors.ts` for a file of the repository, `node:fs` or `fastify` for a module. */
+  /** `src/base/errors.ts` for a file of the repository, `node:fs` or `fastify` for a module. */
   readonly target: string;
   /** Whether the target is a file of the repository. */
   readonly internal: boolean;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { bertShapes } from './bert-shapes.ts';
 import { encodeSafetensors, float32Bytes, type TensorToWrite } from './safetensors.ts';
 import { seededRandom } from './seeded-random.ts';

@@ -1,4 +1,4 @@
-import { type ErrorCode, TrawlError } from '../../src/errors.ts';
+import { type ErrorCode, TrawlError } from '../../src/base/errors.ts';
 
 /** For `assert.throws` and `assert.rejects`: expects a TrawlError with this code and a matching message. */
 export function trawlError(code: ErrorCode, message?: RegExp): (error: unknown) => boolean {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { bfloat16Model } from './bfloat16-model.ts';
 import { killAndResume } from './kill-and-resume.ts';

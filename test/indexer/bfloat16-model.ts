@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { importModel } from '../../model-import/import-model.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
 
 /** A tiny BERT in float32 and bfloat16. */

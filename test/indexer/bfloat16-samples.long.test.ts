@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { bfloat16Model } from './bfloat16-model.ts';
 

@@ -1,9 +1,9 @@
-import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { BuildProgress } from '../../indexer/build-events.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import assert from '../helpers/assert.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -331,7 +331,7 @@ test('memory does not grow with the corpus', { skip: withoutSharedData('pool_wik
     const [corpus] = writeCorpus(folder, { 'c.jsonl': `${lines.slice(0, count).join('\n')}\n` });
     const args = ['index', corpus, '--out', `${out}${count}`, '--quiet'];
     const { stdout, stderr } = runModule(`
-      import { main } from '#root/cli/main.js';
+      import { main } from '#root/cli/program/main.js';
       if (await main(${JSON.stringify(args)}) !== 0) throw new Error('the build failed');
       console.log(process.resourceUsage().maxRSS / 1024);
     `);

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type BuildSummary, buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
-import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
 /** Writes corpus files: an array as JSON lines, and compressed if the name ends in .gz. */

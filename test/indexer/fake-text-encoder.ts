@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { throwIfCancelled } from '../../src/abort.ts';
+import { throwIfCancelled } from '../../src/base/abort.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { FolderModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import {
   type EncodeOptions,
   type EncodeOutcome,
@@ -7,9 +9,7 @@ import {
   type EncoderInput,
   NO_ENCODER_LOAD,
   type TextEncoder,
-} from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
-import type { FolderModelIdentity } from '../../src/manifest/model-identity.ts';
+} from '../../src/encoder/text-encoder.ts';
 import { modelIdentity } from '../helpers/model-identity.ts';
 
 export const FAKE_MODEL = modelIdentity({ name: 'fake', dimension: 8, maxTokens: { query: 32, passage: 16 } });

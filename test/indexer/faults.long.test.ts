@@ -4,7 +4,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { smallDisk } from '../helpers/small-disk.ts';

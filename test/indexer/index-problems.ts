@@ -1,5 +1,5 @@
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 
 /**
  * The problems of an index as sentences, checked without its model. Empty if there are none.

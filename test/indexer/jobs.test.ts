@@ -9,10 +9,10 @@ import { BuildLock } from '../../indexer/building/build-lock.ts';
 import { corpusDiffers, modelDiffers, vectorsDiffer } from '../../indexer/building/build-settings.ts';
 import { buildShardJob, type JobSummary } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { type Build, build, writeCorpus } from './build.ts';
@@ -323,7 +323,7 @@ test('a lock ends with its process; the owner file alone locks nothing', async (
     build({ corpus, out, encoder: new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') }) }),
     trawlError('ENCODING_FAILED'),
   );
-  const lock = new URL('../../src/system/file-lock.js', import.meta.url).href;
+  const lock = new URL('../../src/base/system/file-lock.js', import.meta.url).href;
   const code = `import { FileLock } from ${JSON.stringify(lock)};
     globalThis.held = FileLock.acquire(${JSON.stringify(join(`${out}.partial`, 'build.lock'))}, 'exclusive');
     console.log(held !== undefined); setInterval(() => {}, 1000);`;

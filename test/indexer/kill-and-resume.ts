@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { PassageFile } from '../../src/passages/passage-file.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
 import { expectOk, runCommand as run } from '../helpers/run-command.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';

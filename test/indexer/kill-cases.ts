@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { openRowFilters } from '../../src/columns/open-row-filters.ts';
-import { bindFilter } from '../../src/filter/bind-filter.ts';
-import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { openRowFilters } from '../../src/engine/columns/open-row-filters.ts';
+import { bindFilter } from '../../src/engine/filter/bind-filter.ts';
+import { openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 
 /** Commands that are killed and run again, and then compared with an undisturbed run. */
 export interface KillCase {

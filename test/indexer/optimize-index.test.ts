@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';

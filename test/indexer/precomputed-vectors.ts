@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { openVectorFiles } from '../../indexer/vector-files/open-vector-files.ts';
 import { checkFits, type PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
-import type { Metric } from '../../src/metric.ts';
-import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
+import type { Metric } from '../../src/engine/metric.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { type FileType, fileBytes, writeVectors } from '../vector-files/vector-files.ts';
 import { writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
+import { type FileType, fileBytes, writeVectors } from './vector-files/vector-files.ts';
 
 export const encoder = new FakeTextEncoder();
 export const DIMENSION = encoder.dimension;

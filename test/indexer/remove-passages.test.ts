@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type UpdateOptions, type UpdateSummary, updateIndex } from '../../indexer/update/update-index.ts';
-import { PassageFile } from '../../src/passages/passage-file.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { openEngine } from '../../src/vector-index/open-engine.ts';
-import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
+import { ReferenceIndex } from '../../src/engine/reference/reference-index.ts';
+import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
 export type Update = Partial<UpdateOptions> & Pick<UpdateOptions, 'corpus' | 'out'>;

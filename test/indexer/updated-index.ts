@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { build, writeCorpus } from './build.ts';
 import { searchIndex, type Update, update } from './update.ts';

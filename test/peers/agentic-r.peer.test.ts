@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { packageRoot } from '../../src/package-root.ts';
-import { constructRows } from '../../trajectories/agentic-r/construct-rows.ts';
-import { AGENTIC_R_RULE } from '../../trajectories/agentic-r/training-rule.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { constructRows } from '../../training/agentic-r/construct-rows.ts';
+import { AGENTIC_R_RULE } from '../../training/agentic-r/training-rule.ts';
 import { PEERS } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
-import { judgedFiles, localLine, type MadeRound, openFiles } from '../trajectories/agentic-r/judged-files.ts';
+import { judgedFiles, localLine, type MadeRound, openFiles } from '../training/agentic-r/judged-files.ts';
 
 interface Row {
   readonly query_id: string;

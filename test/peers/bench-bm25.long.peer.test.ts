@@ -5,8 +5,8 @@ import { baselinePython } from '../../bench/baselines.ts';
 import type { Bm25Record } from '../../bench/lexical/bench-bm25.ts';
 import type { LexicalRecord } from '../../bench/lexical/lexical-case.ts';
 import { withoutLucene } from '../../bench/lucene.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { runTrawl } from '../cli/run-trawl.ts';
 import { peerCache } from '../helpers/peers.ts';
 

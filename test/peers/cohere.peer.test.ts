@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { CLIENTS } from '../helpers/peers.ts';
-import { serve } from '../http/build.ts';
+import { serve } from '../server/build.ts';
 
 interface Answers {
   readonly v1: [index: number, score: number][];

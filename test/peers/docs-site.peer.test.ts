@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { fileFolder } from '../cli/run-trawl.ts';
-import { accessibilityFaults, assertFits, open, PHONE, startBrowser, withoutBrowser } from '../http/page/browser.ts';
+import { accessibilityFaults, assertFits, open, PHONE, startBrowser, withoutBrowser } from '../server/page/browser.ts';
 
 const site = join(await fileFolder(), 'site');
 const url = (page: string): string => pathToFileURL(join(site, page)).href;

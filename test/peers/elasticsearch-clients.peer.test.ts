@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { AccessKeys } from '../../src/http/access/access-keys.ts';
-import { listen } from '../../src/http/connections/listen.ts';
-import { articleIndex, elasticsearch, withoutWords } from '../http/elasticsearch/elasticsearch-server.ts';
+import { AccessKeys } from '../../src/server/access/access-keys.ts';
+import { listen } from '../../src/server/connections/listen.ts';
+import { articleIndex, elasticsearch, withoutWords } from '../server/elasticsearch/elasticsearch-server.ts';
 import {
   NODE_CLIENTS,
   nodeClientFolder,

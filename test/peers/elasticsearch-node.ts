@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { installOnce, isInstalled } from '../../bench/install-once.ts';
 import { mavenLock } from '../../bench/lucene.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { peerCache } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { AccessKeys } from '../../src/http/access/access-keys.ts';
-import { listen } from '../../src/http/connections/listen.ts';
+import { AccessKeys } from '../../src/server/access/access-keys.ts';
+import { listen } from '../../src/server/connections/listen.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
-import { withoutWords } from '../http/elasticsearch/elasticsearch-server.ts';
-import { comparableReply, randomArticles, randomBody } from '../http/elasticsearch/random-bodies.ts';
-import { writableServer } from '../http/elasticsearch/writable-server.ts';
+import { withoutWords } from '../server/elasticsearch/elasticsearch-server.ts';
+import { comparableReply, randomArticles, randomBody } from '../server/elasticsearch/random-bodies.ts';
+import { writableServer } from '../server/elasticsearch/writable-server.ts';
 import { PYTHON_CLIENTS, pythonClientFolder, runPythonScript, withoutClient } from './elasticsearch-clients.ts';
 import { startElasticsearch, withoutElasticsearch } from './elasticsearch-node.ts';
 

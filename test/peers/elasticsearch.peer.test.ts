@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import {
   type Article,
@@ -12,7 +12,7 @@ import {
   elasticsearch,
   vectorIndex,
   withoutWords,
-} from '../http/elasticsearch/elasticsearch-server.ts';
+} from '../server/elasticsearch/elasticsearch-server.ts';
 import {
   comparableReply,
   RANDOM_COLUMNS,
@@ -20,7 +20,7 @@ import {
   type RecordedReply,
   randomArticles,
   randomBody,
-} from '../http/elasticsearch/random-bodies.ts';
+} from '../server/elasticsearch/random-bodies.ts';
 import { startElasticsearch, withoutElasticsearch } from './elasticsearch-node.ts';
 
 const skip = withoutElasticsearch() || withoutWords;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { baselinePython } from '../../bench/baselines.ts';
 import { startBaseline } from '../../bench/serve/serve-engine.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { miniLmFolder, peerCache, withoutMiniLm } from '../helpers/peers.ts';

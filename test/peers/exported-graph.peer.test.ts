@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { importModel } from '../../model-import/import-model.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { fixture } from '../embedding/model-fixtures.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { fixture } from '../encoder/model-fixtures.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

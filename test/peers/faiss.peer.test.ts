@@ -6,18 +6,18 @@ import { type TestContext, test } from 'node:test';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { rewriteFloat16 } from '../../indexer/optimize/rewrite-float16.ts';
 import { readSegments } from '../../indexer/vectors/read-segments.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { decodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
-import type { IndexSource } from '../../src/vector-index/index-source.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { decodeFlatHeader } from '../../src/engine/vectors/faiss-format.ts';
+import type { IndexSource } from '../../src/engine/vectors/index-source.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { normalRows, openForTest, type Rows, writeSource } from '../engine/vectors/index-files.ts';
 import { PEERS } from '../helpers/peers.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { normalRows, openForTest, type Rows, writeSource } from '../vector-index/index-files.ts';
 
 interface FaissReply {
   readonly className: string;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { startInfinity } from '../helpers/peer-servers.ts';

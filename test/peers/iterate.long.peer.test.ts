@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { IterationSummary } from '../../iteration/iteration-summary.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
-import { assertOwnAnswers, searchLoad, searchServer } from '../iteration/search-load.ts';
+import { assertOwnAnswers, searchLoad, searchServer } from '../training/iteration/search-load.ts';
 
 const folder = await fileFolder();
 const file = (name: string): string => join(folder, name);

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { COMMON_OPTIONS } from '../../cli/command.ts';
-import { loadCommand } from '../../cli/commands.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { COMMON_OPTIONS } from '../../cli/program/command.ts';
+import { loadCommand } from '../../cli/program/commands.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { PEERS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

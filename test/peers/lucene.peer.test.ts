@@ -8,12 +8,12 @@ import { COMPARED_LUCENE, openLucene, withoutLucene } from '../../bench/lucene.t
 import type { ScriptProcess } from '../../bench/script-process.ts';
 import { readSearchCalls } from '../../bench/serve/search-calls.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
-import { analyser as referenceAnalyser } from '../../src/lexical-index/analysis/analysers.ts';
-import type { LexicalResult } from '../../src/lexical-index/lexical-index.ts';
-import { bestFields } from '../../src/lexical-index/lexical-query.ts';
-import { openLexicalFields, openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
+import { analyser as referenceAnalyser } from '../../src/engine/lexical/analysis/analysers.ts';
+import type { LexicalResult } from '../../src/engine/lexical/lexical-index.ts';
+import { bestFields } from '../../src/engine/lexical/lexical-query.ts';
+import { openLexicalFields, openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { peerCache } from '../helpers/peers.ts';
 import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';

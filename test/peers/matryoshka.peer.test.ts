@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { importModel } from '../../model-import/import-model.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

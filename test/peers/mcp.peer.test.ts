@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { fileFolder, sampleIndex } from '../cli/run-trawl.ts';
 import { CLIENTS } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';

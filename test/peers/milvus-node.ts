@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseMilvusAddress } from '../../src/milvus/milvus-address.ts';
-import { MilvusClient } from '../../src/milvus/milvus-client.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { parseMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
+import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
 import { inNamespace, withoutNamespace } from '../cluster/namespace.ts';
 import { isMilvusInstalled, milvusPython } from './install-milvus.ts';
 

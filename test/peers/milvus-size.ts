@@ -2,10 +2,10 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
-import { MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
-import { rowFields } from '../../src/milvus/published-rows.ts';
-import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
-import { CandidateIndex } from '../../src/published/candidate-index.ts';
+import { MilvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
+import { rowFields } from '../../src/stores/milvus/published-rows.ts';
+import { MILVUS_SCORES } from '../../src/stores/milvus/score-bound.ts';
+import { CandidateIndex } from '../../src/stores/published/candidate-index.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { MilvusNode } from './milvus-node.ts';
 

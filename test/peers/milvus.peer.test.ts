@@ -9,20 +9,20 @@ import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { METRICS } from '../../src/metric.ts';
-import { MILVUS_METRIC, MilvusCandidates } from '../../src/milvus/milvus-candidates.ts';
-import { rowFields } from '../../src/milvus/published-rows.ts';
-import { MILVUS_SCORES } from '../../src/milvus/score-bound.ts';
-import { CandidateIndex } from '../../src/published/candidate-index.ts';
-import { upperNorm } from '../../src/published/upper-norm.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
-import { TopK } from '../../src/top-k.ts';
-import { referenceSearch } from '../../src/vector-index/reference-search.ts';
+import { METRICS } from '../../src/engine/metric.ts';
+import { referenceSearch } from '../../src/engine/reference/reference-search.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import { TopK } from '../../src/engine/top-k.ts';
+import { MILVUS_METRIC, MilvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
+import { rowFields } from '../../src/stores/milvus/published-rows.ts';
+import { MILVUS_SCORES } from '../../src/stores/milvus/score-bound.ts';
+import { CandidateIndex } from '../../src/stores/published/candidate-index.ts';
+import { upperNorm } from '../../src/stores/published/upper-norm.ts';
 import { type Ended, endOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, spawnTrawl, TRAWL } from '../cli/run-trawl.ts';
-import { toyModel } from '../embedding/model-fixtures.ts';
+import { toyModel } from '../encoder/model-fixtures.ts';
+import { normalRows, ternaryRows } from '../engine/vectors/index-files.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
-import { normalRows, ternaryRows } from '../vector-index/index-files.ts';
 import { MilvusNode, withoutMilvus } from './milvus-node.ts';
 
 const skip = withoutMilvus();
@@ -173,7 +173,7 @@ for (const metric of METRICS) {
             { rows: values, rowCount: count, dimension, metric, queries, queryCount: 9, filter: filter ?? liveRows },
             heaps,
           );
-          const found = await index.search({ queries, count: 9, k, ...(filter === undefined ? {} : { filter }) });
+          const found = await index.search({ queries, count: 9, k, filter });
           for (const [q, heap] of heaps.entries()) {
             const { rows, scores } = heap.sorted();
             assert.deepEqual([...found.rows.subarray(q * k, q * k + found.counts[q]!)], rows);

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { ROW_FORMAT_NAMES, type RowFormatName } from '../../mining/formats/formats.ts';
-import { mineNegatives } from '../../mining/mine-negatives.ts';
-import { questionQueries } from '../../mining/question-queries.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { openRetriever } from '../../src/search/opening/open-retriever.ts';
+import { ROW_FORMAT_NAMES, type RowFormatName } from '../../training/mining/formats/formats.ts';
+import { mineNegatives } from '../../training/mining/mine-negatives.ts';
+import { questionQueries } from '../../training/mining/question-queries.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { runTrainingPeer, withoutTraining } from '../helpers/peers.ts';
 import { buildSampleIndex } from '../helpers/sample-index.ts';
-import { mineSample, type SampleMining } from '../mining/mine-sample.ts';
-import { linesOf, QUESTIONS, questions, SUB_QUERIES } from '../mining/mining-corpus.ts';
+import { mineSample, type SampleMining } from '../training/mining/mine-sample.ts';
+import { linesOf, QUESTIONS, questions, SUB_QUERIES } from '../training/mining/mining-corpus.ts';
 
 const skip = withoutTraining();
 const folder = await fileFolder();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PEERS } from '../helpers/peers.ts';
-import { serve } from '../http/build.ts';
+import { serve } from '../server/build.ts';
 
 interface Embedded {
   readonly vectors: number[][];

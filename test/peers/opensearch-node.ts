@@ -10,9 +10,9 @@ import { promisify } from 'node:util';
 import { installOnce, isInstalled } from '../../bench/install-once.ts';
 import { javaVersion } from '../../bench/java-version.ts';
 import { mavenLock } from '../../bench/lucene.ts';
-import { parseOpenSearchAddress } from '../../src/opensearch/opensearch-address.ts';
-import { OpenSearchClient } from '../../src/opensearch/opensearch-client.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { parseOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
+import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
 import { peerCache } from '../helpers/peers.ts';
 
 const run = promisify(execFile);
@@ -146,7 +146,7 @@ export class OpenSearchNode {
     const reply = await fetch(`http://127.0.0.1:${this.port}${path}`, {
       method,
       headers: { 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      body: body === undefined ? undefined : JSON.stringify(body),
     });
     const text = await reply.text();
     if (!reply.ok) throw new Error(`${method} ${path}: ${text}`);

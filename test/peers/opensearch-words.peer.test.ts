@@ -5,21 +5,21 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Bm25Parameters } from '../../src/lexical-index/bm25.ts';
-import type { LexicalFields } from '../../src/lexical-index/lexical-fields.ts';
-import type { LexicalResult } from '../../src/lexical-index/lexical-index.ts';
-import { bestFields } from '../../src/lexical-index/lexical-query.ts';
-import { openLexicalFields } from '../../src/lexical-index/open-lexical-index.ts';
-import { openOpenSearchIndex } from '../../src/opensearch/open-published-index.ts';
-import { openIndexDirectory } from '../../src/retrieval/opening/index-directory.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
-import { placesPerQuery } from '../../src/vector-index/vector-index.ts';
+import type { Bm25Parameters } from '../../src/engine/lexical/bm25.ts';
+import type { LexicalFields } from '../../src/engine/lexical/lexical-fields.ts';
+import type { LexicalResult } from '../../src/engine/lexical/lexical-index.ts';
+import { bestFields } from '../../src/engine/lexical/lexical-query.ts';
+import { openLexicalFields } from '../../src/engine/lexical/open-lexical-index.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import { placesPerQuery } from '../../src/engine/vectors/vector-index.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { openOpenSearchIndex } from '../../src/stores/opensearch/open-published-index.ts';
 import { runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
+import { pick, randomTree, randomWords } from '../engine/lexical/random-trees.ts';
 import { MANY } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { pick, randomTree, randomWords } from '../lexical-index/random-trees.ts';
 import { OPENSEARCH_VERSION, OpenSearchNode, withoutOpenSearch } from './opensearch-node.ts';
 
 const skip = withoutOpenSearch();
@@ -188,7 +188,7 @@ test('random query trees, filters and limits have the hits of the folder, and wh
       queries,
       k: pick(random, [1, 5, 40, 200]),
       parameters: { ...parameters, k1Factor: round % 2 === 0 },
-      ...(filter === undefined ? {} : { filter }),
+      filter,
       count: pick(random, [undefined, 0, 1, 30, 1000]),
       minScore: pick(random, [undefined, 0, 0.3, 2]),
     });

@@ -7,23 +7,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { METRICS } from '../../src/metric.ts';
-import { OpenSearchCandidates } from '../../src/opensearch/opensearch-candidates.ts';
-import { indexFiles } from '../../src/opensearch/opensearch-files.ts';
-import { OPENSEARCH_SCORES } from '../../src/opensearch/score-script.ts';
-import { documentOfRow, rowMappings, rowSettings } from '../../src/opensearch/stored-rows.ts';
-import { CandidateIndex } from '../../src/published/candidate-index.ts';
-import { readProgress } from '../../src/published/publication.ts';
-import { upperNorm } from '../../src/published/upper-norm.ts';
-import { RowBitmap } from '../../src/row-bitmap.ts';
-import { TopK } from '../../src/top-k.ts';
-import { referenceSearch } from '../../src/vector-index/reference-search.ts';
-import { scoreFunction } from '../../src/vector-index/score.ts';
+import { METRICS } from '../../src/engine/metric.ts';
+import { referenceSearch } from '../../src/engine/reference/reference-search.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import { TopK } from '../../src/engine/top-k.ts';
+import { scoreFunction } from '../../src/engine/vectors/score.ts';
+import { OpenSearchCandidates } from '../../src/stores/opensearch/opensearch-candidates.ts';
+import { indexFiles } from '../../src/stores/opensearch/opensearch-files.ts';
+import { OPENSEARCH_SCORES } from '../../src/stores/opensearch/score-script.ts';
+import { documentOfRow, rowMappings, rowSettings } from '../../src/stores/opensearch/stored-rows.ts';
+import { CandidateIndex } from '../../src/stores/published/candidate-index.ts';
+import { readProgress } from '../../src/stores/published/publication.ts';
+import { upperNorm } from '../../src/stores/published/upper-norm.ts';
 import { endOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, spawnTrawl } from '../cli/run-trawl.ts';
-import { toyModel } from '../embedding/model-fixtures.ts';
+import { toyModel } from '../encoder/model-fixtures.ts';
+import { normalRows, ternaryRows } from '../engine/vectors/index-files.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
-import { normalRows, ternaryRows } from '../vector-index/index-files.ts';
 import { OpenSearchNode, withoutOpenSearch } from './opensearch-node.ts';
 
 const skip = withoutOpenSearch();
@@ -166,7 +166,7 @@ for (const metric of METRICS) {
             { rows: values, rowCount: count, dimension, metric, queries, queryCount: 9, filter: filter ?? liveRows },
             heaps,
           );
-          const found = await index.search({ queries, count: 9, k, ...(filter === undefined ? {} : { filter }) });
+          const found = await index.search({ queries, count: 9, k, filter });
           for (const [q, heap] of heaps.entries()) {
             const { rows, scores } = heap.sorted();
             assert.deepEqual([...found.rows.subarray(q * k, q * k + found.counts[q]!)], rows);

@@ -9,7 +9,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { installOnce, isInstalled } from '../../bench/install-once.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { freePort } from '../cli/free-port.ts';
 import { peerCache } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

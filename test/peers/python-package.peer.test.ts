@@ -6,8 +6,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { ADDON_PATH } from '../../src/native/load-addon.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { ADDON_PATH } from '../../src/engine/native/load-addon.ts';
 import { fileFolder, postJson, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
 import { CLIENTS, libraryFolder, MTEB } from '../helpers/peers.ts';
 

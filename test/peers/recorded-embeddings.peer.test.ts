@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { OnnxSession } from '../../src/embedding/inference/onnx-session.ts';
-import { tokenBatch } from '../../src/embedding/inference/token-batch.ts';
-import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
-import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
+import { OnnxSession } from '../../src/encoder/inference/onnx-session.ts';
+import { tokenBatch } from '../../src/encoder/inference/token-batch.ts';
+import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { TextTokenizer } from '../../src/encoder/tokenizer/tokenizer.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { withoutMiniLm } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';

@@ -5,14 +5,14 @@ import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { S3 } from '@aws-sdk/client-s3';
+import type { CopySource } from '../../indexer/sync/copy-source.ts';
+import { s3Source } from '../../indexer/sync/s3-source.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import type { CopySource } from '../../sync/copy-source.ts';
-import { s3Source } from '../../sync/s3-source.ts';
 import { freePort } from '../cli/free-port.ts';
 import { fileFolder, runTrawl, sampleIndex } from '../cli/run-trawl.ts';
 import { STORAGE } from '../helpers/peers.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { contentsOf, sync } from '../sync/sync-helpers.ts';
+import { contentsOf, sync } from '../indexer/sync/sync-helpers.ts';
 
 const skip = STORAGE.missing();
 const KEYS = { AWS_ACCESS_KEY_ID: 'testing', AWS_SECRET_ACCESS_KEY: 'testing', AWS_REGION: 'us-east-1' };

@@ -3,9 +3,9 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
-import { COMMON_OPTIONS } from '../../cli/command.ts';
-import { loadCommand } from '../../cli/commands.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { COMMON_OPTIONS } from '../../cli/program/command.ts';
+import { loadCommand } from '../../cli/program/commands.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { SCHEMAS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { fileFolder, runTrawl, sampleIndex, serveIndex } from '../cli/run-trawl.ts';
+import { importedCrossEncoder } from '../encoder/rerank/tiny-cross-encoder.ts';
 import { PEERS } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { importedCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
 
 const CHECKS = [
   'not_a_server_error',

@@ -8,9 +8,9 @@ import { judgementsOf, readQuestions } from '../../evaluation/read-questions.ts'
 import type { RankedPassage, Run } from '../../evaluation/run.ts';
 import { formatTrecRun } from '../../evaluation/trec-run.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import { MEASURE_PEERS, PEERS } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { importModel } from '../../model-import/import-model.ts';
-import { openCrossEncoder } from '../../src/embedding/cross-encoder.ts';
+import { importModel } from '../../indexer/model-import/import-model.ts';
+import { openCrossEncoder } from '../../src/encoder/cross-encoder.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { rerankerTokenizer } from '../model-import/tiny-reranker.ts';
+import { rerankerTokenizer } from '../indexer/model-import/tiny-reranker.ts';
 
 const SQUAD = 'squad_v11_dev';
 const HARD: readonly (readonly [string, string])[] = [

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { TrawlClient } from '../../src/client/client.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
+import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import { freePort } from '../cli/free-port.ts';
 import { cleanEnvironment, endOf, SAMPLE, TRAWL } from '../cli/run-trawl.ts';
-import { sync } from '../sync/sync-helpers.ts';
+import { sync } from '../indexer/sync/sync-helpers.ts';
 
 const K = 5;
 /** Queries of a request: 1 to this many. */

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { type Ended, endOf } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeNewNode, writeProgram } from './old-nodes.ts';
@@ -79,11 +79,14 @@ fi`,
 }
 
 function writeStub(root: string): void {
-  for (const folder of ['cli', 'src/client']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['cli/program', 'src/client']) mkdirSync(join(root, folder), { recursive: true });
   for (const file of ['name', 'index', 'client/index'])
     writeFileSync(join(root, 'src', `${file}.ts`), "export const name = 'trawl';\n");
-  writeFileSync(join(root, 'cli', 'main.ts'), "import { name } from '../src/name.ts';\nprocess.stdout.write(name);\n");
-  writeFileSync(join(root, 'cli', 'trawl.ts'), "import './main.ts';\n");
+  writeFileSync(
+    join(root, 'cli', 'program', 'main.ts'),
+    "import { name } from '../../src/name.ts';\nprocess.stdout.write(name);\n",
+  );
+  writeFileSync(join(root, 'cli', 'trawl.ts'), "import './program/main.ts';\n");
 }
 
 /** Starts a script of the checkout like `npm run`, by default with the Node.js that runs the tests. */

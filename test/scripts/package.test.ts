@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 
 function npm(...args: readonly string[]) {
   return spawnSync('npm', args, { cwd: packageRoot, encoding: 'utf8', maxBuffer: 1 << 28 });
@@ -20,7 +20,7 @@ test('the package has the program, its sample and what a compiler needs, and nei
     'dist/cli/trawl.js',
     'dist/bundle/main.js',
     'dist/bundle/LICENSES.txt',
-    'dist/src/native/load-addon.js',
+    'dist/src/engine/native/load-addon.js',
     'corpus/sample/passages.jsonl',
     'models/token-average-256/trawl-model.json',
     'native/Makefile',
@@ -29,7 +29,7 @@ test('the package has the program, its sample and what a compiler needs, and nei
     'scripts/build-native.mjs',
     'scripts/supported-node.mjs',
     'scripts/node-runtime/package-lock.json',
-    'src/web/index.html',
+    'src/server/page/index.html',
     'README.md',
     'LICENSE',
     'CHANGELOG.md',

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { EXIT } from '../../cli/command.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { EXIT } from '../../cli/program/command.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { endOf, fileFolder, sampleIndex } from '../cli/run-trawl.ts';
 import { isSupported, NEEDED, oldNodes, RUNTIME, RUNTIME_VERSION, writeNewNode, writeProgram } from './old-nodes.ts';
 

@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { endOf } from '../cli/run-trawl.ts';
 import { BUILD_TOOLS, checkout, run, start } from './checkout.ts';
 import { oldNodes, RUNTIME } from './old-nodes.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/package-root.ts';
-import { openRetriever } from '../../src/retrieval/opening/open-retriever.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 
 /** The expected hits of a query: ids and scores, best first, for the largest k that clients request. */
 export interface Expected {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
+import { DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { requestBytes } from './good-client.ts';
 
 /** What hostile clients did, and which statuses they saw. */

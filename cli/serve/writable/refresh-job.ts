@@ -6,12 +6,12 @@ import { buildIndex } from '../../../indexer/building/build-index.ts';
 import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
 import { removePassages } from '../../../indexer/update/remove-passages.ts';
 import { updateIndex } from '../../../indexer/update/update-index.ts';
-import { StoreSnapshot } from '../../../src/document-store/document-store.ts';
-import type { IndexDefinition } from '../../../src/document-store/index-definition.ts';
-import { writtenRow } from '../../../src/document-store/written-row.ts';
-import type { SerializedError } from '../../../src/errors.ts';
-import { BM25_PROFILES } from '../../../src/lexical-index/bm25.ts';
-import { loadKernel } from '../../../src/native/kernel.ts';
+import type { SerializedError } from '../../../src/base/errors.ts';
+import { BM25_PROFILES } from '../../../src/engine/lexical/bm25.ts';
+import { loadKernel } from '../../../src/engine/native/kernel.ts';
+import { StoreSnapshot } from '../../../src/index/document-store/document-store.ts';
+import type { IndexDefinition } from '../../../src/index/document-store/index-definition.ts';
+import { writtenRow } from '../../../src/index/document-store/written-row.ts';
 
 /** What a refresh indexes. */
 export interface RefreshJob {

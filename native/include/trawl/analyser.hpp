@@ -1,4 +1,4 @@
-// Splits text into terms as Lucene's analysers do. src/lexical-index/analysis (TypeScript) gives the same terms.
+// Splits text into terms as Lucene's analysers do. src/engine/lexical/analysis (TypeScript) gives the same terms.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -57,7 +57,7 @@ class Parts {
 
 bool in_range(int32_t value, int32_t least, int32_t most) { return value >= least && value <= most; }
 
-// model-import/families/bert-native.ts refuses the same shapes.
+// indexer/model-import/families/bert-native.ts refuses the same shapes.
 void check(const BertShape& s, const Parts& parts) {
   constexpr int32_t kMany = 1 << 24, kWide = 1 << 16;
   const bool sound = in_range(s.layers, 1, 4096) && in_range(s.hidden, kLanes, kWide) && s.hidden % kLanes == 0 &&

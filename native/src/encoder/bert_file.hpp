@@ -16,8 +16,8 @@
 //                          in int8: packed int8[depth*columns]; int32[columns]: -128 times the sum of each column's codes;
 //                          float32[columns] scales; float32[columns] summands
 //
-// Packed matrices are described in products.hpp and byte_products.hpp. model-import/native-weights.ts and
-// model-import/families/bert-native.ts write the file.
+// Packed matrices are described in products.hpp and byte_products.hpp. indexer/model-import/native-weights.ts and
+// indexer/model-import/families/bert-native.ts write the file.
 #pragma once
 #include <memory>
 #include <string>

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { withoutFolders } from '../../../bench/all/all-file.ts';
 import type { AllResult } from '../../../bench/all/all-result.ts';
-import { loadKernel } from '../../../src/native/kernel.ts';
+import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { runTrawl } from '../../cli/run-trawl.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { RESULT } from '../report/result.ts';

@@ -8,7 +8,7 @@ import { numberAt, valueAt } from '../../../bench/figures/result-path.ts';
 import { tableText } from '../../../bench/figures/table-text.ts';
 import { TABLES } from '../../../bench/figures/tables.ts';
 import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { readPages } from '../../helpers/markdown.ts';
 
 const pages = generatedPages();

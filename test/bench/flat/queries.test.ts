@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test';
 import { perturbedRows, queriesOfFile } from '../../../bench/flat/queries.ts';
 import { decodeNpy, encodeNpy } from '../../../bench/vectors/npy.ts';
 import { openVectorFile } from '../../../bench/vectors/vector-file.ts';
-import { TrawlError } from '../../../src/errors.ts';
-import { encodeFlatHeader } from '../../../src/vector-index/faiss-format.ts';
+import { TrawlError } from '../../../src/base/errors.ts';
+import { encodeFlatHeader } from '../../../src/engine/vectors/faiss-format.ts';
 import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BenchBm25Result, Bm25IndexRecord, Bm25Record } from '../../../bench/lexical/bench-bm25.ts';
 import type { LexicalRecord } from '../../../bench/lexical/lexical-case.ts';
-import { loadKernel } from '../../../src/native/kernel.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
+import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { runTrawl } from '../../cli/run-trawl.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { generatePassages, readSentences } from '../../../bench/lexical/make-corpus.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { runTrawl } from '../../cli/run-trawl.ts';
 import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';

@@ -3,7 +3,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { benchQuestions } from '../../../bench/questions/bench-questions.ts';
-import { loadKernel } from '../../../src/native/kernel.ts';
+import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from '../../cli/run-trawl.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { element, escaped, textElement } from '../../../bench/report/markup.ts';
 import { rooflinePoints } from '../../../bench/report/roofline-plot.ts';
-import { codesBytes } from '../../../src/vector-index/codes-size.ts';
+import { codesBytes } from '../../../src/engine/vectors/codes-size.ts';
 import { RESULT } from './result.ts';
 
 test('texts and attributes are escaped, and numbers in attributes are short', () => {

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 import type { AllResult } from '../../../bench/all/all-result.ts';
 import { reportPage } from '../../../bench/report/report-page.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { RESULT } from './result.ts';
 

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { embedQuestions, vectorsByText, writeIds } from '../../../bench/reproduce/encoded-set.ts';
 import { serveVectorReranker } from '../../../bench/reproduce/vector-reranker.ts';
 import { decodeNpy, encodeNpy } from '../../../bench/vectors/npy.ts';
-import { openEncoder } from '../../../src/embedding/open-encoder.ts';
-import { HttpReranker } from '../../../src/rerank/http-reranker.ts';
+import { openEncoder } from '../../../src/encoder/open-encoder.ts';
+import { HttpReranker } from '../../../src/encoder/rerank/http-reranker.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 
 const lines = (...objects: object[]): string => objects.map((object) => `${JSON.stringify(object)}\n`).join('');

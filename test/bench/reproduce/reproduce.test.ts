@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { type Comparison, comparedResults } from '../../../bench/reproduce/compared-results.ts';
 import { comparisonReport, reproduce } from '../../../bench/reproduce/reproduce.ts';
 import { REPRODUCTIONS } from '../../../bench/reproduce/reproductions.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 
 const signal = new AbortController().signal;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BenchServeResult } from '../../../bench/serve/bench-serve.ts';
 import type { ServeRecord } from '../../../bench/serve/serve-case.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { fileFolder, jsonOf, runTrawl, sampleIndex } from '../../cli/run-trawl.ts';
 
 test('bench serve measures a real server without errors and writes the records', async () => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SyntheticVectors } from '../../../bench/vectors/synthetic-vectors.ts';
 import { basisOfFile, basisOfSpectrum, type VectorBasis } from '../../../bench/vectors/vector-basis.ts';
-import { Random } from '../../../src/random.ts';
-import { decodeFloat16, roundToFloat16 } from '../../../src/system/float16.ts';
+import { Random } from '../../../src/base/random.ts';
+import { decodeFloat16, roundToFloat16 } from '../../../src/base/system/float16.ts';
 import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
 
 const E5_SAMPLE = 'flashrag_sample/e5_flat_sample.index';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { EXIT } from '../../../cli/command.ts';
+import { EXIT } from '../../../cli/program/command.ts';
 import type { BuildPlan } from '../../../indexer/building/plan-build.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { jsonOf, runTrawl } from '../run-trawl.ts';
@@ -98,7 +98,7 @@ test('a corpus from a pipe is built in one shard, and can be neither planned nor
 }, async (t) => {
   const cwd = await corpusFolder(t);
   const { spawnSync } = await import('node:child_process');
-  const { packageRoot } = await import('../../../src/package-root.ts');
+  const { packageRoot } = await import('../../../src/base/package-root.ts');
   const trawl = (options: string): ReturnType<typeof spawnSync> =>
     spawnSync(
       'sh',

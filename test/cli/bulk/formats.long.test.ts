@@ -3,9 +3,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { encodeNpy } from '../../../bench/vectors/npy.ts';
-import { openIndexDirectory } from '../../../src/retrieval/opening/index-directory.ts';
-import { openIndexEncoder } from '../../../src/retrieval/opening/open-index-encoder.ts';
-import { openRetriever } from '../../../src/retrieval/opening/open-retriever.ts';
+import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
+import { openIndexEncoder } from '../../../src/search/opening/open-index-encoder.ts';
+import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { jsonOf, runTrawl } from '../run-trawl.ts';
@@ -35,7 +35,7 @@ test('all formats have the hits of single calls, queries of one id and several r
   t.after(() => retriever.close());
   for (const place of [0, 1, 20, 255, 256, QUERIES - 1]) {
     const { question, query, history_queries: history } = asked[place]!;
-    const input = query === undefined ? question : { question, query, ...(history === undefined ? {} : { history }) };
+    const input = query === undefined ? question : { question, query, history };
     const { outcomes } = await retriever.retrieve({ queries: [input], k: 7 });
     const [outcome] = outcomes;
     assert.ok(outcome?.ok === true);

@@ -5,9 +5,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { importedCrossEncoder } from '../../encoder/rerank/tiny-cross-encoder.ts';
 import { faultLibrary } from '../../helpers/fault-library.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
-import { importedCrossEncoder } from '../../rerank/tiny-cross-encoder.ts';
 import { endOf, jsonOf, runTrawl, spawnTrawl } from '../run-trawl.ts';
 import { index, type Line, linesOf, QUERIES, queries, search } from './searched-index.ts';
 

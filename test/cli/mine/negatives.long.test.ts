@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { MiningSummary } from '../../../mining/mine-negatives.ts';
-import { linesOf, PLANTED, QUESTIONS, questions, SUB_QUERIES } from '../../mining/mining-corpus.ts';
-import { writeCrossEncoder } from '../../rerank/tiny-cross-encoder.ts';
+import type { MiningSummary } from '../../../training/mining/mine-negatives.ts';
+import { writeCrossEncoder } from '../../encoder/rerank/tiny-cross-encoder.ts';
+import { linesOf, PLANTED, QUESTIONS, questions, SUB_QUERIES } from '../../training/mining/mining-corpus.ts';
 import { runTrawl } from '../run-trawl.ts';
 import { folder, index, mine } from './planted-index.ts';
 

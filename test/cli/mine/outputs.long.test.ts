@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, linkSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { MiningSummary } from '../../../mining/mine-negatives.ts';
-import { linesOf, QUESTIONS, questions, SUB_QUERIES } from '../../mining/mining-corpus.ts';
+import type { MiningSummary } from '../../../training/mining/mine-negatives.ts';
+import { linesOf, QUESTIONS, questions, SUB_QUERIES } from '../../training/mining/mining-corpus.ts';
 import { jsonOf, runTrawl } from '../run-trawl.ts';
 import { folder, index, mine, mineRefused, writeRecords } from './planted-index.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before } from 'node:test';
-import type { MiningSummary } from '../../../mining/mine-negatives.ts';
-import { linesOf, QUESTIONS, writePlantedCorpus } from '../../mining/mining-corpus.ts';
+import type { MiningSummary } from '../../../training/mining/mine-negatives.ts';
+import { linesOf, QUESTIONS, writePlantedCorpus } from '../../training/mining/mining-corpus.ts';
 import { type Ended, fileFolder, jsonOf, runTrawl } from '../run-trawl.ts';
 
 export const folder = await fileFolder();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { linesOf, QUESTIONS, questions } from '../../mining/mining-corpus.ts';
+import { linesOf, QUESTIONS, questions } from '../../training/mining/mining-corpus.ts';
 import { folder, mine, mineRefused, writeRecords } from './planted-index.ts';
 
 test('recorded queries have the positives of their question; rollouts of a question are siblings', async () => {

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type AddOptions, addModel } from '../../../cli/model/model-add.ts';
-import { readModelFolder, verifyModelFolder } from '../../../src/embedding/model/model-folder.ts';
+import { readModelFolder, verifyModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';

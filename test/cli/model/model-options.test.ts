@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../run-trawl.ts';
 

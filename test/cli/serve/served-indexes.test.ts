@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { indexOpener, parseGroups } from '../../../cli/serve/served-indexes.ts';
-import { EncoderPools } from '../../../src/embedding/pool/encoder-pools.ts';
-import { IndexSlot } from '../../../src/http/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
-import type { OpenRetrieverOptions } from '../../../src/retrieval/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/retrieval/retriever.ts';
-import { toyModel } from '../../embedding/model-fixtures.ts';
+import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';
+import type { OpenRetrieverOptions } from '../../../src/search/opening/open-retriever.ts';
+import type { Retriever } from '../../../src/search/retriever.ts';
+import { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
+import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { toyModel } from '../../encoder/model-fixtures.ts';
 import { buildSampleIndex } from '../../helpers/sample-index.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { smallDisk } from '../../helpers/small-disk.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
-import { type Json, withoutWords } from '../../http/elasticsearch/elasticsearch-server.ts';
-import { MANUAL, ndjson } from '../../http/elasticsearch/writable-server.ts';
+import { type Json, withoutWords } from '../../server/elasticsearch/elasticsearch-server.ts';
+import { MANUAL, ndjson } from '../../server/elasticsearch/writable-server.ts';
 import { runTrawl, type Served, serveWith } from '../run-trawl.ts';
 
 const skip = withoutWords;

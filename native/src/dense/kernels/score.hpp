@@ -1,4 +1,4 @@
-// The score of a vector, with the same bits as src/vector-index/score.ts, which defines it. See docs/certificate.md.
+// The score of a vector, with the same bits as src/engine/vectors/score.ts, which defines it. See docs/certificate.md.
 //
 // Each row has one float64 accumulator. Columns are added in index order and never reordered; for speed, the sums of eight rows
 // run side by side. Inner product: each product of two float32 values is exact in float64 (24 + 24 <= 53 bits), so fused and

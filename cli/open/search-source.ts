@@ -1,0 +1,172 @@
+import { TrawlError } from '../../src/base/errors.ts';
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
+import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
+import type { SearchMode } from '../../src/search/search-mode.ts';
+import type { SearchSource } from '../../src/search/search-source.ts';
+import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
+import { ServerRetriever } from '../../src/stores/trawl-server/server-retriever.ts';
+import { trawlServerUrl } from '../../src/stores/trawl-server/trawl-server-url.ts';
+import { readKey } from '../options/read-key.ts';
+import { RERANK_OPTIONS, type RerankOptions } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
+import { VIEW_OPTIONS, type ViewOptions } from '../options/view-options.ts';
+import { openReranked } from './open-reranked.ts';
+
+/** The options of the commands that search in an index directory, or with --url in an index of a running server. */
+export const SERVER_OPTIONS = {
+  url: {
+    type: 'string',
+    value: 'URL',
+    help: "Search in an index of this running Trawl server (http://HOST:PORT, or with /indexes/NAME) in place of an index directory. Encoder and reranker are the server's; the output is the same. docs/bulk-search.md says more.",
+  },
+  concurrency: { type: 'integer', min: 1, max: 1024, default: 4, help: 'With --url: requests at the same time.' },
+  'request-timeout-ms': {
+    type: 'integer',
+    min: 1,
+    max: 999_999_999,
+    default: 300_000,
+    help: 'With --url: time limit of a request in milliseconds. A request is repeated up to nine times after 429, 503 or no answer.',
+  },
+  'key-file': { type: 'string', value: 'FILE', help: 'With --url: file with the API key of the server.' },
+} as const satisfies OptionTable;
+
+/** With --url, for a command that has no other use of --index. */
+export const SERVED_INDEX_OPTION = {
+  type: 'string',
+  value: 'NAME',
+  help: 'With --url: the served index. Default: that of the URL, else the default index of the server.',
+} as const;
+
+/** What a server has settled: its encoder, and how its reranker and its views are opened. */
+const OF_SERVER: readonly string[] = [
+  ...Object.keys(RETRIEVER_OPTIONS),
+  ...Object.keys(RERANK_OPTIONS).filter((name) => name !== 'rerank' && name !== 'rerank-depth'),
+  ...Object.keys(VIEW_OPTIONS).filter((name) => name !== 'view'),
+];
+
+export interface OpenSource {
+  readonly source: SearchSource;
+  /** Undefined for an index directory. */
+  readonly server: ServerFacts | undefined;
+  close(): Promise<void>;
+}
+
+export interface SourceOptions {
+  readonly options: OptionValues<typeof SERVER_OPTIONS> & RerankOptions & ViewOptions;
+  readonly given: ReadonlySet<string>;
+  /** Undefined with --url. */
+  readonly folder: string | undefined;
+  /** Further index directories. */
+  readonly further?: readonly string[];
+  /** The name of the served index. */
+  readonly served: string | undefined;
+  /** Of an index directory; the modes and the signal also hold for a server. */
+  readonly retrieving: OpenRetrieverOptions;
+  readonly note: (message: string) => void;
+}
+
+/**
+ * The arguments with the index directory first; undefined in its place with --url.
+ *
+ * @throws TrawlError USAGE if both or none are given, or an option has no effect; CONFIG_INVALID for a URL with a user or query.
+ */
+export function withFolder(
+  positionals: readonly string[],
+  { url }: Pick<OptionValues<typeof SERVER_OPTIONS>, 'url'>,
+  given: ReadonlySet<string>,
+  most: number,
+): readonly (string | undefined)[] {
+  if (url === undefined) {
+    const useless = Object.keys(SERVER_OPTIONS).find((name) => given.has(name));
+    if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect without --url URL.`);
+    return positionals;
+  }
+  if (!isServerUrl(url)) {
+    // Not repeated: it may have a password.
+    throw new TrawlError(
+      'USAGE',
+      '--url has no http: or https: at its start; expected a URL such as http://127.0.0.1:8000.',
+    );
+  }
+  trawlServerUrl(url);
+  if (positionals.length >= most) {
+    throw new TrawlError('USAGE', `Expected either an index directory or --url URL, got ${positionals[0]} and --url.`);
+  }
+  const useless = OF_SERVER.find((name) => given.has(name));
+  if (useless !== undefined) {
+    throw new TrawlError('USAGE', `--${useless} has no effect with --url: the server was started with its own.`);
+  }
+  return [undefined, ...positionals];
+}
+
+/**
+ * Opens the index directory as `openReranked` does, or the index of the server of --url.
+ *
+ * @throws TrawlError as `openReranked` and `ServerRetriever.open`; NOT_SUPPORTED for a mode or reranker that the server does not have.
+ */
+export async function openSource(opening: SourceOptions): Promise<OpenSource> {
+  const { options, folder, further, served, retrieving, note } = opening;
+  if (options.url !== undefined) {
+    const retriever = await openServer(options, { served, view: options.view, signal: retrieving.signal, note });
+    checkOffers(retriever, retrieving.modes ?? [], options.rerank);
+    return { source: retriever, server: retriever.server, close: async () => undefined };
+  }
+  const { retriever, close } = await openReranked(folder!, options, retrieving, further);
+  return { source: retriever, server: undefined, close };
+}
+
+/** Opens an index of the server of --url. @throws TrawlError as `ServerRetriever.open`. */
+export function openServer(
+  options: OptionValues<typeof SERVER_OPTIONS>,
+  {
+    served,
+    view,
+    signal,
+    note,
+  }: Pick<SourceOptions, 'served' | 'note'> & {
+    readonly view?: string;
+    readonly signal?: AbortSignal;
+  },
+): Promise<ServerRetriever> {
+  const key = options['key-file'];
+  return ServerRetriever.open(options.url!, {
+    apiKey: key === undefined ? undefined : readKey(key),
+    index: served,
+    view,
+    concurrency: options.concurrency,
+    timeoutMs: options['request-timeout-ms'],
+    onWait: waitNotes(options.url!, note),
+    signal,
+  });
+}
+
+function checkOffers(
+  { server, info: { index, modes, reranker } }: ServerRetriever,
+  wanted: readonly SearchMode[],
+  rerank: string | undefined,
+): void {
+  const missing = wanted.find((mode) => !modes.includes(mode));
+  if (missing !== undefined) {
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `The index ${index} of ${server.url} cannot be searched in mode ${missing}, only in ${modes.join(', ')}.`,
+    );
+  }
+  if (rerank === undefined || rerank === reranker?.name) return;
+  const has = reranker === null ? 'has no reranker' : `has the reranker ${reranker.name}`;
+  throw new TrawlError('NOT_SUPPORTED', `--rerank ${rerank}: ${server.url} ${has}. With --url, name the server's.`);
+}
+
+/** Milliseconds between two notes. */
+const NOTE_EVERY_MS = 10_000;
+
+/** Says at intervals that the server is waited for, and why. */
+function waitNotes(url: string, note: (message: string) => void): (reason: string, ms: number) => void {
+  let next = 0;
+  return (reason, ms) => {
+    if (performance.now() < next) return;
+    next = performance.now() + NOTE_EVERY_MS;
+    note(`waiting ${(ms / 1000).toFixed(1)} s for ${url}: ${reason}`);
+  };
+}

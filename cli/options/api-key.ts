@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { TrawlError } from '../../src/base/errors.ts';
+import { environmentVariable } from '../../src/base/options/resolve-options.ts';
+
+/**
+ * The key of another server: the content of a file, or an environment variable. Undefined if there is none.
+ *
+ * @throws TrawlError CONFIG_INVALID for a file that cannot be read or is empty.
+ */
+export function readApiKey(
+  file: string | undefined,
+  { option, variable }: { readonly option: string; readonly variable: `TRAWL_${string}` },
+): string | undefined {
+  if (file === undefined) return environmentVariable(variable) || undefined;
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').trim();
+  } catch (cause) {
+    throw new TrawlError('CONFIG_INVALID', `${option} ${file} cannot be read: ${(cause as Error).message}.`, { cause });
+  }
+  if (/^[\x21-\x7e]+$/.test(text)) return text;
+  throw new TrawlError('CONFIG_INVALID', `${option} ${file} has no key: expected one line without spaces.`);
+}

@@ -1,0 +1,56 @@
+import { TrawlError } from '../../src/base/errors.ts';
+import { readViews } from '../../src/index/views/read-views.ts';
+import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
+
+/** The options of the commands that open one index. */
+export const VIEW_OPTIONS = {
+  views: {
+    type: 'string',
+    value: 'FILE',
+    help: 'File of views: named restrictions of an index, by filters, dates, and lists of rows, ids and titles (docs/views.md).',
+  },
+  view: {
+    type: 'string',
+    value: 'NAME',
+    help: 'With --views: find only passages that are in this view, as a server with it does. Default: all passages.',
+  },
+} as const;
+
+export interface ViewOptions {
+  readonly views: string | undefined;
+  readonly view: string | undefined;
+}
+
+/**
+ * The view of `--view`, for the index that the command names, whatever the view's `indexes` are; undefined without the option.
+ *
+ * @throws TrawlError USAGE if one of the two options is missing, or for an unknown view; as `readViews`.
+ */
+export function viewOption({ views: file, view: name }: ViewOptions): ViewDefinition | undefined {
+  if (file === undefined) {
+    if (name === undefined) return undefined;
+    throw new TrawlError('USAGE', `--view ${name} needs --views FILE, the file that defines it.`);
+  }
+  const views = readViews(file);
+  if (name === undefined) {
+    throw new TrawlError('USAGE', `--views has no effect without --view. ${file} has ${namesOf(views)}.`);
+  }
+  const { indexes: _, ...view } = namedView(views, name, `--view ${name}`, file);
+  return view;
+}
+
+/** @param option names the view, for the message. @throws TrawlError USAGE for a view that the file does not have. */
+export function namedView(
+  views: readonly ViewDefinition[],
+  name: string,
+  option: string,
+  file: string,
+): ViewDefinition {
+  const view = views.find((each) => each.name === name);
+  if (view !== undefined) return view;
+  throw new TrawlError('USAGE', `${option}: ${file} has no view ${JSON.stringify(name)}; it has ${namesOf(views)}.`);
+}
+
+function namesOf(views: readonly ViewDefinition[]): string {
+  return views.map(({ name }) => name).join(', ');
+}

@@ -1,0 +1,92 @@
+import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+
+/** Exit codes, the same for every command. */
+export const EXIT = {
+  ok: 0,
+  /** The work failed; the message says why. */
+  failed: 1,
+  /** The command line has a mistake. */
+  usage: 2,
+  /** A check found problems (`trawl verify`, `--plan`, `--dry-run`). */
+  problems: 3,
+  /** Stopped by SIGTERM; the same command resumes the work. EX_TEMPFAIL of sysexits.h. */
+  resumable: 75,
+  /** Stopped by Ctrl-C or SIGTERM before the work was done. */
+  interrupted: 130,
+} as const;
+
+export interface RunSettings {
+  /** Receives the results. Default: standard output. */
+  readonly out?: (text: string) => void;
+  /** Whether errors are reported as JSON. Default: the value of `--json`. */
+  readonly jsonErrors?: boolean;
+  /** Whether options are those of the arguments alone: neither the configuration file nor the environment is read. Default: false. */
+  readonly argumentsOnly?: boolean;
+}
+
+/** The commands of the program, for a command that runs or describes others. */
+export interface Program {
+  readonly commands: () => Promise<readonly Command[]>;
+  /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
+  readonly run: (name: string, argv: readonly string[], settings?: RunSettings) => Promise<number>;
+}
+
+export interface CommandContext<Table extends OptionTable> {
+  readonly options: OptionValues<Table & typeof COMMON_OPTIONS>;
+  readonly positionals: readonly string[];
+  /** Names of the options that were set, not left at their defaults. */
+  readonly given: ReadonlySet<string>;
+  /** Aborts on Ctrl-C or SIGTERM, with the signal's name as the reason. */
+  readonly signal: AbortSignal;
+  /** Writes a result to stdout. */
+  out(text: string): void;
+  /** Writes progress or a remark to stderr; nothing with `--quiet`. */
+  note(text: string): void;
+  readonly program: Program;
+}
+
+interface Positionals {
+  /** For the usage line: `<index> [query]`. */
+  readonly usage: string;
+  readonly help: Readonly<Record<string, string>>;
+  /** The words that the first argument may be; undefined if it may be any text. */
+  readonly words?: readonly string[];
+  readonly min: number;
+  readonly max: number;
+}
+
+export interface Command<Table extends OptionTable = OptionTable> {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** Paragraphs for the command's own help. */
+  readonly description: string;
+  readonly positionals: Positionals;
+  readonly options: Table;
+  readonly examples: readonly string[];
+  /**
+   * Whether a stopped command can be resumed. If so, a repeated SIGTERM does not end it immediately, which would lose the
+   * checkpoint and the exit code: schedulers send the signal more than once (Slurm to the step and through srun).
+   */
+  readonly resumable?: boolean;
+  /** Whether its arguments may be addresses in Milvus or OpenSearch (docs/cluster.md). If not, an address is refused before it is taken for a path. */
+  readonly takesMilvus?: boolean;
+  /** Resolves to the exit code. */
+  run(context: CommandContext<Table>): Promise<number>;
+}
+
+/** Checks `run` against the types of its options; the table of commands erases them. */
+export function defineCommand<const Table extends OptionTable>(command: Command<Table>): Command {
+  return command as unknown as Command;
+}
+
+/** Options that every command has. */
+export const COMMON_OPTIONS = {
+  config: {
+    type: 'string',
+    value: 'FILE',
+    help: 'Configuration file: JSON with one object of options per command. Default: trawl.config.json in the current folder, if it exists.',
+  },
+  json: { type: 'flag', help: 'Print the result and errors as JSON.' },
+  quiet: { type: 'flag', help: 'Print only results and errors: no progress, no remarks.' },
+} as const satisfies OptionTable;

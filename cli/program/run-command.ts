@@ -1,0 +1,118 @@
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { type ResolvedOptions, resolveOptions } from '../../src/base/options/resolve-options.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
+import { printable } from '../output/format.ts';
+import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
+import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
+import { exitProcess } from './exit-process.ts';
+
+/** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
+export async function runCommand(
+  command: Command,
+  argv: readonly string[],
+  { out = (text) => void process.stdout.write(`${text}\n`), jsonErrors, argumentsOnly = false }: RunSettings = {},
+): Promise<number> {
+  const interrupt = new AbortController();
+  const onSignal = (name: NodeJS.Signals): void => {
+    if (!interrupt.signal.aborted) interrupt.abort(name);
+    else if (!(command.resumable === true && name === 'SIGTERM' && interrupt.signal.reason === 'SIGTERM')) {
+      exitProcess(EXIT.interrupted);
+    }
+  };
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  const unwatch = onEndOfNpm(() => {
+    if (!interrupt.signal.aborted) onSignal('SIGTERM');
+  });
+  let json = jsonErrors ?? argv.includes('--json');
+  try {
+    const { options, positionals, given } = resolveCommandOptions(command, argv, { argumentsOnly });
+    json = jsonErrors ?? options['json'] === true;
+    checkPositionals(command, positionals);
+    const note = (text: string): void => void (options['quiet'] || process.stderr.write(`${text}\n`));
+    return await command.run({ options, positionals, given, signal: interrupt.signal, out, note, program });
+  } catch (error) {
+    const known = asTrawlError(error);
+    const interrupted = known.code === 'CANCELLED' && interrupt.signal.aborted;
+    const resumable = interrupted && known.details['resumable'] === true;
+    report(interrupted && !resumable ? new TrawlError('CANCELLED', 'Interrupted.') : known, json);
+    if (known.code === 'USAGE') return EXIT.usage;
+    if (resumable && interrupt.signal.reason === 'SIGTERM') return EXIT.resumable;
+    return interrupted ? EXIT.interrupted : EXIT.failed;
+  } finally {
+    unwatch();
+    // Without a handler, a repeated signal would kill the process before it exits with its exit code.
+    if (interrupt.signal.aborted) process.on(interrupt.signal.reason, () => undefined);
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  }
+}
+
+/** Whether npm runs the program in a shell of its own: for `npx trawl` and `npm run demo`. */
+const startedByNpm = /^'?(?:\S*\/)?trawl'?$|scripts\/demo\.mjs$/.test(process.env['npm_lifecycle_script'] ?? '');
+// Programs that this one starts are not npm's.
+delete process.env['npm_lifecycle_script'];
+const CHECK_PARENT_MS = 250;
+
+/**
+ * Calls `end` when the shell has ended in which npm runs the program. npm passes SIGTERM on to its shell, which ends without passing it on.
+ *
+ * @returns a function that ends the check.
+ */
+function onEndOfNpm(end: () => void): () => void {
+  if (!startedByNpm) return () => undefined;
+  const { ppid } = process;
+  const timer = setInterval(() => {
+    if (process.ppid === ppid) return;
+    clearInterval(timer);
+    end();
+  }, CHECK_PARENT_MS).unref();
+  return () => clearInterval(timer);
+}
+
+const program: Program = {
+  commands: loadCommands,
+  run: async (name, argv, settings) => runCommand((await loadCommand(name))!, argv, settings),
+};
+
+export function withCommonOptions(command: Command): Command {
+  return { ...command, options: { ...command.options, ...COMMON_OPTIONS } };
+}
+
+/** @throws TrawlError USAGE or CONFIG_INVALID. */
+export function resolveCommandOptions(
+  { name, options }: Command,
+  argv: readonly string[],
+  { argumentsOnly = false }: Pick<RunSettings, 'argumentsOnly'> = {},
+): ResolvedOptions<Command['options'] & typeof COMMON_OPTIONS> {
+  return resolveOptions(
+    { ...options, ...COMMON_OPTIONS },
+    { command: name, commands: COMMAND_NAMES, argv, argumentsOnly },
+  );
+}
+
+function checkPositionals(command: Command, given: readonly string[]): void {
+  const { min, max, usage } = command.positionals;
+  if (command.takesMilvus !== true && given.some(isPublishedAddress)) {
+    throw new TrawlError(
+      'USAGE',
+      `trawl ${command.name} does not take an address in Milvus or OpenSearch; publish, serve, mcp, search, eval, verify, inspect and doctor do. Name the folder of the index.`,
+    );
+  }
+  if (given.length >= min && given.length <= max) return;
+  const missing = usage.split(' ')[given.length];
+  const problem =
+    given.length < min
+      ? `${missing} is missing`
+      : `Too many arguments (${given.slice(max).join(' ')}; quote a text with spaces)`;
+  throw new TrawlError('USAGE', `${problem}: trawl ${command.name} ${usage}. See \`trawl ${command.name} --help\`.`);
+}
+
+/** Writes an error to stderr. */
+export function report(error: TrawlError, json: boolean): void {
+  if (json) {
+    const { code, message, details } = error;
+    process.stderr.write(`${JSON.stringify({ error: { code, message, details } })}\n`);
+    return;
+  }
+  const stack = error.code === 'INTERNAL' && error.cause instanceof Error ? `\n${error.cause.stack}` : '';
+  process.stderr.write(`trawl: ${printable(error.message)} [${error.code}]${stack}\n`);
+}

@@ -1,0 +1,56 @@
+import { TrawlError } from '../../../src/base/errors.ts';
+import { JsonlResults } from './jsonl-results.ts';
+import { NpyResults } from './npy-results.ts';
+import { ParquetResults } from './parquet-results.ts';
+import type { OutputShape, ResultEncoder } from './result-encoder.ts';
+import { TrecResults } from './trec-results.ts';
+
+export const OUTPUT_FORMATS = ['jsonl', 'trec', 'parquet', 'npy'] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+const ENDINGS: Readonly<Record<string, OutputFormat>> = {
+  '.parquet': 'parquet',
+  '.npy': 'npy',
+  '.trec': 'trec',
+  '.run': 'trec',
+};
+
+/** The requested format, else that of the file name; other names than those of the list are JSON lines. */
+export function outputFormatOf(path: string, requested: OutputFormat | undefined): OutputFormat {
+  if (requested !== undefined) return requested;
+  const ending = Object.keys(ENDINGS).find((each) => path.toLowerCase().endsWith(each));
+  return ending === undefined ? 'jsonl' : ENDINGS[ending]!;
+}
+
+/** @throws TrawlError USAGE if the format cannot hold the results. */
+export function checkOutputFormat(
+  format: OutputFormat,
+  { isGroup, hasScoreFile }: Pick<OutputShape, 'isGroup' | 'hasScoreFile'>,
+): void {
+  if (isGroup && (format === 'npy' || format === 'trec')) {
+    throw new TrawlError(
+      'USAGE',
+      `A ${format === 'npy' ? '.npy file of rows' : 'TREC run'} cannot say from which of several indexes a hit is. Write --out-format jsonl or parquet, which have a column for it, or search each index alone.`,
+    );
+  }
+  if (hasScoreFile && format !== 'npy') {
+    throw new TrawlError(
+      'USAGE',
+      `--scores-out is for row numbers as .npy; the format ${format} has the scores beside the rows.`,
+    );
+  }
+}
+
+/** @param state what `state()` of an encoder of the same output returned; undefined at the start. */
+export function makeEncoder(format: OutputFormat, shape: OutputShape, state: unknown): ResultEncoder {
+  switch (format) {
+    case 'jsonl':
+      return new JsonlResults();
+    case 'trec':
+      return new TrecResults(shape.tag);
+    case 'npy':
+      return new NpyResults(shape);
+    case 'parquet':
+      return new ParquetResults(shape, state);
+  }
+}

@@ -1,0 +1,65 @@
+import { TrawlError } from '../../src/base/errors.ts';
+import type { Compression } from '../../src/base/files/compression.ts';
+import type { StoredId } from '../../src/index/passages/passage-file.ts';
+import { openPack } from '../prepare/pack.ts';
+import type { ExportedPassage } from './index-rows.ts';
+import type { Sink } from './write-vectors.ts';
+
+/** A block of about this size becomes a gzip member or zstd frame. */
+const BLOCK_CHARACTERS = 1024 * 1024;
+
+/** Writes lines in compressed blocks. */
+export async function writeLines(
+  lines: AsyncIterable<string>,
+  compression: Compression,
+  sink: Sink,
+  onLine: () => void,
+): Promise<void> {
+  const pack = openPack(compression);
+  const encoder = new TextEncoder();
+  let block: string[] = [];
+  let characters = 0;
+  const flush = async (): Promise<void> => {
+    await sink(pack(encoder.encode(block.join(''))));
+    block = [];
+    characters = 0;
+  };
+  let blocks = 0;
+  for await (const line of lines) {
+    block.push(line, '\n');
+    characters += line.length + 1;
+    onLine();
+    if (characters >= BLOCK_CHARACTERS) {
+      await flush();
+      blocks++;
+    }
+  }
+  // Without lines, a compressed file still needs one empty member or frame.
+  if (characters > 0 || blocks === 0) await flush();
+}
+
+/** The compression that the suffix of a path asks for. */
+export function compressionOfPath(path: string): Compression {
+  const name = path.toLowerCase();
+  if (name.endsWith('.gz')) return 'gzip';
+  return name.endsWith('.zst') ? 'zstd' : 'none';
+}
+
+/**
+ * The line of a passage in an ids file: its id, or its row number if it has no id.
+ *
+ * @throws TrawlError NOT_SUPPORTED for an id with a line break.
+ */
+export function idLine({ id, row }: ExportedPassage): string {
+  const text = idText(id) ?? String(row);
+  if (!/[\n\r]/.test(text)) return text;
+  throw new TrawlError(
+    'NOT_SUPPORTED',
+    `The id of row ${row} contains a line break and cannot be written to a file with one id per line. Use --corpus instead of --ids.`,
+    { details: { row } },
+  );
+}
+
+export function idText(id: StoredId | null): string | null {
+  return id === null ? null : String(id);
+}

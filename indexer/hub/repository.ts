@@ -1,0 +1,180 @@
+import { datasetInfo, listFiles, modelInfo } from '@huggingface/hub';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { TransientFailure } from '../../src/base/net/transfer-retries.ts';
+import type { HubClient } from './hub-client.ts';
+import { failureOf } from './hub-error.ts';
+import { withHubRetries } from './retry.ts';
+
+const REPOSITORY_TYPES = ['model', 'dataset'] as const;
+
+export interface Repository {
+  readonly type: (typeof REPOSITORY_TYPES)[number];
+  /** `org/name`. */
+  readonly name: string;
+}
+
+/** The hub's hash of a file: SHA-256 for LFS files, git's SHA-1 (of `blob <size>\0` and the bytes) for others. */
+export interface FileHash {
+  readonly algorithm: 'sha256' | 'git-sha1';
+  /** Hexadecimal. */
+  readonly value: string;
+}
+
+export interface RepositoryFile {
+  /** Relative, with slashes. Checked to stay inside the folder it is joined to. */
+  readonly path: string;
+  readonly bytes: number;
+  readonly hash: FileHash;
+}
+
+export interface RepositoryListing {
+  readonly repository: Repository;
+  /** The commit that the revision names now. */
+  readonly commit: string;
+  readonly files: readonly RepositoryFile[];
+}
+
+export interface ListOptions {
+  /** Branch, tag or commit; default main. */
+  readonly revision?: string;
+  readonly signal?: AbortSignal;
+  readonly onNotice?: (text: string) => void;
+}
+
+/** Maximum size of an API reply; a page of 1000 files has about 400 KB. */
+const MAX_API_BYTES = 64 * 1024 * 1024;
+
+/** Returns the text. @throws TrawlError USAGE if it is not a valid repository name. */
+export function parseRepositoryName(text: string): string {
+  if (/^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/.test(text) && !/\.\.|--/.test(text) && text.length <= 200) return text;
+  throw new TrawlError('USAGE', `${JSON.stringify(text)} is not a repository name; expected organisation/name.`);
+}
+
+/**
+ * Lists all files of a repository at a revision. Rejects paths that lead outside a folder.
+ *
+ * @throws TrawlError HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE, HUB_REPLY_INVALID, CANCELLED
+ */
+export async function listRepository(
+  client: HubClient,
+  repository: Repository,
+  { revision = 'main', signal, onNotice }: ListOptions = {},
+): Promise<RepositoryListing> {
+  const hubUrl = client.settings.endpoint;
+  const name = parseRepositoryName(repository.name);
+  const context = { repository: pageOf(repository), revision };
+  const retrying = { what: `the list of ${context.repository}`, limits: client.limits, signal, note: onNotice };
+  const fetch = apiFetch(client, context, signal);
+  try {
+    const { sha } = await withHubRetries(() => {
+      const params = { name, revision, hubUrl, fetch, additionalFields: ['sha' as const] };
+      return repository.type === 'model' ? modelInfo(params) : datasetInfo(params);
+    }, retrying);
+    if (typeof sha !== 'string' || !/^[0-9a-f]{40,64}$/.test(sha)) throw invalid(client, 'has no commit hash');
+    const files = await withHubRetries(async () => {
+      const found: RepositoryFile[] = [];
+      // By commit, because a branch may move between two pages.
+      for await (const entry of listFiles({ repo: repository, revision: sha, recursive: true, hubUrl, fetch })) {
+        if (entry.type === 'file') found.push(checkedFile(client, entry));
+      }
+      return found;
+    }, retrying);
+    checkDistinct(client, files);
+    return { repository, commit: sha, files };
+  } catch (error) {
+    if (error instanceof TrawlError) throw error;
+    // An error of the library, for example of its JSON parser.
+    throw invalid(client, `cannot be parsed (${asTrawlError(error).message.slice(0, 200)})`, error);
+  }
+}
+
+/** Download address of a file. */
+export function fileAddress(client: HubClient, { repository, commit }: RepositoryListing, path: string): string {
+  const encoded = path.split('/').map(encodeURIComponent).join('/');
+  return `${client.settings.endpoint}/${pageOf(repository)}/resolve/${commit}/${encoded}`;
+}
+
+/** Path of a repository's page, relative to the endpoint. */
+export function pageOf({ type, name }: Repository): string {
+  return type === 'dataset' ? `datasets/${name}` : name;
+}
+
+/**
+ * The `fetch` for the library. `HubClient` adds the token, because the library would send it to any host in a link and only
+ * accepts tokens that begin with hf_. Turns refusals into errors, because the library drops the hub's error codes.
+ */
+function apiFetch(
+  client: HubClient,
+  context: { readonly repository: string; readonly revision: string },
+  signal: AbortSignal | undefined,
+): typeof fetch {
+  return async (input, init) => {
+    const reply = await client.get(String(input), Object.fromEntries(new Headers(init?.headers)), signal);
+    if (reply.status !== 200) {
+      reply.drop();
+      const { endpoint, token } = client.settings;
+      const withToken = token !== undefined;
+      throw failureOf({ ...context, status: reply.status, headers: reply.headers, endpoint, withToken });
+    }
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of reply.body()) {
+      bytes += chunk.byteLength;
+      if (bytes > MAX_API_BYTES) throw invalid(client, `has more than ${MAX_API_BYTES} bytes`);
+      chunks.push(chunk);
+    }
+    const length = reply.headers.get('content-length');
+    if (length !== null && Number(length) !== bytes) throw new TransientFailure('the reply ended early');
+    return new Response(Buffer.concat(chunks), { status: reply.status, headers: reply.headers });
+  };
+}
+
+function checkedFile(
+  client: HubClient,
+  { path, size, oid, lfs }: { path: string; size: number; oid?: string; lfs?: { oid: string; size: number } },
+): RepositoryFile {
+  if (typeof path !== 'string' || !isSafePath(path)) {
+    throw invalid(client, `has the path ${JSON.stringify(path)}, which is not a safe relative path`);
+  }
+  const hash: FileHash | undefined =
+    lfs !== undefined && lfs !== null
+      ? { algorithm: 'sha256', value: String(lfs.oid).replace(/^sha256:/, '') }
+      : oid === undefined
+        ? undefined
+        : { algorithm: 'git-sha1', value: String(oid) };
+  const bytes = lfs?.size ?? size;
+  const hexLength = hash?.algorithm === 'sha256' ? 64 : 40;
+  if (
+    !Number.isSafeInteger(bytes) ||
+    bytes < 0 ||
+    !/^[0-9a-f]+$/.test(hash?.value ?? '') ||
+    hash!.value.length !== hexLength
+  ) {
+    throw invalid(client, `has no usable size and checksum for ${JSON.stringify(path)}`);
+  }
+  return { path, bytes, hash: hash! };
+}
+
+/** Also rejects drive letters, backslashes, control characters and names that are too long for a file system. */
+function isSafePath(path: string): boolean {
+  if (path === '' || path.length > 1024 || /[\\\x00-\x1f\x7f]/.test(path) || /^[A-Za-z]:/.test(path)) return false;
+  return path
+    .split('/')
+    .every((part) => part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= 240);
+}
+
+function checkDistinct(client: HubClient, files: readonly RepositoryFile[]): void {
+  const seen = new Set<string>();
+  for (const { path } of files) {
+    if (seen.has(path)) throw invalid(client, `lists ${JSON.stringify(path)} twice`);
+    seen.add(path);
+  }
+}
+
+function invalid(client: HubClient, fault: string, cause?: unknown): TrawlError {
+  return new TrawlError(
+    'HUB_REPLY_INVALID',
+    `The file list of ${client.settings.endpoint} ${fault}. Nothing was written. Check that HF_ENDPOINT is the address of a hub.`,
+    cause === undefined ? {} : { cause },
+  );
+}

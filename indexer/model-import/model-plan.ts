@@ -1,0 +1,40 @@
+import type { FolderModelIdentity, Precision } from '../../src/encoder/identity/model-identity.ts';
+import type { ModelKind, PoolingOrigin, ScoreActivation } from '../../src/encoder/model/trawl-model-file.ts';
+import type { WriteTokenizer } from './source-tokenizer.ts';
+
+interface WriteGraphOptions {
+  readonly signal?: AbortSignal;
+  /** Called with the bytes written and the total. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+/** A graph to be written. */
+export interface PlannedGraph {
+  readonly precision: Precision;
+  /** Name of the output; null: chosen by the pooling. */
+  readonly output: string | null;
+  /** Writes the graph into a folder. Returns the names of the graph file and of the files with external weights. */
+  write(folder: string, options: WriteGraphOptions): Promise<{ path: string; externalData: readonly string[] }>;
+}
+
+/** A model folder to be written. Its source has been checked. */
+export interface ModelPlan {
+  readonly kind: ModelKind;
+  /** `name` is the source folder's. `precision` is not used: each graph has its own. */
+  readonly facts: Omit<FolderModelIdentity, 'sha256'>;
+  readonly maxPositions: number | null;
+  /** Encoders only. */
+  readonly poolingFrom: PoolingOrigin | null;
+  /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
+  readonly labels: number | null;
+  readonly activation: ScoreActivation | null;
+  /** Rerankers that read a chat: the text of a pair. */
+  readonly pairTemplate: string | null;
+  readonly graphs: readonly PlannedGraph[];
+  /** What the user should know about the choice of graphs. */
+  readonly remarks: readonly string[];
+  readonly writeTokenizer: WriteTokenizer;
+  /** Absolute paths of the source files with weights. */
+  readonly weightFiles: readonly string[];
+  close(): Promise<void>;
+}

@@ -1,0 +1,92 @@
+import { appendFileSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { IndexFile } from '../../src/index/files/index-snapshot.ts';
+
+/** A file that is complete and checked, or whose beginning is there. */
+interface JournalLine {
+  readonly path: string;
+  /** `keyOf` a checked file. */
+  readonly key?: string;
+  readonly bytes?: number;
+  readonly mtimeMs?: number;
+  /** The source's tag of a file in transfer. */
+  readonly tag?: string;
+}
+
+/** Identifies the content of a file. */
+export function keyOf({ sha256, passages }: IndexFile): string {
+  return sha256 ?? `passages:${passages}`;
+}
+
+/**
+ * Which files of a copy were checked, so that the next run need not read them again. A line is appended for each; the last one may be
+ * cut off by a kill. A file counts as checked as long as it has the size and the time of then.
+ */
+export class CopyJournal {
+  readonly #file: string;
+  readonly #folder: string;
+  readonly #lines = new Map<string, JournalLine>();
+
+  constructor(file: string, folder: string) {
+    this.#file = file;
+    this.#folder = folder;
+    for (const text of textOf(file).split('\n')) {
+      const line = parsed(text);
+      if (line !== undefined) this.#lines.set(line.path, line);
+    }
+  }
+
+  /** Whether the file was checked with this content and has not changed since. */
+  isChecked(file: IndexFile): boolean {
+    const line = this.#lines.get(file.path);
+    if (line?.key !== keyOf(file)) return false;
+    const stats = statSync(join(this.#folder, file.path), { throwIfNoEntry: false });
+    return stats?.isFile() === true && stats.size === line.bytes && stats.mtimeMs === line.mtimeMs;
+  }
+
+  /** The files that were checked, which may have changed since. */
+  files(): IndexFile[] {
+    return [...this.#lines.values()].flatMap(({ path, key }) => {
+      if (key === undefined) return [];
+      const [, passages] = /^passages:(.+)$/.exec(key) ?? [];
+      return [{ path, bytes: null, ...(passages === undefined ? { sha256: key } : { sha256: null, passages }) }];
+    });
+  }
+
+  /** The source's tag of a file whose beginning is there. */
+  tagOf(path: string): string | undefined {
+    return this.#lines.get(path)?.tag;
+  }
+
+  begin(path: string, tag: string): void {
+    this.#append({ path, tag });
+  }
+
+  checked(file: IndexFile): void {
+    const { size, mtimeMs } = statSync(join(this.#folder, file.path));
+    this.#append({ path: file.path, key: keyOf(file), bytes: size, mtimeMs });
+  }
+
+  #append(line: JournalLine): void {
+    // The line end first: what a kill left of the line before does not spoil this one.
+    appendFileSync(this.#file, `\n${JSON.stringify(line)}`);
+    this.#lines.set(line.path, line);
+  }
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function parsed(text: string): JournalLine | undefined {
+  try {
+    const line = JSON.parse(text) as JournalLine;
+    return typeof line.path === 'string' ? line : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,205 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
+import { syncFolder, writeFileDurably } from '../../src/base/system/durable-file.ts';
+import { requireFreeBytes } from '../../src/base/system/free-bytes.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { type IndexSnapshot, readSnapshot } from '../../src/index/files/index-snapshot.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { CopiesFolder } from './copies-folder.ts';
+import { type CopyFilesOptions, copyFiles } from './copy-files.ts';
+import type { CopySource, OpenSource } from './copy-source.ts';
+import { existingCopies } from './existing-copies.ts';
+import { type CopyPlan, planCopy } from './plan-copy.ts';
+import { RETRY_LIMITS, withSourceRetries } from './retry.ts';
+
+/** How often a copy is planned anew because the source has changed. */
+const MAX_CHANGES = 3;
+
+export interface SyncOptions extends CopyFilesOptions {
+  readonly open: OpenSource;
+  readonly destination: string;
+  /** Only compares. */
+  readonly dryRun: boolean;
+  /** Copies to keep, the current one included. */
+  readonly keep: number;
+}
+
+export interface SyncReport {
+  /** `copied`: the destination leads to a new copy; `current`: it had it already; `planned`: of a dry run. */
+  readonly state: 'copied' | 'current' | 'planned';
+  readonly source: string;
+  readonly destination: string;
+  /** The folder that the destination leads to; null of a dry run. */
+  readonly copy: string | null;
+  readonly generation: string;
+  readonly previous: string | null;
+  readonly files: { readonly all: number; readonly copied: number; readonly present: number };
+  /** `transferred`: of a dry run, what would be. */
+  readonly bytes: { readonly all: number; readonly transferred: number };
+  readonly removed: readonly string[];
+}
+
+/**
+ * Copies an index, so that the destination leads to the old state or to the whole new one at any moment. Killed at any moment, the same
+ * call resumes.
+ *
+ * @throws TrawlError of the source or the destination; what was copied is kept.
+ */
+export async function syncIndex(options: SyncOptions): Promise<SyncReport> {
+  const folder = new CopiesFolder(options.destination);
+  if (options.dryRun) {
+    // Only where there is a lock, because a dry run makes nothing.
+    const lock = existsSync(folder.root) ? folder.lock() : undefined;
+    try {
+      return await dryRun(folder, options);
+    } finally {
+      lock?.release();
+    }
+  }
+  const lock = folder.lock();
+  try {
+    for (let changes = 0; ; changes++) {
+      try {
+        return await copyOnce(folder, options);
+      } catch (error) {
+        if (!(error instanceof TrawlError) || error.code !== 'SOURCE_CHANGED' || changes === MAX_CHANGES) throw error;
+        options.note(`${error.message} Compared again.`);
+      }
+    }
+  } finally {
+    lock.release();
+  }
+}
+
+async function dryRun(folder: CopiesFolder, options: SyncOptions): Promise<SyncReport> {
+  return withSource(options, async (source, snapshot) => {
+    checkAdopted(folder, snapshot);
+    const plan = await planCopy(folder, snapshot, source, options.signal);
+    const current = folder.current();
+    const isCurrent = current !== undefined && folder.has(current, snapshot);
+    const report = reportOf(folder, source, snapshot, plan);
+    return {
+      ...report,
+      state: 'planned',
+      previous: generationAt(folder),
+      bytes: { ...report.bytes, transferred: isCurrent ? 0 : plan.missingBytes },
+    };
+  });
+}
+
+async function copyOnce(folder: CopiesFolder, options: SyncOptions): Promise<SyncReport> {
+  return withSource(options, async (source, snapshot) => {
+    checkAdopted(folder, snapshot);
+    const previous = generationAt(folder);
+    const { intact: existing, damaged } = await existingCopies(folder, snapshot, options);
+    if (existing !== undefined) {
+      const isCurrent = folder.current() === existing;
+      if (!isCurrent) await folder.pointTo(existing);
+      return {
+        ...reportOf(folder, source, snapshot, { files: [], missingBytes: 0 }),
+        state: isCurrent ? 'current' : 'copied',
+        copy: folder.folderOf(existing),
+        previous,
+        files: { all: snapshot.files.length, copied: 0, present: snapshot.files.length },
+        removed: await folder.prune(options.keep, source.folder),
+      };
+    }
+    const plan = await planCopy(folder, snapshot, source, options.signal);
+    await requireFreeBytes({ path: folder.root, bytes: plan.missingBytes, what: 'the missing files' });
+    const transferred = await copyFiles(folder, source, snapshot, plan, options);
+    const staging = folder.folderOf(folder.staging(snapshot.id));
+    await writeManifests(staging, snapshot);
+    // Sizes, headers, adopted files: what a server checks.
+    openIndexDirectory(staging);
+    const name = await folder.complete(snapshot.id);
+    await folder.pointTo(name);
+    for (const each of damaged) if (folder.mayDiscard(each, source.folder)) await folder.discard(each);
+    const report = reportOf(folder, source, snapshot, plan);
+    return {
+      ...report,
+      state: 'copied',
+      copy: folder.folderOf(name),
+      previous,
+      bytes: { ...report.bytes, transferred },
+      removed: await folder.prune(options.keep, source.folder),
+    };
+  });
+}
+
+async function withSource<T>(
+  { open, retry, signal, note }: SyncOptions,
+  use: (source: CopySource, snapshot: IndexSnapshot) => Promise<T>,
+): Promise<T> {
+  const limits = { ...RETRY_LIMITS, ...defined(retry) };
+  const source = await withSourceRetries(() => open(signal), { what: 'source', limits, signal, note });
+  try {
+    const snapshot = await readSnapshot(source.shown, (path) =>
+      withSourceRetries(() => source.readManifest(path, signal), { what: path, limits, signal, note }),
+    );
+    return await use(source, snapshot);
+  } finally {
+    await source.close();
+  }
+}
+
+/** Files that the index uses where they are do not belong to it, and are not copied. */
+function checkAdopted(folder: CopiesFolder, { id, adopted }: IndexSnapshot): void {
+  const staging = folder.folderOf(folder.staging(id));
+  const missing = adopted.find((path) => !existsSync(isAbsolute(path) ? path : join(staging, path)));
+  if (missing === undefined) return;
+  throw new TrawlError(
+    'INDEX_FILE_MISSING',
+    `The index uses the vectors in ${missing} where they are, outside of the index, so that they are not copied; and here is no such ` +
+      'file. Copy the file to the same path, or import the vectors with `trawl import --copy`.',
+  );
+}
+
+/** That of the index last, when all else is on the disk. */
+async function writeManifests(staging: string, { texts, files }: IndexSnapshot): Promise<void> {
+  const folders = new Set(
+    [...texts.keys(), ...files.map(({ path }) => path)].map((path) => dirname(join(staging, path))),
+  );
+  for (const each of folders) {
+    await mkdir(each, { recursive: true });
+    await syncFolder(each);
+  }
+  for (const [path, text] of texts) {
+    await writeFileDurably(join(staging, path), text).catch((error: unknown) => {
+      throw writeFailure(error, join(staging, path));
+    });
+  }
+}
+
+function generationAt({ destination }: CopiesFolder): string | null {
+  try {
+    return existsSync(join(destination, INDEX_MANIFEST_FILE)) ? readIndexManifest(destination).generation : null;
+  } catch {
+    // A damaged index is replaced, too.
+    return null;
+  }
+}
+
+function reportOf(
+  { destination }: CopiesFolder,
+  source: CopySource,
+  { manifest, files }: IndexSnapshot,
+  plan: CopyPlan,
+): SyncReport {
+  const copied = plan.files.filter(({ present }) => present === undefined).length;
+  return {
+    state: 'planned',
+    source: source.shown,
+    destination,
+    copy: null,
+    generation: manifest.generation,
+    previous: null,
+    files: { all: files.length, copied, present: files.length - copied },
+    bytes: { all: plan.files.reduce((sum, { bytes }) => sum + bytes, 0), transferred: 0 },
+    removed: [],
+  };
+}

@@ -1,0 +1,135 @@
+import { TrawlError } from '../../src/base/errors.ts';
+import { DTYPE_BYTES, type VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
+import { unpickle } from './pickle-machine.ts';
+import { describe, NumpyArray, PickleSequence, type PickleValue } from './pickle-values.ts';
+
+/** An array in a pickle. Its values are row-major and little-endian. */
+interface PickledArray {
+  readonly rows: number;
+  readonly dimension: number;
+  readonly dtype: VectorDtype;
+  /** Byte offset of the values in the file; not aligned. */
+  readonly offset: number;
+  /** rows × dimension × 4 or 2. */
+  readonly bytes: number;
+}
+
+export interface PickledArrays {
+  /** All have the same dimension and dtype. */
+  readonly arrays: readonly PickledArray[];
+  /** Ids by row, integers in decimal; null if the pickle has no ids. */
+  readonly ids: readonly string[] | null;
+  /** Bytes after the first object, if more was appended. Python's `pickle.load` does not read them either. */
+  readonly trailingBytes: number;
+}
+
+const DTYPES: Readonly<Record<string, VectorDtype>> = { f4: 'float32', f2: 'float16' };
+const OTHER_DTYPES: Readonly<Record<string, string>> = { f8: 'float64', i8: 'int64', i4: 'int32', O8: 'objects' };
+
+/**
+ * Finds the values of the arrays in a pickle, so that they can be used in place. Supports an array (RAG-R1 and R1-Searcher:
+ * `split_0.pickle`), a list or tuple of arrays or rows, and `(array, ids)` (tevatron). A one-dimensional array is a row.
+ * Neither executes code from the pickle nor reads the values.
+ *
+ * @throws TrawlError PICKLE_UNSAFE if the pickle names a function or class that numpy's arrays do not need; PICKLE_INVALID if
+ * it is damaged, or if the values cannot be used in place (other types, big-endian, column-major, protocol 2);
+ * DIMENSION_MISMATCH if the arrays differ in dimension or dtype.
+ */
+export function readPickledArrays(path: string): PickledArrays {
+  const { value, trailingBytes } = unpickle(path);
+  const { arrays, ids } = partsOf(path, value);
+  const located = arrays.map((array) => locate(path, array));
+  checkCompatible(path, located);
+  const names = ids === null ? null : ids.map((id) => idText(path, id));
+  const rows = located.reduce((sum, array) => sum + array.rows, 0);
+  if (names !== null && names.length !== rows) {
+    throw invalid(path, `it has ${names.length} ids for ${rows} rows`, REWRITE);
+  }
+  return { arrays: located, ids: names, trailingBytes };
+}
+
+function partsOf(path: string, value: PickleValue): { arrays: NumpyArray[]; ids: readonly PickleValue[] | null } {
+  if (value instanceof NumpyArray) return { arrays: [value], ids: null };
+  if (!(value instanceof PickleSequence)) throw otherContent(path, describe(value));
+  const [first, second] = value.items;
+  if (first instanceof NumpyArray && second instanceof PickleSequence && value.items.length === 2) {
+    return { arrays: [first], ids: second.items };
+  }
+  const arrays = value.items.filter((item) => item instanceof NumpyArray);
+  if (arrays.length === 0 || arrays.length < value.items.length) {
+    const other = value.items.find((item) => !(item instanceof NumpyArray));
+    throw otherContent(
+      path,
+      `${describe(value)} with ${value.items.length === 0 ? 'no array' : describe(other)} in it`,
+    );
+  }
+  return { arrays, ids: null };
+}
+
+function locate(path: string, { content }: NumpyArray): PickledArray {
+  if (content === undefined) throw invalid(path, 'an array has no values', REWRITE);
+  const { shape, isFortran, data } = content;
+  const { code, order } = content.dtype;
+  const dtype = Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
+  if (dtype === undefined) {
+    const name = OTHER_DTYPES[code] ?? JSON.stringify(code);
+    throw invalid(path, `its values are ${name}; expected float32 or float16`, asFloat32(path));
+  }
+  if (order !== '<')
+    throw invalid(path, `its values are not little-endian (byte order ${order ?? 'missing'})`, asFloat32(path));
+  if (shape.length < 1 || shape.length > 2) {
+    throw invalid(path, `it has an array with ${shape.length} dimensions; expected 2`, 'Save the vectors as a matrix.');
+  }
+  const [rows, dimension] = shape.length === 1 ? [1, shape[0]!] : [shape[0]!, shape[1]!];
+  if (dimension === 0) throw invalid(path, 'its rows have dimension 0', REWRITE);
+  // With a single row or column, both orders are the same.
+  if (isFortran && rows > 1 && dimension > 1) {
+    throw invalid(path, 'its array is column-major (Fortran order)', asFloat32(path));
+  }
+  if (data.type === 'text') {
+    throw invalid(
+      path,
+      'its values are encoded as text (pickle protocol 2) and cannot be used in place',
+      asFloat32(path),
+    );
+  }
+  // BigInt, because the product of a damaged shape can exceed 2^53.
+  if (BigInt(rows) * BigInt(dimension) * BigInt(DTYPE_BYTES[dtype]) !== BigInt(data.range.length)) {
+    throw invalid(path, `an array has ${data.range.length} bytes for ${rows} rows of ${dimension} ${dtype}`, REWRITE);
+  }
+  return { rows, dimension, dtype, offset: data.range.offset, bytes: data.range.length };
+}
+
+function checkCompatible(path: string, arrays: readonly PickledArray[]): void {
+  const first = arrays[0]!;
+  const other = arrays.findIndex(({ dimension, dtype }) => dimension !== first.dimension || dtype !== first.dtype);
+  if (other < 0) return;
+  const { dimension, dtype } = arrays[other]!;
+  throw new TrawlError(
+    'DIMENSION_MISMATCH',
+    `${path}: array 0 has rows of ${first.dimension} ${first.dtype}, array ${other} has rows of ${dimension} ${dtype}. All ` +
+      'arrays must come from the same model.',
+  );
+}
+
+function idText(path: string, id: PickleValue): string {
+  if (typeof id === 'string') return id;
+  if (typeof id === 'bigint' || (typeof id === 'number' && Number.isSafeInteger(id))) return String(id);
+  throw invalid(path, `an id is ${describe(id)}; ids must be texts or integers`, 'Convert the ids.');
+}
+
+function otherContent(path: string, found: string): TrawlError {
+  return invalid(path, `it contains ${found}; expected an array, a list of arrays or (array, ids)`, asFloat32(path));
+}
+
+const REWRITE = 'Write the file again.';
+
+/** The remedy for a file with the right values in another format. */
+function asFloat32(path: string): string {
+  const load = `pickle.load(open(${JSON.stringify(path)}, 'rb'))`;
+  return `If you trust the file: python -c "import pickle, numpy; numpy.save('vectors.npy', numpy.ascontiguousarray(${load.replaceAll('"', "'")}, '<f4'))". For (array, ids), save the array.`;
+}
+
+function invalid(path: string, reason: string, remedy: string): TrawlError {
+  return new TrawlError('PICKLE_INVALID', `${path}: ${reason}. ${remedy}`);
+}

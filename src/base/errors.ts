@@ -1,0 +1,188 @@
+/**
+ * The project's error class. A `code` is stable, and clients may match on it; a message may change. A message says what was
+ * found, what was expected and what to do. HTTP status codes are assigned in src/server, exit codes in cli/.
+ */
+
+/** Every code with its meaning, as docs/errors.md lists it. */
+export const ERROR_CODES = {
+  // Command line and configuration
+  USAGE: 'The command line is wrong: an unknown command or option, or missing or contradictory values.',
+  CONFIG_INVALID: 'A configuration file, an environment variable or an option has a value that is not allowed.',
+  // Corpus
+  CORPUS_NOT_FOUND: 'A corpus file or directory does not exist or cannot be read.',
+  CORPUS_FORMAT_UNKNOWN: 'The format of a corpus file cannot be recognised from its name and first line.',
+  CORPUS_BAD_LINE: 'A line or row of the corpus cannot be used as a passage; the message has file:line and the reason.',
+  CORPUS_DUPLICATE_ID: 'Two passages have the same id, but unique ids are required.',
+  CORPUS_EMPTY: 'The corpus has no passages, or a file of queries has no queries.',
+  CORPUS_CHANGED: 'A corpus file changed while it was read.',
+  TEMPLATE_INVALID: 'A passage template cannot be parsed, or names a column that a passage lacks.',
+  // Index directory
+  INDEX_NOT_FOUND: 'The directory is not an index: it has no manifest.json.',
+  INDEX_EXISTS: 'The output path already has an index or other files.',
+  BUILD_LOCKED: 'Another process is building this index or shard.',
+  BUILD_DIFFERS:
+    'The output path has an unfinished build with another corpus, model or option; the message says what differs.',
+  SHARDS_INCOMPLETE: 'Shards of an index are missing or unfinished, or several cover the same rows.',
+  SHARDS_DIFFER: 'The shards of one index were built from different corpora, or with different models or options.',
+  INDEX_VERSION_UNSUPPORTED: 'The index has a format version that this program does not read.',
+  INDEX_MANIFEST_INVALID: 'A manifest of the index is not valid JSON or lacks required fields.',
+  INDEX_FILE_MISSING: 'A file that the manifest names does not exist.',
+  INDEX_FILE_TRUNCATED: 'The size of an index file differs from its manifest or its own header.',
+  INDEX_FILE_FOREIGN: 'The format of an index file differs from its manifest, or the file belongs to another index.',
+  INDEX_CHECKSUM_MISMATCH: 'The content of an index file differs from its recorded checksum.',
+  // Model
+  MODEL_NOT_FOUND: 'No model folder has that name or path.',
+  MODEL_INVALID: 'A model folder lacks files, or its description is unusable.',
+  MODEL_MISMATCH: 'The encoder differs from the one that the index was built with.',
+  MODEL_EXISTS: 'The output folder of the model already has a model or other files.',
+  MODEL_LOCKED: 'Another process is adding the same model, or is reading the same download.',
+  DEVICE_UNAVAILABLE: 'The requested device (CUDA) cannot be used; the message says what is missing and what to do.',
+  ENCODER_MISSING:
+    'The encoder or reranker cannot run, because onnxruntime has no binary for this system; the message says what works without it.',
+  ENCODING_FAILED:
+    'The text has no vector or score: the model returns NaN or infinity for it, or the query leaves no room for a passage.',
+  ENCODER_FAILED:
+    'The encoder failed for a reason outside of the text: a thread ended, or the model could not run. The text can be sent again.',
+  ENDPOINT_FAILED:
+    'An encoder behind HTTP cannot be used, did not answer or gave an unusable answer. The text can be sent again.',
+  ENDPOINT_REFUSED: 'An encoder behind HTTP refuses the text, and would refuse it again.',
+  // Reranker
+  RERANK_FAILED:
+    'The server of the reranker did not answer, failed, or gave an unusable answer. The query can be sent again.',
+  RERANK_REFUSED: 'The server of the reranker refuses the query or its passages, and would refuse them again.',
+  // Vector stores
+  STORE_FAILED: 'The vector store did not answer, failed, or gave an incomplete answer. The request can be sent again.',
+  STORE_REFUSED: 'The vector store rejects user or password, or the user may not do that.',
+  STORE_DIFFERS: 'What the vector store holds differs from the index that was published into it.',
+  // Vectors
+  DIMENSION_MISMATCH: 'The dimension of a vector differs from that of the index.',
+  NON_FINITE_VECTOR: 'A stored vector has NaN or infinity; the message has row and column.',
+  NON_FINITE_QUERY: 'A query vector has NaN or infinity; the message has query and column.',
+  SCORE_OVERFLOW: 'A score is beyond the range of float32.',
+  // Vector files
+  VECTORS_NOT_FOUND: 'A vector file does not exist or cannot be read.',
+  VECTORS_INVALID: 'A vector file is damaged, or its size differs from its header.',
+  VECTORS_UNSUPPORTED: 'The format of a vector file is not supported; the message says how to write a supported one.',
+  VECTORS_MISMATCH: 'Vectors do not match the corpus or the model: number, dimension, metric or ids differ.',
+  VECTORS_OF_ANOTHER_MODEL:
+    'The model embeds sampled passages differently from the vector files; the message has the similarities and the best match.',
+  PICKLE_UNSAFE:
+    'A pickle names a function or class that plain numpy arrays do not need. None of its code was executed.',
+  PICKLE_INVALID: 'A pickle is damaged, or holds data other than float32 or float16 arrays (and their ids).',
+  // Requests
+  INVALID_JSON: 'The request body is not valid JSON.',
+  INVALID_REQUEST: 'A field, parameter or header of the request is missing or has a wrong value.',
+  EMPTY_QUERY: 'The query is blank, which this route refuses.',
+  NOT_SUPPORTED: 'The request is valid, but this server or this index cannot answer it.',
+  UNSUPPORTED_MEDIA_TYPE: 'The content type or content encoding of the request is not supported.',
+  BODY_TOO_LARGE: 'The request body is larger than the limit.',
+  TOO_MANY_QUERIES: 'The request has more queries than the limit.',
+  QUERY_TOO_LONG: 'A text of the request is longer than the limit.',
+  RERANK_TOO_LARGE:
+    'The pairs of query and passage that the request makes the reranker read have more tokens than the limit.',
+  K_TOO_LARGE: 'The request asks for more passages per query, or in one response, than the limit.',
+  HOST_MISSING: 'An HTTP/1.1 request has no Host header.',
+  EXPECTATION_FAILED: 'The request has an Expect header other than 100-continue.',
+  NOT_FOUND: 'The route, index, passage or model does not exist.',
+  NOT_RECORDED:
+    'A replayed index has no recorded answer for the query and its settings, or none with as many passages.',
+  METHOD_NOT_ALLOWED: 'The route exists, but not for this HTTP method.',
+  NOT_READY: 'The server is starting or stopping.',
+  OVERLOADED:
+    'A limit is reached (waiting requests, bytes of request bodies or of responses), or the wait would be too long.',
+  PERTURBED: 'The server failed the request on purpose (--perturb fail), to test its client.',
+  UNAUTHORIZED: 'The server requires an API key, and the request has none or a wrong one.',
+  FORBIDDEN: 'The API key does not allow this route, or the route requires one.',
+  INDEX_CHANGED:
+    'The index of a server was replaced by another generation during a run, so its answers would be of two indexes.',
+  RELOAD_FAILED: 'The new index could not be opened; the old one still answers.',
+  DEADLINE_EXCEEDED: 'The request was not answered within its time limit.',
+  CANCELLED: 'The client disconnected, or the operation was cancelled.',
+  // Hugging Face hub
+  HUB_NOT_FOUND: 'The repository, revision or file does not exist on the hub, or is private.',
+  HUB_ACCESS_DENIED:
+    'The hub requires a token, rejects the given token, or its terms were not accepted (gated repository).',
+  HUB_OFFLINE: 'A file must be downloaded from the hub, but HF_HUB_OFFLINE forbids it.',
+  HUB_UNREACHABLE: 'The hub did not answer, disconnected or was overloaded, after several attempts.',
+  HUB_REPLY_INVALID: "The response of HF_ENDPOINT is not in the hub's format, or names an unsafe path.",
+  DOWNLOAD_CORRUPT: "The length or checksum of a downloaded file differs from the hub's record.",
+  DOWNLOAD_LOCKED: 'Another process is downloading into the same folder.',
+  // Copies of indexes
+  SOURCE_UNREACHABLE:
+    'The source of a copy (a server or an object storage) did not answer, disconnected or was overloaded, after several attempts.',
+  SOURCE_REFUSED:
+    'The source of a copy refuses the key, or is no server of a version that lists the files of an index.',
+  SOURCE_CHANGED: 'The source of a copy has another index than when the copy began, or a file is no longer there.',
+  PACKAGE_MISSING:
+    'A package that only this option needs is not installed; the message has the command that installs it.',
+  ROLLOUT_FAILED: 'A server does not pass a check of a rollout, so the other servers keep their index.',
+  // Machine
+  PORT_IN_USE: 'The address to listen on is in use.',
+  OUTPUT_EXISTS: 'The output file already exists, or another run is writing it.',
+  OUTPUT_DIFFERS:
+    'The output file has an unfinished run with another input, index or option, or one that was damaged; the message says what differs.',
+  OUTPUT_NOT_WRITABLE: 'A file or folder cannot be written: missing parent, permissions or a read-only disk.',
+  ENGINE_MISSING: 'The native engine is required and could not be loaded.',
+  OUT_OF_MEMORY: 'The machine does not have the requested memory.',
+  DISK_FULL: 'No space is left on the disk.',
+  INTERNAL: 'A bug in this program. The log has the details.',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export interface TrawlErrorOptions {
+  /** Numbers and names for programs; never the text of passages or queries. */
+  details?: Readonly<Record<string, unknown>>;
+  cause?: unknown;
+}
+
+export class TrawlError extends Error {
+  override readonly name = 'TrawlError';
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, options: TrawlErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+
+/** An INTERNAL error for a violated invariant. */
+export function bug(message: string, cause?: unknown): TrawlError {
+  return new TrawlError('INTERNAL', `${message}. This is a bug.`, { cause });
+}
+
+/** Converts any thrown value. An unknown error becomes the cause of an INTERNAL error. */
+export function asTrawlError(error: unknown): TrawlError {
+  if (error instanceof TrawlError) return error;
+  if (isNodeError(error) && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) {
+    const full = error.code === 'ENOSPC' ? 'No space left on the device' : 'The disk quota is used up';
+    const file = error.path ?? 'unknown file';
+    return new TrawlError('DISK_FULL', `${full} (${file}). Free space and run the command again.`, { cause: error });
+  }
+  if (error instanceof Error && error.name === 'AbortError') {
+    return new TrawlError('CANCELLED', 'The operation was cancelled.', { cause: error });
+  }
+  return new TrawlError('INTERNAL', error instanceof Error ? error.message : String(error), { cause: error });
+}
+
+export function isNodeError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && typeof (error as NodeJS.ErrnoException).code === 'string';
+}
+
+/** A `TrawlError` in a message between threads. */
+export interface SerializedError {
+  code: ErrorCode;
+  message: string;
+  details: Readonly<Record<string, unknown>>;
+}
+
+export function serializeError(error: unknown): SerializedError {
+  const { code, message, details } = asTrawlError(error);
+  return { code, message, details };
+}
+
+export function deserializeError(error: SerializedError): TrawlError {
+  return new TrawlError(error.code, error.message, { details: error.details });
+}

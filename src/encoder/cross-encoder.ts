@@ -1,0 +1,118 @@
+import { TrawlError } from '../base/errors.ts';
+import type { FolderModelIdentity } from './identity/model-identity.ts';
+import { identityOn, parseDevice } from './inference/device.ts';
+import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
+import { poolOptions, type RunOptions } from './open-encoder.ts';
+import { PoolAccess } from './pool/pool-access.ts';
+import type { EncodeOutcome, EncoderLoad } from './text-encoder.ts';
+import type { PairTruncation } from './tokenizer/text-pair.ts';
+
+export interface ScoreOptions {
+  /** Default `longest-first`. */
+  readonly truncate?: PairTruncation;
+  /**
+   * `none` (default): the model's raw output. `model`: the output after the activation in the model's configuration, usually the
+   * sigmoid, in (0, 1). Both rank passages in the same order.
+   */
+  readonly activation?: 'none' | 'model';
+  /** Aborting drops the pairs that no worker has started and rejects with CANCELLED. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ScoreResult {
+  /** One per passage, in their order; larger is more relevant. NaN for a pair that failed. */
+  readonly scores: Float32Array;
+  readonly outcomes: readonly EncodeOutcome[];
+  /** Time during which no worker was scoring any of the pairs, in milliseconds. */
+  readonly waitedMs: number;
+}
+
+export interface PairToScore {
+  readonly query: string;
+  readonly passage: string;
+}
+
+/**
+ * Scores the relevance of passages to a query (BERT-family sequence classification with one label). The model reads query and
+ * passage together, so nothing can be computed in advance, and it is used to rerank hits. On the CPU, the bits of a pair's score do
+ * not depend on the other pairs of the batch. Work runs in worker threads.
+ */
+export interface CrossEncoder {
+  readonly identity: FolderModelIdentity;
+  /** Queue and counters; a text is a pair. */
+  readonly load: EncoderLoad;
+  /** Set when every worker died too often: all pairs fail from then on. */
+  readonly failure: TrawlError | undefined;
+  /** A pair that fails does not fail the call: see `outcomes`. */
+  score(query: string, passages: readonly string[], options?: ScoreOptions): Promise<ScoreResult>;
+  /** The same for pairs of several queries, in one call. */
+  scorePairs(pairs: readonly PairToScore[], options?: ScoreOptions): Promise<ScoreResult>;
+  /** Rejects calls with waiting pairs, waits for the others and ends the workers. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a cross-encoder by its name in `models/` or by its folder. Call `close` when done. Errors: MODEL_NOT_FOUND,
+ * MODEL_INVALID (also for an encoder), CONFIG_INVALID, DEVICE_UNAVAILABLE.
+ */
+export async function openCrossEncoder(nameOrFolder: string, options: RunOptions = {}): Promise<CrossEncoder> {
+  const devices = parseDevice(options.device ?? 'cpu');
+  const model = await readModelFolder(nameOrFolder, {}, { kind: 'cross-encoder' });
+  const { labels } = model;
+  if (labels !== null && labels !== 1) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${model.folder} returns ${labels} values per pair; a reranker returns one. Use a model with a single label.`,
+      { details: { labels } },
+    );
+  }
+  const access = await PoolAccess.open(await poolOptions(model, devices, options));
+  return new PooledCrossEncoder(model, identityOn(devices, model.identity), access);
+}
+
+class PooledCrossEncoder implements CrossEncoder {
+  readonly identity: FolderModelIdentity;
+  readonly #model: ModelFolder;
+  readonly #access: PoolAccess;
+
+  constructor(model: ModelFolder, identity: FolderModelIdentity, access: PoolAccess) {
+    this.identity = identity;
+    this.#model = model;
+    this.#access = access;
+  }
+
+  get load(): EncoderLoad {
+    return this.#access.load;
+  }
+
+  get failure(): TrawlError | undefined {
+    return this.#access.pool.failure;
+  }
+
+  score(query: string, passages: readonly string[], options?: ScoreOptions): Promise<ScoreResult> {
+    return this.scorePairs(
+      passages.map((passage) => ({ query, passage })),
+      options,
+    );
+  }
+
+  async scorePairs(pairs: readonly PairToScore[], options: ScoreOptions = {}): Promise<ScoreResult> {
+    const { truncate = 'longest-first', activation = 'none', signal } = options;
+    const inputs = pairs.map(({ query, passage }) => ({ query, passage, truncatePair: truncate }));
+    const result = await this.#access.encode(inputs, {
+      tokenize: { prefix: '', maxTokens: this.identity.maxTokens.passage, truncate: 'tail' },
+      signal,
+    });
+    const { vectors: scores, outcomes, waitedMs } = result;
+    const appliesSigmoid = activation === 'model' && this.#model.activation === 'sigmoid';
+    for (const [i, outcome] of outcomes.entries()) {
+      if (!outcome.ok) scores[i] = Number.NaN;
+      else if (appliesSigmoid) scores[i] = 1 / (1 + Math.exp(-scores[i]!));
+    }
+    return { scores, outcomes, waitedMs };
+  }
+
+  close(): Promise<void> {
+    return this.#access.close();
+  }
+}

@@ -1,0 +1,64 @@
+import { TrawlError } from '../../base/errors.ts';
+import type { RerankList } from './reranker.ts';
+
+/** The request formats of rerank servers: that of text-embeddings-inference, and that of Cohere, Jina and vLLM. */
+export const RERANK_APIS = ['tei', 'cohere'] as const;
+export type RerankApi = (typeof RERANK_APIS)[number];
+
+/** Most passages of one request: the default limit of TEI's servers, and Cohere's advice. */
+export const MOST_PASSAGES: Readonly<Record<RerankApi, number>> = { tei: 32, cohere: 1_000 };
+
+/** The body of a request. Its reply is to have every passage, without its text. */
+export function rerankBody(
+  api: RerankApi,
+  { query, passages }: RerankList,
+  { model, raw }: { readonly model: string | undefined; readonly raw: boolean },
+): object {
+  if (api === 'tei') return { query, texts: passages, raw_scores: raw, truncate: true };
+  if (raw) {
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      "This reranker is a server with Cohere's format, which has no raw scores. Ask for scores after the activation.",
+    );
+  }
+  return {
+    model,
+    query,
+    documents: passages,
+    top_n: passages.length,
+    return_documents: false,
+  };
+}
+
+/**
+ * The scores in a reply, in the order of the passages.
+ *
+ * @throws TrawlError RERANK_FAILED for a reply that does not have one finite score for each passage.
+ */
+export function rerankScores(api: RerankApi, reply: unknown, passages: number): Float32Array {
+  const results = api === 'tei' ? reply : (reply as { results?: unknown } | null)?.results;
+  if (!Array.isArray(results)) throw unusable(api === 'tei' ? 'it is not a list' : 'it has no list `results`');
+  if (results.length !== passages) throw unusable(`it has ${results.length} scores for ${passages} passages`);
+  const scores = new Float32Array(passages).fill(Number.NaN);
+  const name = api === 'tei' ? 'score' : 'relevance_score';
+  for (const result of results as readonly (Readonly<Record<string, unknown>> | null)[]) {
+    const index = result?.index;
+    const score = result?.[name];
+    if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= passages) {
+      throw unusable(`it has the index ${JSON.stringify(index)}; expected 0 to ${passages - 1}`);
+    }
+    if (typeof score !== 'number' || !Number.isFinite(Math.fround(score))) {
+      throw unusable(`the ${name} of passage ${String(index)} is not a finite number`);
+    }
+    if (!Number.isNaN(scores[index as number])) throw unusable(`it has the index ${String(index)} twice`);
+    scores[index as number] = score;
+  }
+  return scores;
+}
+
+function unusable(reason: string): TrawlError {
+  return new TrawlError(
+    'RERANK_FAILED',
+    `The reply of the rerank server is unusable: ${reason}. Check its address and --rerank-api.`,
+  );
+}

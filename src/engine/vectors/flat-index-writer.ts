@@ -1,0 +1,197 @@
+import { createHash, type Hash } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { throwIfCancelled } from '../../base/abort.ts';
+import { bug, TrawlError } from '../../base/errors.ts';
+import { firstNonFinite } from '../first-non-finite.ts';
+import type { Metric } from '../metric.ts';
+import { encodeFlatHeader, FAISS_HEADER_BYTES, faissMetric, flatFileBytes } from './faiss-format.ts';
+import type { VectorSegment } from './vector-segments.ts';
+
+export interface WrittenVectors {
+  /** The range of the rows in the file, after the header. The caller replaces `path` with the name in the manifest. */
+  readonly segment: VectorSegment;
+  readonly fileBytes: number;
+  /** SHA-256 of the whole file, hex. */
+  readonly sha256: string;
+}
+
+export interface FlatShape {
+  readonly rows: number;
+  readonly dimension: number;
+  readonly metric: Metric;
+}
+
+/** The state of the file at the last sync to the disk. */
+export interface VectorCheckpoint {
+  readonly rows: number;
+  /** SHA-256 of the header and these rows, hex. */
+  readonly sha256: string;
+}
+
+export interface ResumeOptions {
+  /** Called with the existing rows, row-major, a block at a time, so that the caller can make derived files again. */
+  readonly onRows: (rows: Float32Array) => Promise<void>;
+  readonly signal?: AbortSignal;
+}
+
+/** Bytes read at once by `resume`. */
+const RESUME_BLOCK_BYTES = 8 * 1024 * 1024;
+
+/** Writes rows to a FAISS flat file. The number of rows must be known in advance, because the header is written first. */
+export class FlatIndexWriter {
+  readonly #path: string;
+  readonly #file: FileHandle;
+  readonly #dimension: number;
+  readonly #rows: number;
+  readonly #hash: Hash;
+  #written = 0;
+
+  private constructor(path: string, file: FileHandle, { dimension, rows }: FlatShape, header: Uint8Array) {
+    this.#path = path;
+    this.#file = file;
+    this.#dimension = dimension;
+    this.#rows = rows;
+    this.#hash = createHash('sha256').update(header);
+  }
+
+  static async create(path: string, shape: FlatShape): Promise<FlatIndexWriter> {
+    const header = headerOf(shape);
+    const file = await open(path, 'w');
+    const writer = new FlatIndexWriter(path, file, shape, header);
+    try {
+      await writeAll(file, header, 0);
+    } catch (error) {
+      await writer.abandon();
+      throw error;
+    }
+    return writer;
+  }
+
+  /**
+   * Resumes an unfinished file: compares the rows of the checkpoint with its checksum and truncates the file after them.
+   * Undefined if the file is missing or differs from the checkpoint; the caller must then create it again.
+   */
+  static async resume(
+    path: string,
+    shape: FlatShape,
+    checkpoint: VectorCheckpoint,
+    { onRows, signal }: ResumeOptions,
+  ): Promise<FlatIndexWriter | undefined> {
+    const header = headerOf(shape);
+    const file = await open(path, 'r+').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (file === undefined) return undefined;
+    const writer = new FlatIndexWriter(path, file, shape, header);
+    let resumed = false;
+    try {
+      const bytes = flatFileBytes(checkpoint.rows, shape.dimension);
+      if (checkpoint.rows > shape.rows || (await file.stat()).size < bytes) return undefined;
+      if (!(await readAll(file, header.length, 0)).equals(header)) return undefined;
+      await writer.#readBack(checkpoint.rows, onRows, signal);
+      if (writer.#hash.copy().digest('hex') !== checkpoint.sha256) return undefined;
+      await file.truncate(bytes);
+      resumed = true;
+      return writer;
+    } finally {
+      if (!resumed) await writer.abandon();
+    }
+  }
+
+  get rowsWritten(): number {
+    return this.#written;
+  }
+
+  /**
+   * @param rows row-major, any number of rows.
+   * @throws TrawlError NON_FINITE_VECTOR with row and column, before anything is written.
+   */
+  async append(rows: Float32Array): Promise<void> {
+    const count = rows.length / this.#dimension;
+    if (!Number.isInteger(count) || this.#written + count > this.#rows) {
+      throw bug(`${rows.length} values appended to ${this.#written} of ${this.#rows} rows of ${this.#dimension}`);
+    }
+    const bad = firstNonFinite(rows);
+    if (bad >= 0) {
+      const row = this.#written + Math.floor(bad / this.#dimension);
+      const column = bad % this.#dimension;
+      throw new TrawlError(
+        'NON_FINITE_VECTOR',
+        `The vector of row ${row} has ${rows[bad]} in column ${column}; vectors must be finite.`,
+        {
+          details: { row, column },
+        },
+      );
+    }
+    const bytes = new Uint8Array(rows.buffer, rows.byteOffset, rows.byteLength);
+    const writing = writeAll(this.#file, bytes, flatFileBytes(this.#written, this.#dimension));
+    // Hash while the disk writes.
+    this.#hash.update(bytes);
+    await writing;
+    this.#written += count;
+  }
+
+  /** Syncs the appended rows to the disk. */
+  async checkpoint(): Promise<VectorCheckpoint> {
+    const checkpoint = { rows: this.#written, sha256: this.#hash.copy().digest('hex') };
+    await this.#file.datasync();
+    return checkpoint;
+  }
+
+  /** Syncs the file to the disk and closes it. @throws if fewer rows were appended than the shape says. */
+  async finish(): Promise<WrittenVectors> {
+    if (this.#written !== this.#rows) throw bug(`${this.#written} of ${this.#rows} rows written`);
+    await this.#file.sync();
+    await this.#file.close();
+    const fileBytes = flatFileBytes(this.#rows, this.#dimension);
+    const segment: VectorSegment = {
+      path: this.#path,
+      offset: FAISS_HEADER_BYTES,
+      bytes: fileBytes - FAISS_HEADER_BYTES,
+      dtype: 'float32',
+    };
+    return { segment, fileBytes, sha256: this.#hash.digest('hex') };
+  }
+
+  /** Closes an unfinished file after an error. */
+  async abandon(): Promise<void> {
+    await this.#file.close().catch(() => undefined);
+  }
+
+  async #readBack(rows: number, onRows: ResumeOptions['onRows'], signal: AbortSignal | undefined): Promise<void> {
+    const rowsPerBlock = Math.max(1, Math.floor(RESUME_BLOCK_BYTES / (this.#dimension * 4)));
+    for (; this.#written < rows; this.#written += Math.min(rowsPerBlock, rows - this.#written)) {
+      throwIfCancelled(signal);
+      const count = Math.min(rowsPerBlock, rows - this.#written);
+      const bytes = await readAll(
+        this.#file,
+        count * this.#dimension * 4,
+        flatFileBytes(this.#written, this.#dimension),
+      );
+      this.#hash.update(bytes);
+      await onRows(new Float32Array(bytes.buffer, bytes.byteOffset, count * this.#dimension));
+    }
+  }
+}
+
+function headerOf(shape: FlatShape): Uint8Array {
+  return encodeFlatHeader({ ...shape, metric: faissMetric(shape.metric) });
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
+}
+
+async function readAll(file: FileHandle, length: number, position: number): Promise<Buffer> {
+  // Not from Buffer's pool, so that it is aligned for float32.
+  const bytes = Buffer.from(new ArrayBuffer(length));
+  for (let done = 0; done < length; ) {
+    const { bytesRead } = await file.read(bytes, done, length - done, position + done);
+    if (bytesRead === 0) return bytes.subarray(0, done);
+    done += bytesRead;
+  }
+  return bytes;
+}

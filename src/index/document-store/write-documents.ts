@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto';
+import { asTrawlError } from '../../base/errors.ts';
+import { writeFailure } from '../../base/system/write-failure.ts';
+import { checkDocument } from './check-document.ts';
+import type { DocumentStore } from './document-store.ts';
+import type { IndexDefinition } from './index-definition.ts';
+import type { Failure, Operation, Outcome, WriteItem } from './operations.ts';
+import { idProblems, type RequestedOperation, validationFailure } from './parse-bulk.ts';
+
+/** An index that can be written. */
+export interface OpenStore {
+  readonly definition: IndexDefinition;
+  readonly store: DocumentStore;
+}
+
+/** The indexes that operations other than deletions name and that are neither open nor refused. */
+export function missingIndexes(
+  requested: readonly RequestedOperation[],
+  stores: ReadonlyMap<string, OpenStore>,
+  refusals: Readonly<Record<string, Failure>>,
+): readonly string[] {
+  const named = requested.flatMap(({ action, index, failure }) =>
+    action === 'delete' || action === 'update' || failure !== undefined ? [] : [index],
+  );
+  return [...new Set(named)].filter((index) => !stores.has(index) && !Object.hasOwn(refusals, index));
+}
+
+/**
+ * Does the operations of a request, in their order. Those of one index are one transaction, so a full disk refuses all of them;
+ * operations that are refused for another reason leave the others.
+ */
+export function writeDocuments(
+  requested: readonly RequestedOperation[],
+  stores: ReadonlyMap<string, OpenStore>,
+  refusals: Readonly<Record<string, Failure>>,
+): readonly WriteItem[] {
+  const checked = requested.map((operation) => check(operation, stores, refusals));
+  const outcomes: Outcome[] = checked.map(
+    (each): Outcome => ('failure' in each ? each : { failure: notFound(each.index) }),
+  );
+  const byIndex = new Map<string, { place: number; operation: Operation }[]>();
+  for (const [place, operation] of checked.entries()) {
+    if ('failure' in operation) continue;
+    const others = byIndex.get(operation.index) ?? [];
+    others.push({ place, operation });
+    byIndex.set(operation.index, others);
+  }
+  for (const [index, places] of byIndex) {
+    const written = apply(
+      stores.get(index)!.store,
+      places.map(({ operation }) => operation),
+    );
+    for (const [i, { place }] of places.entries()) outcomes[place] = written[i]!;
+  }
+  return requested.map(({ action, index, id }, i): WriteItem => {
+    const operation = checked[i]!;
+    const written = 'failure' in operation ? (id ?? null) : operation.id;
+    return { action, index, id: written, outcome: outcomes[i]! };
+  });
+}
+
+function apply(store: DocumentStore, operations: readonly Operation[]): readonly Outcome[] {
+  try {
+    return store.apply(operations);
+  } catch (error) {
+    const { code, message } = asTrawlError(writeFailure(error, 'The folder of --writable'));
+    if (code === 'INTERNAL') throw error;
+    // What Elasticsearch answers when its disk is nearly full.
+    const reason = `${message} None of the operations of this request on this index were done.`;
+    const failure: Failure = { status: 429, type: 'cluster_block_exception', reason };
+    return operations.map(() => ({ failure }));
+  }
+}
+
+function check(
+  requested: RequestedOperation,
+  stores: ReadonlyMap<string, OpenStore>,
+  refusals: Readonly<Record<string, Failure>>,
+): Operation | { readonly failure: Failure } {
+  const { action, index, id, source, failure } = requested;
+  if (failure !== undefined) return { failure };
+  const refusal = Object.hasOwn(refusals, index) ? refusals[index] : undefined;
+  if (refusal !== undefined) return { failure: refusal };
+  const open = stores.get(index);
+  if (open === undefined) return { failure: notFound(index) };
+  if (action === 'update') return { failure: illegal('[update] is not supported; index the whole document') };
+  const wrongId = idFailure(requested);
+  if (wrongId !== undefined) return { failure: wrongId };
+  if (action === 'delete') return { action, index, id: id! };
+  const document = checkDocument(source ?? '', open.definition);
+  if ('failure' in document) return document;
+  return { action, index, id: id ?? randomBytes(15).toString('base64url'), source: document.source };
+}
+
+function idFailure({ action, id }: RequestedOperation): Failure | undefined {
+  const problems = idProblems({ action, id });
+  if (problems.length > 0) return validationFailure(problems);
+  if (id === '') return illegal('if _id is specified it must not be empty');
+  return id !== undefined && /\p{Surrogate}/u.test(id) ? illegal('an id must be valid Unicode text') : undefined;
+}
+
+function notFound(index: string): Failure {
+  return { status: 404, type: 'index_not_found_exception', reason: `no such index [${index.slice(0, 100)}]` };
+}
+
+function illegal(reason: string): Failure {
+  return { status: 400, type: 'illegal_argument_exception', reason };
+}

@@ -1,0 +1,89 @@
+import type { TrawlError } from '../../base/errors.ts';
+import type { Truncation } from '../../encoder/text-encoder.ts';
+import type { HybridPlaces, ListRanges } from '../hybrid/hybrid-fusion.ts';
+import type { Perturbed } from './perturbed.ts';
+import type { Reranking } from './rerank-call.ts';
+
+export interface Hit {
+  readonly row: number;
+  /** Larger is nearer, for all metrics and modes. Rounded to float32. Of a reranked hit: the score of the reranker. */
+  readonly score: number;
+  /** Rank (from 1) and score of a reranked hit in the search that found it; absent if the hit is not reranked. */
+  readonly firstStage?: { readonly rank: number; readonly score: number };
+  /** The corpus row as JSON text, verbatim. */
+  readonly document: string;
+  /** Hybrid: where the dense and the BM25 list have the row. Absent in other modes. */
+  readonly places?: HybridPlaces;
+  /** The id as text, from a server: its replies have it without the document. Absent from other hits, and for a passage without an id. */
+  readonly id?: string;
+  /** Present in a group of indexes, whose rows count over all indexes. */
+  readonly source?: HitSource;
+  /** Present if no search found the passage: the server mixed it in, with the score of a neighbour. */
+  readonly distractor?: true;
+}
+
+/** Where a group of indexes found a passage. */
+export interface HitSource {
+  /** Name of the index. */
+  readonly index: string;
+  /** Row in that index. */
+  readonly row: number;
+  /** Score in that index. */
+  readonly score: number;
+}
+
+/** An index of a group that did not answer a query. */
+export interface FailedIndex {
+  readonly index: string;
+  readonly error: TrawlError;
+}
+
+/** How a query was embedded or analysed. */
+export interface QueryEmbedding {
+  /** Tokens embedded, special tokens included, null if an endpoint does not say it; for BM25 the distinct terms of the query. */
+  readonly tokens: number | null;
+  readonly truncated: boolean;
+  /** The text before truncation, prefix included. */
+  readonly text: string;
+  /** What truncation to the model's token limit removed. */
+  readonly cut: Truncation;
+}
+
+export interface QueryAnswer extends QueryEmbedding {
+  readonly ok: true;
+  /** Best first. Fewer than k only if fewer rows may be found. */
+  readonly hits: readonly Hit[];
+  /** Null for an answer from the cache, which stores no vectors. Empty for BM25. */
+  readonly vector: Float32Array | null;
+  readonly certificate: QueryCertificate;
+  /** Hybrid: the ranges of the two lists, from which the parts of a score follow; in a group one entry per index, with its name. */
+  readonly ranges?: readonly (ListRanges & { readonly index?: string })[];
+  /** Present if the call asked for reranking. */
+  readonly rerank?: Reranking;
+  /** The indexes of a group whose passages are missing, with `allowPartial`. Absent if there are none. */
+  readonly failedIndexes?: readonly FailedIndex[];
+  /** How the server changed the answer on purpose. Absent if it did not. */
+  readonly perturbed?: Perturbed;
+}
+
+/** A query fails without failing its call. A dialect without errors per query fails the whole request. */
+export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: TrawlError };
+
+/**
+ * States that no other passage belongs among the hits, and the cost of the proof. For hybrid search: that the hits are the best of the
+ * fusion of two lists, which are the exact first `depth` passages of dense and of BM25 search.
+ */
+export interface QueryCertificate {
+  /**
+   * False only for hits that the server changed on purpose (docs/perturbation.md), for the empty list in place of an answer that was
+   * not recorded (docs/replay.md), and for hits of an approximate index in Milvus (docs/cluster.md).
+   */
+  readonly exact: boolean;
+  /**
+   * Rows rescored for this query after the scan of the codes. Unlike the hits, the number depends on the other queries of the
+   * batch. Null if the engine scores every row.
+   */
+  readonly rescored: number | null;
+  /** Hybrid: the length of the two lists, at most the rows of the index. Absent in other modes. */
+  readonly depth?: number;
+}

@@ -1,0 +1,90 @@
+import { TrawlError } from '../base/errors.ts';
+import type { QueryAnswer, QueryCertificate, QueryOutcome } from './calls/query-outcome.ts';
+import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
+import { withVector } from './embedded-query.ts';
+import type { Retriever } from './retriever.ts';
+import { addTimings } from './timings.ts';
+
+/** Factor by which k grows from search to search. */
+const DEPTH_FACTOR = 4;
+
+export interface Deepening {
+  /** Largest k. */
+  readonly maxK: number;
+  /** Returns the positions of the queries that need more hits. Called after each search with the current outcomes. */
+  needMore(outcomes: readonly QueryOutcome[]): Promise<readonly number[]>;
+}
+
+/**
+ * Retrieves `call.k` hits per query. The queries that need more are searched again with a larger k, until none needs more, `maxK` is
+ * reached, or a search has returned all that the index has for the query. Each query is embedded only once.
+ *
+ * A query whose deeper search fails has the error as its outcome, not the hits of the search before: these are too few, although
+ * the index may have more, and an answer is exact or an error. The other queries keep their answers.
+ */
+export async function retrieveDeepening(
+  retriever: Retriever,
+  call: RetrieveCall,
+  { maxK, needMore }: Deepening,
+): Promise<RetrieveResult> {
+  const queries = [...call.queries];
+  const first = await retriever.retrieve(call);
+  let { timings } = first;
+  const outcomes = [...first.outcomes];
+  const depths = outcomes.map(() => call.k);
+  const keepVector = (i: number): void => {
+    queries[i] = withVector(queries[i]!, outcomes[i]!, call.truncate);
+  };
+  for (let k = call.k; ; ) {
+    const unfinished = (await needMore(outcomes)).filter(
+      (i) => depths[i]! < maxK && mayHaveMore(outcomes[i]!, depths[i]!),
+    );
+    if (unfinished.length === 0) return { outcomes, timings };
+    k = Math.min(maxK, k * DEPTH_FACTOR);
+    unfinished.forEach(keepVector);
+    const deeper = await retriever.retrieve({
+      ...deeperCall(call, unfinished),
+      queries: unfinished.map((i) => queries[i]!),
+      k,
+    });
+    timings = addTimings(timings, deeper.timings);
+    for (const [at, i] of unfinished.entries()) {
+      const outcome = deeper.outcomes[at]!;
+      outcomes[i] = outcome.ok ? withCostOf(outcome, outcomes[i]!) : failedDeeper(outcome.error, call.k, k);
+      depths[i] = k;
+    }
+  }
+}
+
+/** The parts of a call that are one per query, for some of its queries. */
+function deeperCall(first: RetrieveCall, unfinished: readonly number[]): RetrieveCall {
+  const { asked, continues = { call: first, positions: first.queries.map((_, i) => i) }, ...call } = first;
+  return {
+    ...call,
+    ...(asked === undefined ? {} : { asked: unfinished.map((i) => asked[i]!) }),
+    continues: { call: continues.call, positions: unfinished.map((i) => continues.positions[i]!) },
+  };
+}
+
+function mayHaveMore(outcome: QueryOutcome, depth: number): boolean {
+  return outcome.ok && outcome.hits.length >= depth;
+}
+
+/** The deeper answer; its certificate also counts the rows that the earlier search rescored. */
+function withCostOf(deeper: QueryAnswer, earlier: QueryOutcome): QueryOutcome {
+  if (!earlier.ok) return deeper;
+  return { ...deeper, certificate: sumOf(deeper, earlier) };
+}
+
+/** Says why more hits were searched than the client asked for. */
+function failedDeeper(error: TrawlError, first: number, k: number): QueryOutcome {
+  const why = `Too few of the first ${first} hits are left without excluded and repeated ones, and the search for ${k} hits failed`;
+  return {
+    ok: false,
+    error: new TrawlError(error.code, `${why}: ${error.message}`, { details: error.details, cause: error }),
+  };
+}
+
+function sumOf({ certificate: a }: QueryAnswer, { certificate: b }: QueryAnswer): QueryCertificate {
+  return { ...a, rescored: a.rescored === null || b.rescored === null ? null : a.rescored + b.rescored };
+}

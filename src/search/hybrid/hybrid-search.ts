@@ -1,0 +1,97 @@
+import { TrawlError } from '../../base/errors.ts';
+import { TimeSlice } from '../../base/time-slice.ts';
+import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
+import type { SearchResult } from '../../engine/vectors/vector-index.ts';
+import type { QueryOutcome } from '../calls/query-outcome.ts';
+import type { RetrieveCall } from '../calls/retrieve-call.ts';
+import { type QueryVectors, rowOf } from '../dense/query-vectors.ts';
+import { type FusedRow, fuseLists, type ListRanges, rangesOf, type SideList } from './hybrid-fusion.ts';
+import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
+
+/** Rows of each list that a call holds at once. If its queries have more, they are searched in groups, one after another. */
+const MAX_LIST_ROWS = 2 ** 20;
+/** A row number and a score in both lists. */
+const BYTES_PER_RANK = 32;
+
+/** @throws TrawlError INVALID_REQUEST. */
+export function checkedSettings(given: HybridSettings | undefined): HybridSettings {
+  const settings = given ?? hybridSettings({}, 1);
+  const fault = hybridFault(settings);
+  if (fault !== undefined) throw new TrawlError('INVALID_REQUEST', fault);
+  return settings;
+}
+
+/** The queries in groups whose lists have at most `MAX_LIST_ROWS` rows, but at least one query each. */
+export function* groupsOf<T>(queries: readonly T[], depth: number): Generator<readonly T[]> {
+  const size = Math.max(1, Math.floor(MAX_LIST_ROWS / depth));
+  for (let start = 0; start < queries.length; start += size) yield queries.slice(start, start + size);
+}
+
+/** Bytes of the lists that a hybrid call holds at once; 0 for other modes. */
+export function hybridBytes({ mode, queries, hybrid }: RetrieveCall): number {
+  if (mode !== 'hybrid') return 0;
+  const { depth } = hybrid ?? hybridSettings({}, 1);
+  return BYTES_PER_RANK * Math.min(queries.length * depth, Math.max(depth, MAX_LIST_ROWS));
+}
+
+interface SideResults {
+  /** Of the queries that could be embedded. */
+  readonly near: SearchResult;
+  /** Of all queries. */
+  readonly words: LexicalResult;
+  readonly embedded: QueryVectors;
+  /** Hits per query in `near` and `words`. */
+  readonly depth: number;
+}
+
+/** The fused list of a query, and the ranges of the two lists. */
+interface FusedList {
+  readonly rows: readonly FusedRow[];
+  readonly ranges: ListRanges;
+}
+
+/** The k best rows of each query; none for a query that could not be embedded. */
+export async function fuseResults(
+  { near, words, embedded, depth }: SideResults,
+  settings: HybridSettings,
+  { k, signal }: Pick<RetrieveCall, 'k' | 'signal'>,
+): Promise<FusedList[]> {
+  const slice = new TimeSlice(signal);
+  const fused: FusedList[] = [];
+  let usable = 0;
+  for (const [q, { ok }] of embedded.outcomes.entries()) {
+    const [dense, bm25] = ok ? [listOf(near, usable++, depth), listOf(words, q, depth)] : [NO_LIST, NO_LIST];
+    fused.push({ rows: fuseLists(dense, bm25, settings, k), ranges: rangesOf(dense, bm25, settings) });
+    if (slice.isOver) await slice.yield();
+  }
+  return fused;
+}
+
+const NO_LIST: SideList = { rows: new Float64Array(0), scores: new Float32Array(0) };
+
+function listOf({ counts, rows, scores }: ListsOfSide, q: number, depth: number): SideList {
+  const start = q * depth;
+  const end = start + counts[q]!;
+  return { rows: rows.subarray(start, end), scores: Float32Array.from(scores.subarray(start, end)) };
+}
+
+type ListsOfSide = Pick<SearchResult | LexicalResult, 'counts' | 'rows' | 'scores'>;
+
+/** The outcomes of the queries; `documents` are those of the fused rows, query after query. */
+export function hybridOutcomes(
+  { fused, embedded, near, words, depth, dimension }: SideResults & { fused: readonly FusedList[]; dimension: number },
+  documents: readonly string[],
+): QueryOutcome[] {
+  let usable = 0;
+  let next = 0;
+  return embedded.outcomes.map((outcome, q): QueryOutcome => {
+    if (!outcome.ok) return outcome;
+    const { rows, ranges } = fused[q]!;
+    const hits = rows.map(({ row, score, places }) => ({ row, score, document: documents[next++]!, places }));
+    const rescored = near.certificate?.rescored[usable++] ?? null;
+    const { tokens, truncated, text, cut } = outcome;
+    const vector = rowOf(embedded.vectors, q, dimension);
+    const certificate = { exact: near.exact && (words.isExact?.[q] ?? true), rescored, depth };
+    return { ok: true, hits, tokens, truncated, text, cut, vector, certificate, ranges: [ranges] };
+  });
+}

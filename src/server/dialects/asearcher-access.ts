@@ -1,0 +1,79 @@
+import { Type } from 'typebox';
+import { withContents } from '../../index/passages/contents.ts';
+import { type DocumentFields, documentFields, withoutQuotes } from '../../index/passages/document-fields.ts';
+import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { Lookup } from '../documents/document-lookup.ts';
+import { findPassages } from '../documents/find-passages.ts';
+import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
+import { openingOf } from '../documents/openings.ts';
+import { titleKeys, urlKeys } from '../documents/url-keys.ts';
+import { defineDialect } from './dialect.ts';
+import { Contents } from './parts/common-fields.ts';
+import { separated } from './parts/search-plan.ts';
+
+/**
+ * ASearcher and RLinf: whole pages by URL. A page consists of the passages with that URL, or with the title in a wiki's URL, in the
+ * order of the corpus. A text that is not a URL is looked up as a title.
+ */
+export const asearcherAccess = defineDialect({
+  name: 'asearcher-access',
+  path: '/access',
+  summary: 'Pages of the corpus by URL or title (ASearcher, RLinf)',
+  request: Type.Object({ urls: Type.Array(Type.String(), { description: 'URLs or titles.' }) }),
+  reply: Type.Object({
+    result: Type.Array(
+      Type.Union([
+        Type.Object(
+          { url: Type.Optional(Type.String()), contents: Contents },
+          { additionalProperties: true, description: 'The row of the corpus if the page is one passage.' },
+        ),
+        Type.Null({ description: 'No passage has that URL or title.' }),
+      ]),
+      { description: 'In the order of urls.' },
+    ),
+  }),
+  example: { urls: ['Brooklyn Bridge'] },
+  plan({ urls }, limits) {
+    const limit = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, urls.length))));
+    return {
+      queries: urls.length,
+      k: limit,
+      async run(retriever, signal) {
+        const lookups = urls.map((url): readonly Lookup[] => [
+          { by: 'url', keys: urlKeys(url) },
+          { by: 'title', keys: titleKeys(url) },
+        ]);
+        const { found, timings } = await findPassages(retriever, lookups, limit, signal);
+        const openings = urls.map((url, i) => openingOf(url, found[i]!));
+        return { timings, search: null, openings, truncated: 0, pieces: reply(urls, found) };
+      },
+    };
+  },
+});
+
+type Passages = readonly FoundPassage[];
+
+function* reply(urls: readonly string[], pages: readonly Passages[]): Generator<string> {
+  yield '{"result":[';
+  yield* separated(urls, (url, i) => pageText(url, pages[i]!));
+  yield ']}';
+}
+
+function pageText(url: string, passages: Passages): string {
+  if (passages.length === 0) return 'null';
+  if (passages.length === 1) return withContents(passages[0]!.document);
+  const ordered = orderedPassages(passages.map(({ document }) => ({ fields: documentFields(document) })));
+  const fields = ordered.map((each) => each.fields);
+  const page = { url: fields[0]!.url ?? url, title: fields[0]!.title, contents: contentsOfPage(fields) };
+  const ids = fields.map(({ idJson }) => idJson ?? 'null').join(',');
+  return `${JSON.stringify(page).slice(0, -1)},"passages":[${ids}]}`;
+}
+
+/** The joined texts under their common title; `joinPassages` writes different titles itself. */
+function contentsOfPage(fields: readonly DocumentFields[]): string {
+  const { title, contents } = fields[0]!;
+  const text = joinPassages(fields);
+  if (title === undefined || fields.some((each) => each.title !== title)) return text;
+  const firstLine = contents.slice(0, Math.max(0, contents.indexOf('\n')));
+  return `${withoutQuotes(firstLine) === title ? firstLine : `"${title}"`}\n${text}`;
+}

@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import { Type } from 'typebox';
+import { documentFields } from '../../index/passages/document-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { Query } from './parts/common-fields.ts';
+import { documentPlan } from './parts/document-plan.ts';
+import { separated } from './parts/search-plan.ts';
+
+/**
+ * DeepResearchGym's search over ClueWeb22, as its agents send it: a GET request, answered with pages as JSON in base64. A page is the
+ * text of a document of the index.
+ */
+export const deepResearchGym = defineDialect({
+  name: 'deep-research-gym',
+  method: 'GET',
+  path: '/search',
+  summary: 'Whole documents for the query in the URL, as JSON in base64 (DeepResearchGym)',
+  request: Type.Object({
+    query: Query,
+    k: Type.Integer({ minimum: 0, default: 10, description: 'Documents; 0 returns none.' }),
+  }),
+  reply: Type.Object({
+    results: Type.Array(
+      Type.String({
+        description:
+          'Base64 of a JSON object with URL, URL-hash, ClueWeb22-ID (the id of the document) and Clean-Text.',
+      }),
+      { description: 'Distinct documents, by their best passage, best first.' },
+    ),
+  }),
+  example: { query: 'who designed the Brooklyn Bridge', k: 3 },
+  plan({ query, k }, limits) {
+    return documentPlan({ queries: [query], k, kField: 'k', limits }, function* ({ found }) {
+      yield '{"results":[';
+      yield* separated(found, ({ document: { id, url, title, text }, hit }) => {
+        const hasTitle = documentFields(hit.document).title !== undefined;
+        const page = {
+          URL: url,
+          'URL-hash': createHash('sha256').update(url).digest('hex').slice(0, 32).toUpperCase(),
+          'ClueWeb22-ID': id,
+          'Clean-Text': hasTitle ? `${title}\n${text}` : text,
+        };
+        return JSON.stringify(Buffer.from(JSON.stringify(page)).toString('base64'));
+      });
+      yield ']}';
+    });
+  },
+});

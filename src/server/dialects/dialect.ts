@@ -1,0 +1,125 @@
+import type { Static, TSchema } from 'typebox';
+import type { ErrorCode, TrawlError } from '../../base/errors.ts';
+import type { Retriever } from '../../search/retriever.ts';
+import type { StageTimings } from '../../search/timings.ts';
+import type { RecordedOpening } from '../recording/recorded-opening.ts';
+import type { RecordedSearch } from '../recording/recorded-search.ts';
+import type { ServerConfig } from '../server-config.ts';
+import { type JsonObject, readRequest } from './parts/read-request.ts';
+
+/** The part of the server's configuration that a dialect needs to parse a request. */
+export type RequestLimits = Pick<
+  ServerConfig,
+  'topk' | 'truncate' | 'mode' | 'bm25Order' | 'hybrid' | 'rerank' | 'maxQueries' | 'maxQueryChars' | 'maxK' | 'maxHits'
+>;
+
+/** A parsed request: how to run it and how to write its reply. */
+export interface Plan {
+  /** Number of queries or texts, and hits per query, for the log. */
+  readonly queries: number;
+  readonly k: number;
+  /** Name of the index in the body, or several to search as one, if the dialect has that field. */
+  readonly index?: string | readonly string[] | null;
+  /** Encoder names that the request may mean, most likely first. They choose the index if the request does not name one. */
+  readonly models?: readonly string[];
+  run(retriever: Retriever, signal: AbortSignal): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly timings: StageTimings;
+  /** The search of the request, to be counted and recorded once; null if nothing was searched. */
+  readonly search: RecordedSearch | null;
+  /** What the request opened, to be recorded. */
+  readonly openings?: readonly RecordedOpening[];
+  /** Number of truncated queries. */
+  readonly truncated: number;
+  /** Errors of single queries with details, for the log. */
+  readonly failures?: readonly TrawlError[];
+  /**
+   * The reply's JSON text in pieces; the writer may yield to the event loop between two pieces. The iterator throws the error of a
+   * failed query, unless the dialect has errors per query.
+   */
+  readonly pieces: Iterable<string>;
+}
+
+/** How errors are written for a family of clients. */
+export interface ErrorFormat {
+  readonly name: string;
+  /** Statuses that differ from the table in error-status.ts, because its clients expect them. */
+  readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>;
+  /** The status of a single error; undefined for that of its code. */
+  statusOf?(error: TrawlError): number | undefined;
+  /** The JSON text of an error; undefined for the usual format. */
+  errorBody?(error: TrawlError, status: number): string | undefined;
+}
+
+/**
+ * The request and reply format of a family of clients. Dialects that share a path are recognised by the body, in the order of the
+ * list in `dispatch.ts`.
+ */
+export interface Dialect extends ErrorFormat {
+  /** Method of its route. The fields of a GET request are the parameters of its URL. */
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** One line for the API's description. */
+  readonly summary: string;
+  readonly request: TSchema;
+  readonly reply: TSchema;
+  /** An example of a request. */
+  readonly example: JsonObject;
+  /** Whether its requests look like those of another dialect. It is then tried only if the server is configured to prefer it. */
+  readonly onlyIfNamed: boolean;
+  /**
+   * How long a request may wait for a server that is starting, in milliseconds: for clients that give up at a 503, a little less than
+   * they wait for an answer. 0 for clients that repeat the request.
+   */
+  readonly holdMs: number;
+  /** Whether a body sent to its path is in this dialect. `named`: the server is configured to prefer it. */
+  claims(body: unknown, named: boolean): boolean;
+  /** @throws RequestError for a body that the original server refuses, or that is over the limits. */
+  parse(body: unknown, limits: RequestLimits): Plan;
+}
+
+type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
+  Dialect,
+  'name' | 'path' | 'summary' | 'example'
+> &
+  Partial<Pick<Dialect, 'method' | 'onlyIfNamed' | 'holdMs' | 'claims' | 'statuses' | 'errorBody'>> & {
+    readonly request: Request;
+    readonly reply: Reply;
+    /** Largest length of any list, in addition to the server's limit. */
+    readonly maxItems?: number;
+    /** Refuses bodies that the schema cannot describe, before they are parsed. */
+    check?(body: unknown): void;
+    plan(request: Static<Request>, limits: RequestLimits): Plan;
+  };
+
+/** A dialect with the types of its schemas, for the TypeScript client. */
+export type TypedDialect<Request extends TSchema, Reply extends TSchema> = Dialect & {
+  readonly request: Request;
+  readonly reply: Reply;
+};
+
+/**
+ * Defines a dialect with the usual errors. Without `claims` it claims every body: right for a dialect that is alone on its path, the
+ * last of a shared path, or only used if named.
+ */
+export function defineDialect<Request extends TSchema, Reply extends TSchema>(
+  parts: DialectParts<Request, Reply>,
+): TypedDialect<Request, Reply> {
+  const { request, plan, check, maxItems = Number.POSITIVE_INFINITY, ...rest } = parts;
+  return {
+    method: 'POST',
+    onlyIfNamed: false,
+    holdMs: 0,
+    claims: () => true,
+    statuses: {},
+    ...rest,
+    request,
+    parse(body, limits) {
+      check?.(body);
+      const most = { items: Math.min(maxItems, limits.maxQueries), characters: limits.maxQueryChars };
+      return plan(readRequest(request, body, most), limits);
+    },
+  };
+}

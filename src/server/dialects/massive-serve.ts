@@ -1,0 +1,142 @@
+import { type Static, Type } from 'typebox';
+import { TrawlError } from '../../base/errors.ts';
+import { documentFields } from '../../index/passages/document-fields.ts';
+import type { Hit } from '../../search/calls/query-outcome.ts';
+import type { RetrieveResult } from '../../search/calls/retrieve-call.ts';
+import { STAGES } from '../../search/timings.ts';
+import { defineDialect, type RequestLimits } from './dialect.ts';
+import { Contents, nullable, Queries, Score } from './parts/common-fields.ts';
+import { refuse } from './parts/questions.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+
+const Query = Type.Union([Type.String(), Queries], { description: 'One query or a list.' });
+const Nprobe = nullable(Type.Integer(), 'Ignored: every search is exact. The reply repeats it.');
+const Head = {
+  message: Type.String(),
+  query: Query,
+  n_docs: Type.Integer(),
+  nprobe: Type.Union([Type.Integer(), Type.Null()]),
+};
+const Scores = Type.Array(Type.Array(Score), { description: 'One list per query, best first.' });
+
+/**
+ * massive-serve: one query or a list; scores, texts and places in lists of their own. A place is `[0, row]`, because an index has no
+ * numbered passage files. The original keeps the `nprobe` of a request for later ones; here it has no effect.
+ */
+export const massiveServe = defineDialect({
+  name: 'massive-serve',
+  path: '/search',
+  summary: 'One or several queries with n_docs (massive-serve, DR Tulu)',
+  // DR Tulu's limit is 30 s.
+  holdMs: 25_000,
+  request: Type.Object({
+    query: Query,
+    n_docs: Type.Integer({ minimum: 0, default: 1, description: 'Passages per query; 0 returns none.' }),
+    nprobe: Nprobe,
+  }),
+  reply: Type.Object({
+    ...Head,
+    results: Type.Object({
+      scores: Scores,
+      passages: Type.Array(Type.Array(Contents)),
+      IDs: Type.Array(Type.Array(Type.Array(Type.Integer()), { description: '[0, row] for each passage.' })),
+    }),
+  }),
+  example: { query: 'who designed the Brooklyn Bridge', n_docs: 3 },
+  claims: claimsKeysOf('massive-serve'),
+  plan({ query, n_docs, nprobe }, limits) {
+    return searchInto({ query, n_docs, nprobe }, limits, function* (lists) {
+      yield ',"passages":[';
+      yield* perQuery(lists, ({ document }) => JSON.stringify(documentFields(document).contents));
+      yield '],"IDs":[';
+      yield* perQuery(lists, ({ row }) => `[0,${row}]`);
+      yield ']}}';
+    });
+  },
+});
+
+/**
+ * DS Serve: massive-serve's requests, and also a batch as `queries`; passages are objects. Options of the approximate search are
+ * ignored. A search for diverse passages is refused, because Trawl orders passages by their score.
+ */
+export const dsServe = defineDialect({
+  name: 'ds-serve',
+  path: '/search',
+  summary: 'One or several queries with n_docs, passages as objects (DS Serve)',
+  onlyIfNamed: true,
+  // A diverse search.
+  statuses: { NOT_SUPPORTED: 501 },
+  holdMs: 25_000,
+  request: Type.Object({
+    query: nullable(Query, 'One query or a list.'),
+    queries: nullable(Queries, 'A batch, in place of query.'),
+    n_docs: Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' }),
+    nprobe: Nprobe,
+    diverse_search: Type.Boolean({ default: false, description: 'true is refused with 501.' }),
+  }),
+  reply: Type.Object({
+    ...Head,
+    results: Type.Object({
+      scores: Scores,
+      passages: Type.Array(
+        Type.Array(
+          Type.Object({
+            passage_id: Type.Integer({ description: "The passage's row in the index." }),
+            text: Contents,
+            source: Type.String({ description: 'Name of the index.' }),
+          }),
+        ),
+      ),
+    }),
+    timings_ms: Type.Object(Object.fromEntries(STAGES.map((stage) => [stage, Type.Number()]))),
+  }),
+  example: { query: 'who designed the Brooklyn Bridge', n_docs: 3 },
+  claims: claimsKeysOf('massive-serve'),
+  plan({ query, queries, n_docs, nprobe, diverse_search }, limits) {
+    if (diverse_search) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        'diverse_search is true, but this server orders passages by their score only. Leave it out.',
+      );
+    }
+    const asked = query ?? queries;
+    if (asked === null) refuse(['query'], 'Expected query or queries');
+    return searchInto({ query: asked, n_docs, nprobe }, limits, function* (lists, { timings }, index) {
+      const source = JSON.stringify(index);
+      yield ',"passages":[';
+      yield* perQuery(lists, ({ row, document }) => {
+        const text = JSON.stringify(documentFields(document).contents);
+        return `{"passage_id":${row},"text":${text},"source":${source}}`;
+      });
+      yield `]},"timings_ms":${JSON.stringify(timings)}}`;
+    });
+  },
+});
+
+type Lists = readonly (readonly Hit[])[];
+
+/** The plan of both servers. `rest` writes the reply after the scores. */
+function searchInto(
+  { query, n_docs, nprobe }: { query: Static<typeof Query>; n_docs: number; nprobe: number | null },
+  limits: RequestLimits,
+  rest: (lists: Lists, result: RetrieveResult, index: string) => Iterable<string>,
+) {
+  const queries = typeof query === 'string' ? [query] : query;
+  return searchPlan({ queries, k: n_docs, kField: 'n_docs', limits }, function* (result, { index }) {
+    const lists = result.outcomes.map(hitsOf);
+    const head = { message: 'Search completed.', query, n_docs, nprobe };
+    yield `${JSON.stringify(head).slice(0, -1)},"results":{"scores":[`;
+    yield* perQuery(lists, ({ score }) => JSON.stringify(score));
+    yield ']';
+    yield* rest(lists, result, index);
+  });
+}
+
+function* perQuery(lists: Lists, text: (hit: Hit) => string): Generator<string> {
+  for (const [position, hits] of lists.entries()) {
+    yield position === 0 ? '[' : ',[';
+    yield* separated(hits, text);
+    yield ']';
+  }
+}

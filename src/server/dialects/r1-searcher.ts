@@ -1,0 +1,52 @@
+import { Type } from 'typebox';
+import { documentFields } from '../../index/passages/document-fields.ts';
+import type { Hit } from '../../search/calls/query-outcome.ts';
+import { defineDialect } from './dialect.ts';
+import { Queries } from './parts/common-fields.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+
+/**
+ * R1-Searcher: a batch of queries, each answered with lines of a TSV corpus. Every line starts with an id, because the client
+ * removes leading digits and white space from it.
+ */
+export const r1Searcher = defineDialect({
+  name: 'r1-searcher',
+  path: '/queries',
+  summary: 'A batch of queries, answered with TSV lines (R1-Searcher)',
+  // The client has no time limit.
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Type.Object({
+    queries: Queries,
+    k: Type.Integer({ minimum: 0, default: 3, description: 'Passages per query; 0 returns none.' }),
+  }),
+  reply: Type.Object({
+    answers: Type.Array(Type.Array(Type.String({ description: 'id, tab, title, three spaces, text.' }))),
+    queries: Type.Array(Type.String(), { description: 'The queries of the request.' }),
+  }),
+  example: { queries: ['who designed the Brooklyn Bridge'], k: 3 },
+  // The original server, written with Flask, answers 400.
+  statuses: { INVALID_JSON: 400 },
+  plan({ queries, k }, limits) {
+    return searchPlan({ queries, k, kField: 'k', limits }, function* ({ outcomes }) {
+      yield '{"answers":[';
+      for (const [position, outcome] of outcomes.entries()) {
+        yield position === 0 ? '[' : ',[';
+        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(tsvLine(hit)));
+        yield ']';
+      }
+      yield '],"queries":[';
+      yield* separated(queries, (query) => JSON.stringify(query));
+      yield ']}';
+    });
+  },
+});
+
+/**
+ * The line of an R1-Searcher corpus: id (or row number), tab, title, three spaces, text, with newlines replaced by spaces. A row
+ * that was read from such a file gives exactly its line.
+ */
+export function tsvLine({ row, document }: Hit): string {
+  const { id, title, text, contents } = documentFields(document);
+  const words = title === undefined ? contents : `${title}   ${text}`;
+  return `${id ?? row}\t${words.replaceAll(/\r\n|[\r\n]/g, ' ')}`;
+}

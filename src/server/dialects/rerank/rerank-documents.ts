@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { type Static, Type } from 'typebox';
+import type { RankedPassage } from '../../../encoder/rerank/rank-by-score.ts';
+import { defineDialect } from '../dialect.ts';
+import { nullable, Query } from '../parts/common-fields.ts';
+import { refuse } from '../parts/questions.ts';
+import { field, isJsonObject } from '../parts/read-request.ts';
+import { separated } from '../parts/search-plan.ts';
+import { rerankPlan } from './rerank-plan.ts';
+
+const Documents = Type.Union(
+  [Type.String(), Type.Array(Type.Unknown({ description: 'A text, or an object with a text.' }))],
+  { description: 'The documents to rank.' },
+);
+
+/** The fields that requests of several rerank services share. Each service ignores those of the others, and so does Trawl. */
+const Request = Type.Object({
+  model: nullable(Type.String(), "Any name: the reranker is the server's."),
+  query: Query,
+  documents: Documents,
+  top_n: nullable(Type.Integer({ minimum: 0 }), 'Number of results. Absent, null, 0 or more than there are: all.'),
+  return_documents: nullable(Type.Boolean(), 'false: results have no document.'),
+  rank_fields: nullable(Type.Array(Type.String()), 'The fields of objects to rank by, in this order. Absent: text.'),
+  use_activation: nullable(Type.Boolean(), "false: scores are the model's output before its activation (vLLM)."),
+});
+
+type Request = Static<typeof Request>;
+
+const Reply = Type.Object({
+  id: Type.String(),
+  model: Type.String({ description: 'Name of the reranker.' }),
+  results: Type.Array(
+    Type.Object({
+      index: Type.Integer({ description: 'Position of the document in the request.' }),
+      relevance_score: Type.Number({ description: "The score after the model's activation. A float32." }),
+      document: Type.Optional(Type.Object({ text: Type.String() }, { additionalProperties: true })),
+    }),
+    { description: 'Best first.' },
+  ),
+  usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+  meta: Type.Object({ api_version: Type.Object({ version: Type.String() }) }),
+});
+
+const parts = {
+  summary: 'Reranking of documents (Cohere, Jina, vLLM)',
+  request: Request,
+  reply: Reply,
+  example: {
+    model: 'any',
+    query: 'who designed the Brooklyn Bridge',
+    documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
+    top_n: 1,
+  },
+} as const;
+
+/**
+ * Reranking as in Cohere's API (v1 and v2), Jina's API and vLLM: their requests look alike, so the reply has the fields of all of
+ * them. The last dialect of its path, it claims every body.
+ */
+export const rerank = defineDialect({
+  ...parts,
+  name: 'rerank',
+  path: '/rerank',
+  plan: (request) => plan(request, '2'),
+});
+export const rerankV1 = defineDialect({
+  ...parts,
+  name: 'rerank-v1',
+  path: '/v1/rerank',
+  plan: (request) => plan(request, '1'),
+});
+export const rerankV2 = defineDialect({
+  ...parts,
+  name: 'rerank-v2',
+  path: '/v2/rerank',
+  plan: (request) => plan(request, '2'),
+});
+
+function plan(request: Request, version: string) {
+  const { query, return_documents, use_activation } = request;
+  const documents = typeof request.documents === 'string' ? [request.documents] : request.documents;
+  const passages = documents.map((document, i) => textOf(document, request.rank_fields, i));
+  const raw = use_activation === false;
+  return rerankPlan({ lists: [{ query, passages }], raw }, function* ({ ranked, tokens, model }) {
+    yield `{"id":"${randomUUID()}","model":${JSON.stringify(model)},"results":[`;
+    yield* separated(firstOf(ranked[0]!, request.top_n), ({ index, score }) => {
+      const document = return_documents === false ? undefined : documentOf(documents[index], passages[index]!);
+      return JSON.stringify({ index, relevance_score: score, document });
+    });
+    yield `],"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}},"meta":{"api_version":{"version":"${version}"}}}`;
+  });
+}
+
+/** The first `top_n`; all if it is null or 0. */
+export function firstOf(ranked: readonly RankedPassage[], topN: number | null): readonly RankedPassage[] {
+  return ranked.slice(0, topN || ranked.length);
+}
+
+/** The text that the reranker reads: several fields, one per line. */
+function textOf(document: unknown, rankFields: readonly string[] | null, place: number): string {
+  if (typeof document === 'string') return document;
+  if (!isJsonObject(document)) refuse(['documents', place], 'Expected a string or an object');
+  const fields = rankFields === null || rankFields.length === 0 ? ['text'] : rankFields;
+  const values = fields.map((name) => field(document, name));
+  const missing = fields.find((_, i) => typeof values[i] !== 'string');
+  if (missing !== undefined) {
+    const reason = 'Expected a string, because the document is ranked by this field';
+    refuse(['documents', place, missing.slice(0, 100)], reason);
+  }
+  return values.join('\n');
+}
+
+function documentOf(document: unknown, text: string): object {
+  return isJsonObject(document) ? { text, ...document } : { text };
+}

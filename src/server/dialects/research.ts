@@ -1,0 +1,96 @@
+import { type TSchema, Type } from 'typebox';
+import { TrawlError } from '../../base/errors.ts';
+import { documentFields } from '../../index/passages/document-fields.ts';
+import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
+import { defineDialect } from './dialect.ts';
+import { Contents, Queries, Query, Score } from './parts/common-fields.ts';
+import { claimsKeysOf } from './parts/search-keys.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+
+const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' });
+const ReturnScore = Type.Boolean({ default: false, description: 'Whether the reply is [documents, scores].' });
+const Documents = Type.Array(Type.Object({ id: Type.String(), contents: Contents }));
+const Scores = Type.Array(Score);
+
+/**
+ * ReSearch and ReCall: a list of `{id, contents}` with ids as strings and without other columns; with `return_score`, an array of
+ * that list and a list of scores. The original server uses only the first 64 characters of a query; Trawl uses the whole query.
+ */
+export const research = defineDialect({
+  name: 'research',
+  path: '/search',
+  summary: 'A single query (ReSearch, ReCall)',
+  // The client has no time limit, and gives up after five refusals in five seconds.
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Type.Object({ query: Query, top_n: TopN, return_score: ReturnScore }),
+  reply: Type.Union([Documents, pair(Documents, Scores)]),
+  example: { query: 'who designed the Brooklyn Bridge', top_n: 3 },
+  claims: (body, named) => !named || claimsKeysOf('research')(body, true),
+  statuses: { EMPTY_QUERY: 400 },
+  errorBody: blankQueryBody,
+  plan({ query, top_n, return_score }, limits) {
+    if (query.trim() === '') throw new TrawlError('EMPTY_QUERY', BLANK);
+    return searchPlan({ queries: [query], k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
+      const hits = hitsOf(outcomes[0]!, 0);
+      if (return_score) yield '[';
+      yield* list(hits);
+      if (return_score) yield `,${scores(hits)}]`;
+    });
+  },
+});
+
+export const researchBatch = defineDialect({
+  name: 'research-batch',
+  path: '/batch_search',
+  summary: 'A batch of queries (ReSearch, ReCall)',
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Type.Object({ query: Queries, top_n: TopN, return_score: ReturnScore }),
+  reply: Type.Union([Type.Array(Documents), pair(Type.Array(Documents), Type.Array(Scores))]),
+  example: { query: ['who designed the Brooklyn Bridge', 'capital of Finland'], top_n: 3 },
+  plan({ query, top_n, return_score }, limits) {
+    return searchPlan({ queries: query, k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
+      yield return_score ? '[[' : '[';
+      yield* perQuery(outcomes, list);
+      if (!return_score) return yield ']';
+      yield '],[';
+      yield* perQuery(outcomes, (hits) => [scores(hits)]);
+      yield ']]';
+    });
+  },
+});
+
+/** An array of two values, in JSON Schema 2020-12. */
+function pair(first: TSchema, second: TSchema): TSchema {
+  return Type.Unsafe({ type: 'array', prefixItems: [first, second], minItems: 2, maxItems: 2 });
+}
+
+const BLANK = 'Query content cannot be empty';
+
+/** The original server has a sentence as `detail` only for this error. */
+function blankQueryBody(error: TrawlError, _status: number): string | undefined {
+  if (error.code !== 'EMPTY_QUERY') return undefined;
+  return JSON.stringify({ detail: BLANK, error: { code: error.code, message: error.message } });
+}
+
+function* perQuery(
+  outcomes: readonly QueryOutcome[],
+  text: (hits: readonly Hit[]) => Iterable<string>,
+): Generator<string> {
+  for (const [position, outcome] of outcomes.entries()) {
+    if (position > 0) yield ',';
+    yield* text(hitsOf(outcome, position));
+  }
+}
+
+function* list(hits: readonly Hit[]): Generator<string> {
+  yield '[';
+  yield* separated(hits, ({ row, document }) => {
+    const { id, contents } = documentFields(document);
+    return JSON.stringify({ id: id ?? String(row), contents });
+  });
+  yield ']';
+}
+
+function scores(hits: readonly Hit[]): string {
+  return JSON.stringify(hits.map(({ score }) => score));
+}

@@ -1,0 +1,49 @@
+import { Type } from 'typebox';
+import { documentFields } from '../../index/passages/document-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { Contents } from './parts/common-fields.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+
+const Seconds = Type.Number({ description: 'Seconds.' });
+
+/**
+ * SearchAgent-X: the reply has only texts. Its parameters of the approximate search are accepted and ignored, because Trawl's
+ * search is exact.
+ */
+export const searchAgentX = defineDialect({
+  name: 'searchagent-x',
+  path: '/embed_and_retrieve',
+  summary: 'A batch of queries, answered with texts and timings (SearchAgent-X)',
+  // The client fails at any status but 200.
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Type.Object({
+    prompts: Type.Array(Type.String(), { description: 'The queries.' }),
+    top_k: Type.Integer({ minimum: 0, description: 'Passages per query; 0 returns none.' }),
+    anns_search_range: Type.Integer({ default: -1, description: 'Ignored: the search is exact.' }),
+    request_id: Type.Integer({ default: -1, description: 'Ignored.' }),
+  }),
+  reply: Type.Object({
+    neighbor_texts: Type.Array(Type.Array(Contents)),
+    active_threads: Type.Integer(),
+    queued_tasks: Type.Integer(),
+    is_stop_by_stall: Type.Boolean(),
+    t_embed: Seconds,
+    t_ann: Seconds,
+    t_thread: Seconds,
+  }),
+  example: { prompts: ['who designed the Brooklyn Bridge'], top_k: 3 },
+  plan({ prompts, top_k }, limits) {
+    return searchPlan({ queries: prompts, k: top_k, kField: 'top_k', limits }, function* ({ outcomes, timings }) {
+      yield '{"neighbor_texts":[';
+      for (const [position, outcome] of outcomes.entries()) {
+        yield position === 0 ? '[' : ',[';
+        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(documentFields(hit.document).contents));
+        yield ']';
+      }
+      const embed = timings.embed / 1000;
+      const search = (timings.search + timings.fetch) / 1000;
+      yield `],"active_threads":0,"queued_tasks":0,"is_stop_by_stall":false,"t_embed":${embed},"t_ann":${search}`;
+      yield `,"t_thread":${embed + search}}`;
+    });
+  },
+});

@@ -1,0 +1,47 @@
+import { Type } from 'typebox';
+import { documentFields } from '../../index/passages/document-fields.ts';
+import type { Hit } from '../../search/calls/query-outcome.ts';
+import { defineDialect } from './dialect.ts';
+import { Contents, nullable, Query, Score } from './parts/common-fields.ts';
+import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { isSingleByTopK } from './rllm.ts';
+
+/** ZeroSearch's wiki mode: rLLM's request, answered with a list; the client uses each item's `text`. */
+export const zeroSearch = defineDialect({
+  name: 'zerosearch',
+  path: '/retrieve',
+  summary: 'A single query, answered with a list (ZeroSearch)',
+  onlyIfNamed: true,
+  // The client has no time limit, and gives up after ten refusals in ten seconds.
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Type.Object({
+    query: Query,
+    top_k: nullable(Type.Integer({ minimum: 0 }), "Number of passages. Absent or null: the server's default."),
+    k: nullable(Type.Integer({ minimum: 0 }), 'The same. It takes precedence over top_k.'),
+  }),
+  reply: Type.Array(
+    Type.Object({
+      id: Type.Optional(Type.Unknown()),
+      title: Type.Optional(Type.String()),
+      text: Contents,
+      score: Score,
+    }),
+  ),
+  example: { query: 'who designed the Brooklyn Bridge', top_k: 3 },
+  claims: isSingleByTopK,
+  plan({ query, top_k, k }, limits) {
+    const search = { queries: [query], k: k ?? top_k ?? limits.topk, kField: 'top_k', limits };
+    return searchPlan(search, function* ({ outcomes }) {
+      yield '[';
+      yield* separated(hitsOf(outcomes[0]!, 0), item);
+      yield ']';
+    });
+  },
+});
+
+function item({ document, score }: Hit): string {
+  const { idJson, title, contents } = documentFields(document);
+  const id = idJson === undefined ? '' : `"id":${idJson},`;
+  const titleMember = title === undefined ? '' : `"title":${JSON.stringify(title)},`;
+  return `{${id}${titleMember}"text":${JSON.stringify(contents)},"score":${JSON.stringify(score)}}`;
+}

@@ -1,0 +1,28 @@
+import type { DocumentFields } from '../../index/passages/document-fields.ts';
+import { titleForms } from '../../index/passages/title-forms.ts';
+import type { FindCall } from '../../search/calls/find-call.ts';
+
+/** A look-up of passages by one of several keys; the first key that any passage has counts. */
+export interface Lookup {
+  readonly by: FindCall['by'];
+  readonly keys: readonly string[];
+}
+
+/**
+ * The look-ups of the passages that form a document with this passage, best first: those with its `doc_id`; else with its URL; else
+ * with its title; else the passage alone.
+ */
+export function lookupsOfDocument({ document, url, title }: DocumentFields, row: number): readonly Lookup[] {
+  return [
+    ...(document === undefined ? [] : [{ by: 'document', keys: [document] } as const]),
+    ...(url === undefined ? [] : [{ by: 'url', keys: [url] } as const]),
+    ...(title === undefined || title === '' ? [] : [{ by: 'title', keys: titleForms(title) } as const]),
+    { by: 'row', keys: [`${row}`] },
+  ];
+}
+
+/** Equal for the passages of one document. */
+export function documentKey(fields: DocumentFields, row: number): string {
+  const [{ by, keys }] = lookupsOfDocument(fields, row) as [Lookup];
+  return `${by} ${keys[0]}`;
+}

@@ -1,0 +1,175 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { asTrawlError, type TrawlError } from '../../base/errors.ts';
+import { packageVersion } from '../../base/package-root.ts';
+import type { Perturbed } from '../../search/calls/perturbed.ts';
+import type { Retriever } from '../../search/retriever.ts';
+import type { RequestLimits } from '../dialects/dialect.ts';
+import { clientError } from '../errors/client-error.ts';
+import { ERROR_STATUS } from '../errors/error-status.ts';
+import type { RecordedOpening } from '../recording/recorded-opening.ts';
+import type { RecordedSearch } from '../recording/recorded-search.ts';
+import { DEFAULT_SNIPPET_TOKENS, type McpToolConfig } from './mcp-config.ts';
+import { TOOL_SETS } from './tool-sets.ts';
+
+export interface McpOptions extends McpToolConfig {
+  /** Called for each tool call, so that an assistant can connect while the index is being opened. */
+  retriever(): Retriever | Promise<Retriever>;
+  /** Called once for each search of a tool. */
+  onSearch?(search: RecordedSearch): void;
+  /** Called with each passage or page that a tool opens. */
+  onOpen?(opening: RecordedOpening): void;
+  /** Called with the error of a failed tool, for the log; the assistant does not get the details of a bug. */
+  onFailure(tool: string, error: TrawlError): void;
+  /** Defaults and limits of searches. */
+  readonly limits: RequestLimits;
+}
+
+/** The member of a result's `_meta` that says how its searches were perturbed. */
+const PERTURBED_META = 'trawl/perturbed';
+/** The member that says that hits are not proved to be the best. */
+const EXACT_META = 'trawl/exact';
+
+/** Shared by all servers, because it has no state and creating one takes longer than a request. */
+const validator = new AjvJsonSchemaValidator();
+
+/**
+ * An MCP server with a set of tools for one index. As the protocol requires, a failing tool returns `isError` with a
+ * message for the assistant, which begins with the error's code.
+ */
+function mcpServer(options: McpOptions): Server {
+  const { tools, instructions } = TOOL_SETS[options.tools ?? 'trawl'];
+  const server = new Server(
+    { name: 'trawl', title: 'Trawl', version: packageVersion },
+    {
+      capabilities: { tools: {} },
+      instructions,
+      jsonSchemaValidator: validator,
+    },
+  );
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: tools.map(({ name, title, description, input, output }) => ({
+      name,
+      title,
+      description,
+      inputSchema: objectSchema(input),
+      ...(output === null ? {} : { outputSchema: objectSchema(output) }),
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    })),
+  }));
+  server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
+    callTool(params.name, params.arguments ?? {}, signal, options),
+  );
+  return server;
+}
+
+async function callTool(
+  name: string,
+  args: unknown,
+  signal: AbortSignal,
+  options: McpOptions,
+): Promise<CallToolResult> {
+  const { retriever, onFailure, limits, snippetTokens = DEFAULT_SNIPPET_TOKENS } = options;
+  const { onSearch = () => undefined, onOpen = () => undefined } = options;
+  const { tools } = TOOL_SETS[options.tools ?? 'trawl'];
+  const tool = tools.find((each) => each.name === name);
+  if (tool === undefined) {
+    const known = tools.map((each) => each.name).join(' or ');
+    return failed(`Tool ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`);
+  }
+  const perturbed: Perturbed[] = [];
+  let isExact = true;
+  const onSearched = (search: RecordedSearch): void => {
+    for (const outcome of search.outcomes) {
+      if (!outcome.ok) continue;
+      if (outcome.perturbed) perturbed.push(outcome.perturbed);
+      isExact &&= outcome.certificate.exact;
+    }
+    onSearch(search);
+  };
+  try {
+    const calls = { onSearch: onSearched, onOpen };
+    const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, ...calls });
+    const meta = {
+      ...(perturbed.length === 0 ? {} : { [PERTURBED_META]: perturbed }),
+      ...(isExact ? {} : { [EXACT_META]: false }),
+    };
+    const content = reply.texts.map((text) => ({ type: 'text' as const, text }));
+    return {
+      content,
+      structuredContent: reply.structured,
+      // An event stream has no headers for each reply.
+      ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),
+    };
+  } catch (thrown) {
+    const error = asTrawlError(thrown);
+    onFailure(name, error);
+    const detail =
+      ERROR_STATUS[error.code] === 500 ? 'The server failed. Its log has the details.' : clientError(error).message;
+    return failed(`${error.code}: ${detail}`);
+  }
+}
+
+function failed(text: string): CallToolResult {
+  return { isError: true, content: [{ type: 'text', text }] };
+}
+
+/** Plain JSON Schema, without the library's own properties. */
+function objectSchema(schema: object): { type: 'object' } & Record<string, unknown> {
+  return JSON.parse(JSON.stringify(schema)) as { type: 'object' };
+}
+
+/**
+ * Answers one POST of the streamable HTTP transport. There are no sessions, so that any replica can answer any request, even after a
+ * restart. Aborting `signal` rejects with the signal's reason and cancels the running tool.
+ */
+export async function answerMcp(request: Request, body: unknown, signal: AbortSignal, options: McpOptions) {
+  const server = mcpServer(options);
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  let end = (): void => undefined;
+  // Closing the server cancels its tools but does not end the request, hence this promise.
+  const aborted = new Promise<never>((_resolve, reject) => {
+    end = () => reject(signal.reason);
+  });
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  try {
+    return await Promise.race([transport.handleRequest(request, { parsedBody: withoutCancellations(body) }), aborted]);
+  } finally {
+    signal.removeEventListener('abort', end);
+    await server.close();
+  }
+}
+
+/**
+ * Removes cancellations from a batch. Without sessions they can only cancel calls of the same batch, and the transport would wait
+ * forever for the results of cancelled calls.
+ */
+function withoutCancellations(body: unknown): unknown {
+  if (!Array.isArray(body)) return body;
+  return body.filter((message: { method?: unknown } | null) => message?.method !== 'notifications/cancelled');
+}
+
+/** Serves standard input and output until the input ends or `signal` is aborted. */
+export async function serveStdio(options: McpOptions, signal: AbortSignal): Promise<void> {
+  const server = mcpServer(options);
+  const closed = new Promise<void>((resolve) => {
+    server.onclose = resolve;
+  });
+  const end = (): void => void server.close();
+  // The transport does not notice that an assistant has exited and closed the pipe.
+  process.stdin.once('end', end).once('close', end);
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    await server.connect(new StdioServerTransport());
+    if (signal.aborted) end();
+    await closed;
+  } finally {
+    process.stdin.off('end', end).off('close', end);
+    signal.removeEventListener('abort', end);
+  }
+}

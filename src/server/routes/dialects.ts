@@ -1,0 +1,273 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { TrawlError } from '../../base/errors.ts';
+import { CLIENT_CLOSED_REQUEST, clientSignal, onResponseEnd } from '../connections/client-signal.ts';
+import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
+import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
+import { field, isJsonObject } from '../dialects/parts/read-request.ts';
+import { bodyTooLarge } from '../errors/error-reply.ts';
+import { ERROR_STATUS } from '../errors/error-status.ts';
+import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
+import type { Lease } from '../indexes/index-slot.ts';
+import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
+import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
+import { byteLength, writeReply } from '../json-reply.ts';
+import type { BodyBudget } from '../limits/body-budget.ts';
+import { deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
+import type { ReplyBudget } from '../limits/reply-budget.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
+import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
+import { perturbedOf } from '../perturb-request.ts';
+import { recordOpenings, recordSearch } from '../record-search.ts';
+import type { TrajectoryGuesser } from '../recording/guess-trajectories.ts';
+import type { ServerConfig } from '../server-config.ts';
+
+/** Failed queries logged per request; they usually have the same cause. */
+const LOGGED_FAILURES = 3;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set as soon as the path or the body determines it; errors have its format. */
+    dialect: ErrorFormat | null;
+  }
+}
+
+/** The objects that the search routes share. */
+export interface SearchRoutes {
+  readonly holder: RetrieverHolder;
+  readonly config: ServerConfig;
+  readonly metrics: ServerMetrics;
+  readonly replies: ReplyBudget;
+  readonly bodies: BodyBudget;
+  readonly guesser: TrajectoryGuesser;
+}
+
+/** Adds the routes of all dialects: the dialect parses the request, the retriever searches, the dialect writes the reply. */
+export function registerDialects(app: FastifyInstance, routes: SearchRoutes): void {
+  const { holder, config, metrics, replies, bodies } = routes;
+  checkDialectNames(config.dialects);
+  app.decorateRequest('dialect', null);
+  const log = responseLog(config.logEvery);
+  const refuseEarly = (request: FastifyRequest, reply: FastifyReply, mayWait: boolean): void => {
+    countRequest(request, reply, metrics);
+    // The body decides which dialect it is, and so whether the request waits.
+    if (!(mayWait && config.holdMs > 0 && holder.state === 'starting')) refuseIfNotReady(holder);
+    holder.slotsOf(chosenIndex(request));
+    replies.refuseIfFull();
+  };
+  for (const path of dialectPaths(config.dialects)) {
+    const dialects = new PathDialects(path, config.dialects);
+    app.route({
+      method: 'POST',
+      url: path,
+      config: { onlyDialect: dialects.only },
+      // Refuses a request before its body is read. Node then reads the body and discards it, because many clients look for a response
+      // only after they have sent the whole body.
+      onRequest: async (request, reply) => {
+        refuseEarly(request, reply, dialects.hold);
+        bodies.refuseIfFull();
+        requireJsonMediaType(request, reply);
+        if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
+      },
+      preParsing: bodies.count,
+      handler(request, reply) {
+        const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
+        const parseStart = performance.now();
+        const body = parseJsonBody(request.body);
+        request.body = undefined;
+        return answer(dialects.choose(body), body, { request, reply, signal, parseStart }, routes, log);
+      },
+    });
+  }
+  for (const dialect of DIALECTS) {
+    if (dialect.method !== 'GET') continue;
+    app.route({
+      method: 'GET',
+      url: dialect.path,
+      config: { onlyDialect: dialect },
+      onRequest: async (request, reply) => refuseEarly(request, reply, dialect.holdMs > 0),
+      handler(request, reply) {
+        const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
+        const fields: unknown = request.query;
+        return answer(dialect, fields, { request, reply, signal, parseStart: performance.now() }, routes, log);
+      },
+    });
+  }
+}
+
+/**
+ * Refuses requests while the server starts, or if it could not open an index. While it stops, the handler refuses them after the body has arrived: an earlier response
+ * with `connection: close` would reset the connection of a client that is still sending.
+ */
+export function refuseIfNotReady(holder: RetrieverHolder): void {
+  if (holder.state !== 'stopping') holder.requireReady();
+}
+
+/** @param name label in the metrics for requests without a dialect. */
+export function countRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  metrics: ServerMetrics,
+  name = 'unknown',
+): void {
+  metrics.requestStarted();
+  onResponseEnd(request.raw, reply.raw, () => {
+    metrics.requestEnded(
+      request.dialect?.name ?? name,
+      reply.raw.writableFinished ? reply.statusCode : CLIENT_CLOSED_REQUEST,
+    );
+  });
+}
+
+/** The header of a reply with hits that are not proved to be the best; most dialects have no other place for it. */
+const EXACT_HEADER = 'x-trawl-exact';
+
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  /** Aborts when the client disconnects or the deadline passes. */
+  readonly signal: AbortSignal;
+  /** When the parsing of the body began, by `performance.now()`. */
+  readonly parseStart: number;
+}
+
+async function answer(
+  dialect: Dialect,
+  body: unknown,
+  { request, reply, signal, parseStart }: Exchange,
+  routes: SearchRoutes,
+  log: ResponseLog,
+): Promise<FastifyReply> {
+  const { holder, config, metrics, replies, bodies } = routes;
+  request.dialect = dialect;
+  const heldMs = await holdWhileStarting(dialect, { request, signal }, routes);
+  bodies.release(request.raw);
+  const plan = dialect.parse(body, config);
+  const parse = performance.now() - parseStart - heldMs;
+  const lease = leaseFor(request, plan, holder);
+  try {
+    const record = dialect.method === 'POST' && isJsonObject(body) ? field(body, 'record') : undefined;
+    const retriever = retrieverFor(request, lease.retriever, config, { shown: plan.k, record });
+    const { info } = retriever;
+    const result = await plan.run(retriever, signal);
+    if (result.search !== null) {
+      request.perturbation?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
+      recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
+      if (result.search.outcomes.some((outcome) => outcome.ok && !outcome.certificate.exact)) {
+        reply.header(EXACT_HEADER, 'false');
+      }
+    }
+    recordOpenings(result.openings ?? [], { request, dialect: dialect.name, body: record }, info, config.record);
+    // Other replies may have used up the budget since the first check.
+    replies.refuseIfFull();
+    const replyStart = performance.now();
+    const chunks = await writeReply(result.pieces, signal, replies.hold(request.raw, reply.raw));
+    const timings: AnswerTimings = {
+      parse,
+      ...result.timings,
+      reply: performance.now() - replyStart,
+      total: elapsedMs(request),
+    };
+    const { truncated, failures = [] } = result;
+    metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
+    request.answered = { dialect: dialect.name, index: info.index, queries: plan.queries, timings };
+    logFailedReranking(request, result);
+    log(request, info.index, dialect, plan, result, timings);
+    return send(reply, chunks, timings);
+  } catch (error) {
+    throw deadlineErrorOr(error, signal);
+  } finally {
+    // The reply's text is made. If a reload has replaced the retriever, it can close now.
+    lease.release();
+  }
+}
+
+/**
+ * Holds a request while the server starts, if the clients of its dialect give up at a 503.
+ *
+ * @returns how long, in milliseconds.
+ * @throws TrawlError NOT_READY if the server still starts, or the error of an index that it could not open; DEADLINE_EXCEEDED; CANCELLED
+ * if the client has disconnected.
+ */
+async function holdWhileStarting(
+  { holdMs }: Dialect,
+  { request, signal }: Pick<Exchange, 'request' | 'signal'>,
+  { holder, config }: SearchRoutes,
+): Promise<number> {
+  if (holder.state !== 'starting') return 0;
+  const start = performance.now();
+  const ms = Math.min(holdMs, config.holdMs) - elapsedMs(request);
+  await holder.untilStarted({ ms, most: config.maxConnections, signal }).catch((error) => {
+    throw deadlineErrorOr(error, signal);
+  });
+  refuseIfNotReady(holder);
+  return performance.now() - start;
+}
+
+/** The lease of the index, the group or the indexes that the request names. */
+function leaseFor(request: FastifyRequest, { index = null, models = [] }: Plan, holder: RetrieverHolder): Lease {
+  if (index === null || typeof index === 'string') {
+    return holder.lease(chosenIndex(request, index ?? undefined) ?? holder.indexWithModel(models));
+  }
+  refuseOtherIndex(request);
+  return holder.leaseAll(index);
+}
+
+function send(reply: FastifyReply, chunks: readonly Buffer[], timings: AnswerTimings): FastifyReply {
+  return reply
+    .header('content-type', 'application/json; charset=utf-8')
+    .header('content-length', byteLength(chunks))
+    .header('cache-control', 'no-store')
+    .header('server-timing', serverTiming(timings))
+    .send(chunks.length === 1 ? chunks[0] : Readable.from(chunks));
+}
+
+/** Logs why queries were not reranked that are answered with the hits of the search. */
+function logFailedReranking(request: FastifyRequest, { search }: Answer): void {
+  const errors = (search?.outcomes ?? []).flatMap((outcome) =>
+    outcome.ok && outcome.rerank?.ok === false ? [outcome.rerank.error] : [],
+  );
+  logFailures(request, errors, 'reranking');
+}
+
+/** Logs the first errors of queries: those of the server as errors, those of a client as a refused request is logged. */
+function logFailures(request: FastifyRequest, errors: readonly TrawlError[], what: 'query' | 'reranking'): void {
+  for (const error of errors.slice(0, LOGGED_FAILURES)) {
+    const { code, details, message } = error;
+    if (ERROR_STATUS[code] === 500) request.log.error({ err: error, code, details }, `${what} failed`);
+    else request.log.info({ code, reason: message }, `${what} refused`);
+  }
+}
+
+type ResponseLog = (
+  request: FastifyRequest,
+  index: string,
+  dialect: Dialect,
+  plan: Plan,
+  answer: Answer,
+  timings: AnswerTimings,
+) => void;
+
+/** Logs numbers, never texts, for one of `every` responses and for all responses with failed queries. */
+function responseLog(every: number): ResponseLog {
+  let responses = 0;
+  return (request, index, dialect, { queries, k }, { truncated, failures = [] }, timings) => {
+    if (responses++ % every !== 0 && failures.length === 0) return;
+    logFailures(request, failures, 'query');
+    const failed = failures.length === 0 ? {} : { failed: failures.length };
+    request.log.info(
+      {
+        dialect: dialect.name,
+        index,
+        ...viewFact(request.usedViews),
+        queries,
+        k,
+        truncated,
+        ...failed,
+        ...roundedTimings(timings),
+      },
+      'retrieved',
+    );
+  };
+}

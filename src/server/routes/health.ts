@@ -1,0 +1,186 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { packageVersion } from '../../base/package-root.ts';
+import type { Retriever } from '../../search/retriever.ts';
+import type { Operation } from '../api-docs/operations.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
+import { OPEN_STAGES } from '../indexes/index-slot.ts';
+import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
+import type { ServerConfig } from '../server-config.ts';
+
+/** The progress of an index whose threads died and could not be restarted. */
+const FAILED = { stage: 'failed', doing: 'the index cannot answer until it is reloaded' } as const;
+
+const ReadyReply = Type.Object({
+  status: Type.String(),
+  index: Type.String({ description: 'The index in the URL, or the default index.' }),
+  rows: Type.Integer(),
+  deleted_rows: Type.Integer({ description: 'Rows that searches no longer return.' }),
+  removed_rows: Type.Integer({ description: 'Former name of deleted_rows.' }),
+  dimension: Type.Integer({ description: 'Values per vector; 0 for an index without vectors.' }),
+  metric: Type.Union([Type.String(), Type.Null()], { description: 'Null for an index without vectors.' }),
+  generation: Type.String({ description: "Hash of the index's content." }),
+  model: Type.Union([Type.String(), Type.Null()], {
+    description: 'Name of the query encoder; null for an index without vectors.',
+  }),
+  model_sha256: Type.Union([Type.String(), Type.Null()]),
+  max_query_tokens: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Token limit of a query, special tokens included.',
+  }),
+  modes: Type.Array(Type.String(), { description: 'How the index can be searched, the default first.' }),
+  bm25_fields: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'Fields of the inverted indexes: contents, or title and text; null if there are none.',
+  }),
+  default_topk: Type.Integer({ description: 'Passages per query if the request does not set it.' }),
+  max_topk: Type.Integer({ description: 'Largest number of passages per query.' }),
+  version: Type.String({ description: 'Version of Trawl.' }),
+  perturbation: Type.Optional(PerturbationFacts),
+  indexes: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      stage: Type.String({ description: [...OPEN_STAGES, FAILED.stage].join(', ') }),
+      doing: Type.String({ description: 'The stage in words.' }),
+      done: Type.Optional(Type.Integer({ description: 'Bytes read so far, in the stage reading.' })),
+      total: Type.Optional(Type.Integer({ description: 'Bytes to be read, in the stage reading.' })),
+      rows: Type.Optional(Type.Integer({ description: 'Once the index is open.' })),
+      generation: Type.Optional(Type.String({ description: 'Once the index is open.' })),
+    }),
+  ),
+});
+
+const HealthReply = Type.Object({
+  status: Type.String({ description: 'healthy; with HTTP status 503: starting, stopping or failed.' }),
+  retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
+  corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
+  index_loaded: Type.Boolean(),
+  retrieval_method: Type.Optional(
+    Type.String({
+      description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
+    }),
+  ),
+  perturbation: Type.Optional(PerturbationFacts),
+});
+
+/** The same check under the paths of several projects. */
+const HEALTH_CHECKS: readonly Operation[] = [
+  {
+    path: '/health',
+    name: 'health',
+    summary: 'Health check of ReSearch, rLLM, SearchAgent-X, FoldAgent and DR Tulu',
+    access: 'open',
+    reply: HealthReply,
+  },
+  {
+    path: '/healthz',
+    name: 'healthz',
+    summary: 'Health check of agent-lightning',
+    access: 'open',
+    reply: HealthReply,
+  },
+];
+
+export const HEALTH_OPERATIONS: readonly Operation[] = [
+  {
+    path: '/livez',
+    name: 'livez',
+    summary: '200 while the process runs',
+    access: 'open',
+    always: true,
+    reply: Type.Object({ status: Type.String() }),
+  },
+  {
+    path: '/readyz',
+    name: 'readyz',
+    summary: 'Facts about the index, or 503 with the progress of the start',
+    access: 'open',
+    reply: ReadyReply,
+  },
+  ...HEALTH_CHECKS,
+];
+
+/**
+ * `/livez` answers 200 while the process runs, `/readyz` once searches are answered. `/health` and `/healthz` are the same check in the
+ * format that clients of other servers expect.
+ */
+export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+  app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
+    reply.header('cache-control', 'no-store');
+    return { status: 'alive' };
+  });
+
+  const health = async (request: FastifyRequest, reply: FastifyReply): Promise<Static<typeof HealthReply>> => {
+    reply.header('cache-control', 'no-store');
+    const { state, slots } = holder;
+    const retriever = chosenRetriever(request, holder);
+    // A server that is written over HTTP may have no index yet.
+    const ready =
+      state === 'ready' && (slots.length === 0 || (retriever !== undefined && retriever.failure === undefined));
+    if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
+    const total = Math.max(1, slots.length);
+    return {
+      status: ready ? 'healthy' : state === 'ready' ? FAILED.stage : state,
+      retrievers: { total, available: ready ? total : 0 },
+      index_loaded: ready,
+      ...(retriever === undefined
+        ? {}
+        : {
+            corpus_size: retriever.info.rows - retriever.info.deletedRows,
+            retrieval_method: retriever.info.model?.name ?? 'bm25',
+          }),
+      ...perturbationFact(config),
+    };
+  };
+  for (const { path } of HEALTH_CHECKS) app.get(path, { config: { access: 'open' } }, health);
+
+  app.get('/readyz', { config: { access: 'open' } }, async (request, reply) => {
+    reply.header('cache-control', 'no-store');
+    const { state, slots } = holder;
+    const retriever = chosenRetriever(request, holder);
+    const indexes = slots.map(({ name, progress, retriever: open }) => ({
+      name,
+      ...(open?.failure === undefined ? progress : FAILED),
+      ...(open === undefined ? {} : { rows: open.info.rows, generation: open.info.generation }),
+    }));
+    if (state === 'ready' && retriever?.failure !== undefined) {
+      reply.code(503).header('retry-after', config.retryAfterS);
+      return { status: FAILED.stage, progress: FAILED.doing, indexes };
+    }
+    if (state === 'ready' && slots.length === 0) return { status: 'ready', indexes };
+    if (state !== 'ready' || retriever === undefined) {
+      reply.code(503).header('retry-after', config.retryAfterS);
+      return { status: state, progress: holder.progress, indexes };
+    }
+    const { info } = retriever;
+    const facts: Static<typeof ReadyReply> = {
+      status: 'ready',
+      index: info.index,
+      rows: info.rows,
+      deleted_rows: info.deletedRows,
+      removed_rows: info.deletedRows,
+      dimension: info.dimension,
+      metric: info.metric,
+      generation: info.generation,
+      model: info.model?.name ?? null,
+      model_sha256: info.model?.sha256 ?? null,
+      max_query_tokens: info.model?.maxTokens.query ?? null,
+      modes: [...info.modes],
+      bm25_fields: info.bm25 && [...info.bm25.fields],
+      default_topk: config.topk,
+      max_topk: config.maxK,
+      version: packageVersion,
+      ...perturbationFact(config),
+      indexes,
+    };
+    return facts;
+  });
+}
+
+/**
+ * The retriever of the index that the request names, or of the default; undefined before it is open.
+ *
+ * @throws TrawlError NOT_FOUND.
+ */
+function chosenRetriever(request: FastifyRequest, holder: RetrieverHolder): Retriever | undefined {
+  return holder.retrieverOf(chosenIndex(request));
+}

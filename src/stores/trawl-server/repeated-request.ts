@@ -1,0 +1,99 @@
+import { TrawlError } from '../../base/errors.ts';
+import { abortableFetch, bodyText } from '../../base/net/abortable-fetch.ts';
+import { pause, waitMs } from '../../client/retry.ts';
+
+export interface RepeatedRequestOptions {
+  /** Sent as `Authorization: Bearer …`. */
+  readonly apiKey?: string | undefined;
+  /** Tries of a request that is refused for now (429, 503) or not answered, ≥ 1. Default: 10. */
+  readonly attempts?: number;
+  /** The first wait and the longest one, in milliseconds. Default: 250 and 30,000. */
+  readonly firstWaitMs?: number;
+  readonly maxWaitMs?: number;
+  /** Time limit of a try, in milliseconds. Default: that of `fetch`. */
+  readonly timeoutMs?: number | undefined;
+  /** Called before each wait, with the reason and the milliseconds of the wait. */
+  readonly onWait?: ((reason: string, ms: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly text: string;
+  /** The header x-trawl-state; null without one. */
+  readonly state: string | null;
+  /** Time of the last try, in milliseconds, without the waits between tries. */
+  readonly ms: number;
+  readonly tries: number;
+}
+
+/** A request that was never answered, or refused with 429 or 503 by every try. The message is the reason. */
+export class NoReply extends Error {
+  readonly tries: number;
+
+  constructor(reason: string, tries: number) {
+    super(reason);
+    this.tries = tries;
+  }
+}
+
+/**
+ * Sends JSON, or a GET request without a body, and waits while the server answers 429 or 503 or not at all. Any other answer is returned.
+ *
+ * @throws NoReply after the last try; TrawlError CONFIG_INVALID for a request that cannot be sent; the signal's reason if it aborts.
+ */
+export async function repeatedRequest(
+  url: string,
+  body: object | undefined,
+  {
+    apiKey,
+    attempts = 10,
+    firstWaitMs = 250,
+    maxWaitMs = 30_000,
+    timeoutMs,
+    onWait,
+    signal,
+  }: RepeatedRequestOptions = {},
+): Promise<Reply> {
+  for (let round = 0; ; round++) {
+    let retryAfter: string | null = null;
+    let reason: string;
+    const limit = timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)];
+    const ended = AbortSignal.any([...(signal === undefined ? [] : [signal]), ...limit]);
+    const started = performance.now();
+    try {
+      const response = await abortableFetch(url, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: {
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: ended,
+      });
+      const text = await bodyText(response, ended);
+      const { status } = response;
+      if (status !== 429 && status !== 503) {
+        const state = response.headers.get('x-trawl-state');
+        return { status, text, state, ms: performance.now() - started, tries: round + 1 };
+      }
+      retryAfter = response.headers.get('retry-after');
+      reason = `it answered ${status}`;
+    } catch (error) {
+      signal?.throwIfAborted();
+      const { name, message, cause } = error as Error;
+      // `fetch` refuses the URL or a header. Trying again does not help, and its message would repeat the value, which may be a secret.
+      if (error instanceof TypeError && cause === undefined) {
+        throw new TrawlError('CONFIG_INVALID', 'The request cannot be sent: its URL or API key is not valid in HTTP.');
+      }
+      if (name === 'TimeoutError') reason = `no answer within ${timeoutMs} ms`;
+      else if (!(cause instanceof Error)) reason = message;
+      // The AggregateError of a host name with several addresses has a code but no message.
+      else reason = `${message}: ${cause.message || String((cause as NodeJS.ErrnoException).code)}`;
+    }
+    if (round + 1 >= attempts) throw new NoReply(reason, round + 1);
+    const ms = waitMs(round, retryAfter, { firstWaitMs, maxWaitMs });
+    onWait?.(reason, ms);
+    await pause(ms, signal);
+  }
+}

@@ -1,0 +1,319 @@
+import { bug, TrawlError } from '../../base/errors.ts';
+import { defined } from '../../base/objects.ts';
+import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
+import type { RerankOutcome } from '../../encoder/rerank/reranker.ts';
+import type { FindCall, FindResult, FoundPassage } from '../../search/calls/find-call.ts';
+import { hasOtherHits } from '../../search/calls/perturbed.ts';
+import { isOfQuery } from '../../search/calls/query-errors.ts';
+import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
+import type { RerankCall, RerankResult } from '../../search/calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../../search/calls/retrieve-call.ts';
+import type { ScoreCall, ScoreOutcome, ScoreResult } from '../../search/calls/score-call.ts';
+import { isEmbedded } from '../../search/embedded-query.ts';
+import type { SearchMode } from '../../search/search-mode.ts';
+import type { SearchSource, SearchSourceInfo } from '../../search/search-source.ts';
+import { NO_TIMINGS } from '../../search/timings.ts';
+import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api.ts';
+import { changed, checkOrigin, checkState, notOfIndex } from './origin-check.ts';
+import { accepted, errorOf } from './refusal.ts';
+import { type Answered, inParts } from './request-parts.ts';
+import { RequestSlots } from './request-slots.ts';
+import { bm25Fields } from './search-fields.ts';
+import { asSearchReply, idText, type ReplyHit, type ReplyIndex, type SearchResult } from './search-reply.ts';
+import { type IndexFacts, infoOf, type ServerFacts, viewHash } from './server-info.ts';
+import { trawlServerUrl } from './trawl-server-url.ts';
+
+export interface ServerRetrieverOptions extends NativeApiOptions {
+  /** Name of the served index. Default: that of the URL, or the server's default. */
+  readonly index?: string;
+  /** Name of a view of the server. Default: none but those that the server itself sets. */
+  readonly view?: string;
+  /** Requests at the same time, ≥ 1. Default: 4. */
+  readonly concurrency?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Sizes of a request: below a server's default limits, and large enough to fill its batches. */
+const QUERIES_PER_REQUEST = 64;
+const PASSAGES_PER_REQUEST = 256;
+const TEXTS_PER_RERANK = 1_000;
+const DEFAULT_CONCURRENCY = 4;
+
+/** A passage in a reply of /v1/passages. */
+interface ReplyPassage {
+  readonly row: number;
+  readonly document: object;
+  readonly sameId?: readonly number[];
+}
+
+/** The scores of a passage in a reply of /v1/score, by mode. */
+type ReplyScores = Partial<Record<'dense' | 'bm25', { readonly score: number; readonly rank: number | null }>>;
+
+/**
+ * An index of a running Trawl server, asked by its own API. Hits, scores and passages are those of the same index opened here, bit for
+ * bit: every request names all settings, so that the server's own defaults do not count. A call is sent in requests of some queries,
+ * several at the same time. If the server is busy, restarts or loses a connection, they are sent again.
+ *
+ * Every reply must come from the generation of the index that was found at the beginning, and from no perturbed search; else the call
+ * rejects.
+ */
+export class ServerRetriever implements SearchSource {
+  readonly info: SearchSourceInfo;
+  readonly server: ServerFacts;
+  readonly #api: NativeApi;
+  readonly #slots: RequestSlots;
+
+  private constructor(api: NativeApi, slots: RequestSlots, info: SearchSourceInfo, server: ServerFacts) {
+    this.#api = api;
+    this.#slots = slots;
+    this.info = info;
+    this.server = server;
+  }
+
+  /**
+   * @param url of the server, also with the path of an index or a view: `http://host:8000/indexes/NAME`.
+   * @throws TrawlError CONFIG_INVALID if no Trawl server answers there; NOT_FOUND for an unknown index or view; NOT_SUPPORTED for a
+   * group of indexes; UNAUTHORIZED; INDEX_CHANGED.
+   */
+  static async open(
+    url: string,
+    { index, view, concurrency = DEFAULT_CONCURRENCY, signal, ...options }: ServerRetrieverOptions = {},
+  ): Promise<ServerRetriever> {
+    const part = (name: string, value: string | undefined): string =>
+      value === undefined ? '' : `/${name}/${encodeURIComponent(value)}`;
+    const base = `${trawlServerUrl(url)}${part('indexes', index)}${part('views', view)}`;
+    const api = new NativeApi(base, options);
+    const first = await api.send('/v1/passages', {}, signal);
+    const named = accepted(api, first) as {
+      readonly index?: ReplyIndex;
+      readonly view?: string;
+    };
+    if (typeof named.index?.generation !== 'string') throw api.failed('its reply is not that of /v1/passages');
+    const { indexes } = accepted(api, await api.send('/v1/indexes', undefined, signal)) as {
+      readonly indexes: readonly IndexFacts[];
+    };
+    const facts = indexes.find(({ name }) => name === named.index!.name);
+    if (facts === undefined) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `${base} answers from several indexes (${named.index.name}). Name one of them: ${indexes.map(({ name }) => name).join(', ')}.`,
+      );
+    }
+    if (facts.generation !== named.index.generation) throw changed(base, facts.generation, named.index);
+    const { version } = accepted(api, await api.send('/readyz', undefined, signal)) as { readonly version: string };
+    const info = infoOf(facts);
+    return new ServerRetriever(api, new RequestSlots(concurrency), info, {
+      url: base,
+      version,
+      view: named.view ?? null,
+      viewSha256: viewHash(facts, named.view),
+      state: first.ok ? first.state : null,
+    });
+  }
+
+  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    const { queries, documents = true, signal } = call;
+    // The hits have whole texts although nothing reads them: excerpts would be shorter, but cost the server ten times as much time.
+    const fields = { ...this.#searchFields(call), ...(documents ? { documents } : {}) };
+    const outcomes = await this.#ofQueries(queries.map(queryField), async (part): Promise<Answered<QueryOutcome>> => {
+      const reply = await this.#send('/v1/search', { queries: part, ...fields }, signal);
+      if (!reply.ok) return reply;
+      const known = asSearchReply(reply.json);
+      if (known?.results.length !== part.length) throw this.#api.failed('its reply is not that of /v1/search');
+      checkOrigin(this, known, reply.state);
+      return { ok: true, each: known.results.map((result) => this.#outcomeOf(result)) };
+    });
+    return { outcomes, timings: NO_TIMINGS };
+  }
+
+  async score({ queries, mode, maxRank, bm25, truncate = 'tail', signal }: ScoreCall): Promise<ScoreResult> {
+    const ranking = mode === 'bm25' ? bm25Fields(this.#bm25Of({ bm25 })) : {};
+    const asked = queries.map(({ query, rows }) => ({ ...scoreField(query), rows }));
+    const outcomes = await this.#ofQueries(asked, async (part): Promise<Answered<ScoreOutcome>> => {
+      const reply = await this.#send(
+        '/v1/score',
+        { queries: part, modes: [mode], maxRank, truncate, ...ranking },
+        signal,
+      );
+      if (!reply.ok) return reply;
+      const { results, ...origin } = reply.json as {
+        readonly index: ReplyIndex;
+        readonly results: readonly (
+          | { readonly ok: true; readonly passages: readonly (ReplyScores | null)[] }
+          | Extract<SearchResult, { ok: false }>
+        )[];
+      };
+      checkOrigin(this, origin, reply.state);
+      return {
+        ok: true,
+        each: results.map((result) =>
+          result.ok
+            ? { ok: true, scores: result.passages.map((passage) => passage?.[mode] ?? { score: 0, rank: null }) }
+            : { ok: false, error: errorOf(result.error) },
+        ),
+      };
+    });
+    return { outcomes, timings: NO_TIMINGS };
+  }
+
+  async find({ by, keys, limit, filter, views, signal }: FindCall): Promise<FindResult> {
+    if ((by !== 'id' && by !== 'row') || filter !== undefined || views !== undefined)
+      throw bug('a server is asked for passages by id or row, without a filter');
+    const passages = await this.#passages(by === 'id' ? { ids: keys } : { rows: keys.map(Number) }, signal);
+    const furtherRows = passages.map((passage) => passage?.sameId?.slice(0, limit - 1) ?? []);
+    const further = await this.#passages({ rows: furtherRows.flat() }, signal);
+    let next = 0;
+    const found = passages.map((passage, i) => {
+      const others = further.slice(next, next + furtherRows[i]!.length);
+      next += others.length;
+      return [passage, ...others].flatMap((each) => (each === null ? [] : [foundPassage(each)]));
+    });
+    return { found, timings: NO_TIMINGS };
+  }
+
+  /** The scores of the server's reranker, with one request for each list. */
+  async rerank({ lists, raw = false, signal }: RerankCall): Promise<RerankResult> {
+    if (raw) throw bug('a server is asked for scores after the activation');
+    const outcomes = await Promise.all(
+      lists.map(async ({ query, passages }): Promise<RerankOutcome> => {
+        const ask = async (documents: readonly string[]): Promise<Answered<number>> => {
+          const body = { query, documents, top_n: documents.length, return_documents: false };
+          const reply = await this.#send('/v1/rerank', body, signal);
+          if (!reply.ok) return reply;
+          checkState(this.server, reply.state);
+          return { ok: true, each: [...rerankScores('cohere', reply.json, documents.length)] };
+        };
+        let scores: Float32Array;
+        try {
+          scores = Float32Array.from(await inParts(passages, { length: TEXTS_PER_RERANK, api: this.#api, ask }));
+        } catch (error) {
+          // A list fails as a whole.
+          if (error instanceof TrawlError && isOfQuery(error)) return { ok: false, error };
+          throw error;
+        }
+        return { ok: true, scores, tokens: null, truncated: 0 };
+      }),
+    );
+    return { outcomes, timings: NO_TIMINGS };
+  }
+
+  /** The answers to all queries, as `inParts` gets them. If a request is refused because of one query, only that query fails. */
+  #ofQueries<Query, Result extends QueryOutcome | ScoreOutcome>(
+    queries: readonly Query[],
+    ask: (part: readonly Query[]) => Promise<Answered<Result>>,
+  ): Promise<readonly Result[]> {
+    const failed = (error: TrawlError): Result => ({ ok: false, error }) as Result;
+    return inParts(queries, { length: QUERIES_PER_REQUEST, api: this.#api, ask, failed });
+  }
+
+  async #passages(
+    named: { readonly ids?: readonly string[]; readonly rows?: readonly number[] },
+    signal: AbortSignal | undefined,
+  ): Promise<readonly (ReplyPassage | null)[]> {
+    const ask = async (body: object): Promise<Answered<ReplyPassage | null>> => {
+      const reply = await this.#send('/v1/passages', body, signal);
+      if (!reply.ok) return reply;
+      const { passages, ...origin } = reply.json as {
+        readonly index: ReplyIndex;
+        readonly passages: readonly (ReplyPassage | null)[];
+      };
+      checkOrigin(this, origin, reply.state);
+      return { ok: true, each: passages };
+    };
+    const parts = { length: PASSAGES_PER_REQUEST, api: this.#api };
+    const ofLists = await Promise.all([
+      inParts(named.ids ?? [], { ...parts, ask: (ids) => ask({ ids }) }),
+      inParts(named.rows ?? [], { ...parts, ask: (rows) => ask({ rows }) }),
+    ]);
+    return ofLists.flat();
+  }
+
+  #send(path: string, body: object, signal: AbortSignal | undefined): Promise<NativeReply> {
+    return this.#slots.run(() => this.#api.send(path, body, signal), signal);
+  }
+
+  /** All settings, so that the server's defaults do not count. */
+  #searchFields({
+    k,
+    mode = this.#defaultMode,
+    filter,
+    hybrid,
+    rerank,
+    template,
+    truncate = 'tail',
+    ...call
+  }: RetrieveCall): object {
+    return {
+      k,
+      mode,
+      truncate,
+      rerank: rerank ?? false,
+      filter,
+      ...(mode === 'dense' ? {} : bm25Fields(this.#bm25Of(call))),
+      ...(mode === 'hybrid' && hybrid !== undefined ? { hybrid } : {}),
+      template,
+    };
+  }
+
+  /** The parameters of BM25; those of the index are named too, because a server can have other defaults for its fields. */
+  #bm25Of({
+    bm25,
+    bm25Order = 'row',
+  }: Pick<RetrieveCall, 'bm25' | 'bm25Order'>): Required<Pick<RetrieveCall, 'bm25Order'>> & Pick<RetrieveCall, 'bm25'> {
+    const { bm25: ofIndex } = this.info;
+    if (ofIndex === null || ofIndex.fields.includes('contents')) {
+      return { bm25Order, bm25 };
+    }
+    const own = { k1: ofIndex.k1, b: ofIndex.b, k1Factor: false, tieBreaker: 0, ...(bm25 && defined(bm25)) };
+    return { bm25Order, bm25: { ...own, weights: { title: 1, text: 1, ...defined(bm25?.weights) } } };
+  }
+
+  get #defaultMode(): SearchMode {
+    return this.info.modes[0]!;
+  }
+
+  #outcomeOf(result: SearchResult): QueryOutcome {
+    if (!result.ok) return { ok: false, error: errorOf(result.error) };
+    const { embedded, certificate, hits } = result;
+    if (hasOtherHits(result.perturbed) || !certificate.exact) throw notOfIndex(this.server.url, result);
+    return {
+      ok: true,
+      text: embedded.text,
+      tokens: embedded.tokens,
+      cut: embedded.cut as Extract<QueryOutcome, { ok: true }>['cut'],
+      truncated: embedded.cut !== 'nothing',
+      hits: hits.map(hitOf),
+      vector: null,
+      certificate,
+    };
+  }
+}
+
+function queryField(query: RetrieveQuery): string | object {
+  if (isEmbedded(query)) throw bug('a server is asked for texts, not for vectors');
+  if (typeof query === 'string') return query;
+  const { question, query: text, history } = query;
+  return { question, query: text, history };
+}
+
+function scoreField(query: ScoreCall['queries'][number]['query']): object {
+  if (typeof query === 'string') return { query };
+  if (query.history !== undefined && query.history.length > 0) throw bug('a server scores queries without history');
+  return { query: query.query, question: query.question };
+}
+
+function hitOf({ index, row, id, score, firstStage, document }: ReplyHit): Hit {
+  if (index !== undefined) throw bug('a hit of one index names another');
+  const text = idText(id);
+  return {
+    row,
+    score,
+    document: document === undefined ? '' : JSON.stringify(document),
+    firstStage,
+    ...(text === null ? {} : { id: text }),
+  };
+}
+
+function foundPassage({ row, document }: ReplyPassage): FoundPassage {
+  return { row, document: JSON.stringify(document) };
+}

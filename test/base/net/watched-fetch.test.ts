@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { TransientFailure } from '../../../src/base/net/transfer-retries.ts';
+import { watchedFetch } from '../../../src/base/net/watched-fetch.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
+
+/** As `fetch` of Node.js 22 behaves when a connection ends at a bad moment: nothing settles any more, whatever its signal says. */
+function fetchThatStops(t: TestContext, at: 'headers' | 'body'): void {
+  const body = () =>
+    new ReadableStream({
+      start: (controller) => controller.enqueue(new Uint8Array(3)),
+      pull: () => new Promise<void>(() => undefined),
+      cancel: () => new Promise<void>(() => undefined),
+    });
+  const { fetch } = globalThis;
+  t.after(() => {
+    globalThis.fetch = fetch;
+  });
+  globalThis.fetch = () =>
+    at === 'headers' ? new Promise<Response>(() => undefined) : Promise.resolve(new Response(body()));
+}
+
+const options = (signal = new AbortController().signal) => ({ headers: {}, stallMs: 50, signal });
+
+test('a request whose fetch never settles fails when nothing arrived for the time limit', async (t) => {
+  fetchThatStops(t, 'headers');
+  await assert.rejects(watchedFetch('http://127.0.0.1:1/', options()), (error) => {
+    assert.ok(error instanceof TransientFailure);
+    assert.match(error.message, /nothing arrived for 0\.05 s/);
+    return true;
+  });
+});
+
+test('a body whose read never settles fails so too, after the chunks that arrived', async (t) => {
+  fetchThatStops(t, 'body');
+  const got: number[] = [];
+  const read = async (): Promise<void> => {
+    const { body } = await watchedFetch('http://127.0.0.1:1/', options());
+    for await (const chunk of body()) got.push(chunk.length);
+  };
+  await assert.rejects(read(), /nothing arrived for 0\.05 s/);
+  assert.deepEqual(got, [3]);
+});
+
+test('a reader that ends early does not wait for the body to be cancelled, nor does one that drops it', async (t) => {
+  fetchThatStops(t, 'body');
+  const { body } = await watchedFetch('http://127.0.0.1:1/', options());
+  for await (const _ of body()) break;
+  (await watchedFetch('http://127.0.0.1:1/', options())).drop();
+});
+
+test('an abort ends a read that never settles as CANCELLED', async (t) => {
+  fetchThatStops(t, 'body');
+  const controller = new AbortController();
+  const { body } = await watchedFetch('http://127.0.0.1:1/', { ...options(controller.signal), stallMs: 60_000 });
+  const reading = (async () => {
+    for await (const _ of body()) setImmediate(() => controller.abort());
+  })();
+  await assert.rejects(reading, trawlError('CANCELLED', /./));
+});
+
+test('a reply without a body has no bytes', async (t) => {
+  const server = createServer((_request, reply) => reply.writeHead(204).end());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const { status, body } = await watchedFetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, {
+    ...options(),
+    stallMs: 60_000,
+  });
+  assert.equal(status, 204);
+  for await (const _ of body()) assert.fail();
+});

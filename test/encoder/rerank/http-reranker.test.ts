@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { HttpReranker, type HttpRerankerOptions } from '../../../src/encoder/rerank/http-reranker.ts';
+import { rerankScores } from '../../../src/encoder/rerank/rerank-api.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
+import { serve } from '../../server/build.ts';
+
+interface Asked {
+  readonly body: { query: string; texts?: string[]; documents?: string[]; model?: string };
+  readonly authorization: string | undefined;
+}
+
+type Answer = (asked: Asked, count: number, response: ServerResponse, request: IncomingMessage) => unknown;
+
+/** A server that answers with the JSON that `answer` returns; undefined: `answer` has sent the response. */
+async function rerankServer(t: TestContext, answer: Answer): Promise<{ url: string; asked: Asked[] }> {
+  const asked: Asked[] = [];
+  const server = createServer((request, response) => {
+    let text = '';
+    request.setEncoding('utf8').on('data', (part: string) => (text += part));
+    request.on('end', () => {
+      const one = { body: JSON.parse(text) as Asked['body'], authorization: request.headers.authorization };
+      asked.push(one);
+      const reply = answer(one, asked.length, response, request);
+      if (reply !== undefined) response.end(JSON.stringify(reply));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+/** The score of a text is its length. */
+const tei: Answer = ({ body }) => body.texts!.map(({ length }, index) => ({ index, score: length })).reverse();
+const status = (response: ServerResponse, code: number, headers = {}): undefined => {
+  response.writeHead(code, headers).end('{"error":"private text"}');
+};
+
+async function opened(t: TestContext, url: string, options: HttpRerankerOptions = {}): Promise<HttpReranker> {
+  const reranker = await HttpReranker.open(url, { firstWaitMs: 1, ...options });
+  t.after(() => reranker.close());
+  return reranker;
+}
+
+test('the formats of both APIs are found out, with Trawl as the server', async (t) => {
+  const { url } = await serve(t);
+  for (const [path, passages] of [
+    ['', ['bb', 'a', 'ccc']],
+    ['/v1/rerank', ['bb', 'a', 'ccc']],
+    ['/v2/rerank', []],
+  ] as const) {
+    const reranker = await opened(t, `${url}${path}`);
+    const { outcomes } = await reranker.score([{ query: 'q', passages }]);
+    const [outcome] = outcomes;
+    assert.ok(outcome?.ok);
+    const scores = passages.map(({ length }) => length);
+    // As a server of TEI, Trawl applies the sigmoid.
+    const expected = path === '' ? scores.map((score) => Math.fround(1 / (1 + Math.exp(-score)))) : scores;
+    assert.deepEqual([...outcome.scores], expected);
+  }
+});
+
+test('a list of more texts than TEI takes is sent in parts; key and model go with each request', async (t) => {
+  const { url, asked } = await rerankServer(t, tei);
+  const reranker = await opened(t, url, { api: 'tei', apiKey: 'secret', model: 'm' });
+  assert.equal(reranker.info.name, 'm');
+  const passages = Array.from({ length: 70 }, (_, i) => 'x'.repeat(i));
+  const [outcome] = (await reranker.score([{ query: 'q', passages }])).outcomes;
+  assert.ok(outcome?.ok);
+  assert.deepEqual(
+    [...outcome.scores],
+    passages.map(({ length }) => length),
+  );
+  assert.deepEqual(
+    asked.map(({ body }) => body.texts!.length),
+    [2, 32, 32, 6],
+  );
+  assert.ok(asked.every(({ authorization }) => authorization === 'Bearer secret'));
+});
+
+test('a request is repeated after 429, 503 and a lost connection', async (t) => {
+  const { url, asked } = await rerankServer(t, (one, count, response, request) => {
+    if (count === 2) return status(response, 429, { 'retry-after': '0' });
+    if (count === 3) return status(response, 503);
+    if (count === 4) return void request.socket.destroy();
+    return tei(one, count, response, request);
+  });
+  const reranker = await opened(t, url, { api: 'tei' });
+  const [outcome] = (await reranker.score([{ query: 'q', passages: ['a'] }])).outcomes;
+  assert.ok(outcome?.ok);
+  assert.equal(asked.length, 5);
+});
+
+test('a list fails alone, and its error has neither texts nor key', async (t) => {
+  const { url, asked } = await rerankServer(t, (one, count, response, request) => {
+    const refused = /^refused (\d+)$/.exec(one.body.query);
+    if (refused !== null) return status(response, Number(refused[1]));
+    if (one.body.query === 'busy') return status(response, 503);
+    if (one.body.query === 'slow') return undefined;
+    return tei(one, count, response, request);
+  });
+  const reranker = await opened(t, url, { api: 'tei', apiKey: 'secret', timeoutMs: 200 });
+  const queries = ['good', 'refused 400', 'refused 413', 'refused 422', 'refused 401', 'refused 404', 'busy', 'slow'];
+  const lists = queries.map((query) => ({ query, passages: ['private text'] }));
+  const { outcomes } = await reranker.score(lists);
+  assert.deepEqual(
+    outcomes.map((outcome) => (outcome.ok ? 'ok' : outcome.error.code)),
+    ['ok', ...Array<string>(3).fill('RERANK_REFUSED'), ...Array<string>(4).fill('RERANK_FAILED')],
+  );
+  const messages = outcomes.map((outcome) => (outcome.ok ? '' : outcome.error.message)).join(' ');
+  assert.match(
+    messages,
+    /refuses the query.*status 400\..*failed: status 401\..*status 503, 5 times.*no answer within 200 ms, 5 times/,
+  );
+  assert.doesNotMatch(messages, /secret|private/);
+  assert.equal(asked.filter(({ body }) => body.query.startsWith('refused')).length, 5, 'a refusal is not repeated');
+});
+
+test('replies with wrong counts, indices or scores are refused', () => {
+  assert.deepEqual(
+    [
+      ...rerankScores(
+        'cohere',
+        {
+          results: [
+            { index: 1, relevance_score: 0.5 },
+            { index: 0, relevance_score: 2 },
+          ],
+        },
+        2,
+      ),
+    ],
+    [2, 0.5],
+  );
+  for (const [reply, reason] of [
+    [{ results: [] }, /not a list/],
+    [null, /not a list/],
+    [[{ index: 0, score: 1 }], /1 scores for 2 passages/],
+    [
+      [
+        { index: 0, score: 1 },
+        { index: 0, score: 1 },
+      ],
+      /the index 0 twice/,
+    ],
+    [
+      [
+        { index: 0, score: 1 },
+        { index: 2, score: 1 },
+      ],
+      /index 2; expected 0 to 1/,
+    ],
+    [
+      [
+        { index: 0, score: 1 },
+        { index: 0.5, score: 1 },
+      ],
+      /index 0.5/,
+    ],
+    [[{ index: 0, score: 1 }, null], /index undefined/],
+    [
+      [
+        { index: 0, score: 1 },
+        { index: 1, score: null },
+      ],
+      /score of passage 1 is not a finite number/,
+    ],
+    [
+      [
+        { index: 0, score: 1 },
+        { index: 1, score: 1e39 },
+      ],
+      /not a finite number/,
+    ],
+    [
+      [
+        { index: 0, score: 1 },
+        { index: 1, score: 'NaN' },
+      ],
+      /not a finite number/,
+    ],
+  ] as const) {
+    assert.throws(() => rerankScores('tei', reply, 2), trawlError('RERANK_FAILED', reason), JSON.stringify(reply));
+  }
+  assert.throws(() => rerankScores('cohere', [], 0), trawlError('RERANK_FAILED', /no list `results`/));
+});
+
+test('a server that cannot be used is refused when it is opened', async (t) => {
+  const { url } = await rerankServer(t, (_asked, _count, response) => status(response, 404));
+  await assert.rejects(HttpReranker.open(url), trawlError('RERANK_FAILED', /cannot be used: .*status 404/));
+  const text = await rerankServer(t, (_asked, _count, response) => void response.end('<html>'));
+  await assert.rejects(HttpReranker.open(text.url), trawlError('RERANK_FAILED', /not JSON/));
+  for (const wrong of ['ftp://host/rerank', 'http://user:secret@host/', 'http://']) {
+    await assert.rejects(HttpReranker.open(wrong), (error: Error) => {
+      assert.doesNotMatch(error.message, /secret/);
+      return trawlError('CONFIG_INVALID', /URL of the reranker/)(error);
+    });
+  }
+});
+
+test('raw scores are refused where the format has none', async (t) => {
+  const { url } = await serve(t);
+  const reranker = await opened(t, `${url}/v2/rerank`, { api: 'cohere' });
+  await assert.rejects(
+    reranker.score([{ query: 'q', passages: ['a'] }], { raw: true }),
+    trawlError('NOT_SUPPORTED', /no raw scores/),
+  );
+});
+
+test('an aborted call and a closed reranker are cancelled', async (t) => {
+  const { url } = await rerankServer(t, (one, count, response, request) =>
+    count === 1 ? tei(one, count, response, request) : undefined,
+  );
+  const reranker = await opened(t, url, { api: 'tei' });
+  const aborted = new AbortController();
+  const list = { query: 'q', passages: ['a'] };
+  const running = reranker.score([list], { signal: aborted.signal });
+  const other = reranker.score([list]);
+  setTimeout(() => aborted.abort(), 20);
+  await assert.rejects(running, trawlError('CANCELLED'));
+  await reranker.close();
+  await assert.rejects(other, trawlError('CANCELLED'));
+});

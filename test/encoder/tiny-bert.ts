@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { type ImportOptions, importModel } from '../../indexer/model-import/import-model.ts';
+import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import type { EnginePrecision } from '../../src/engine/native/encoder-functions.ts';
+import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { runModule } from '../helpers/run-module.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
+
+const WORDS =
+  'a river in the north of seven old towns which is where he was born and two of them were seen by people'.split(' ');
+
+/** Texts of 1 to 45 words. */
+export const textsOf = (count: number): string[] =>
+  Array.from({ length: count }, (_, i) =>
+    Array.from({ length: 1 + ((i * 7) % 45) }, (_, at) => WORDS[(i * 5 + at * (1 + (i % 3))) % WORDS.length]).join(' '),
+  );
+
+export async function writeFiles(folder: string, files: Readonly<Record<string, Buffer>>): Promise<string> {
+  for (const [name, bytes] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), bytes);
+  }
+  return folder;
+}
+
+/** Imports a tiny BERT and returns its folder; `change` edits the files of the checkpoint before. */
+export async function tinyBert(
+  t: TestContext,
+  options: Pick<ImportOptions, 'precisions' | 'int8'>,
+  change: (files: Record<string, Buffer>) => void = () => {},
+): Promise<string> {
+  const folder = await tempFolder(t);
+  const files = tinyCheckpoint();
+  change(files);
+  const source = await writeFiles(join(folder, 'checkpoint'), files);
+  return (await importModel(source, { out: join(folder, 'tiny'), ...options })).folder;
+}
+
+export async function opened(t: TestContext, model: string, precision: Precision, workers = 1): Promise<TextEncoder> {
+  const encoder = await openEncoder(model, { precision, workers });
+  t.after(() => encoder.close());
+  return encoder;
+}
+
+/**
+ * Runs the engine's pass once with each instruction set of the searches, chosen by TRAWL_ISA. `expected`: that of the pass, by that of the
+ * searches; others choose the fastest.
+ */
+export function assertSameBitsWithEachIsa(
+  weights: string,
+  precision: EnginePrecision,
+  expected: Readonly<Record<string, string>>,
+): void {
+  const loaded = loadKernel();
+  const searches = loaded.ok ? loaded.kernel.isas().filter(({ available }) => available) : [];
+  const hashes = searches.map(({ name }) => {
+    const code = `
+      const { loadKernel } = await import('#root/src/engine/native/kernel.js');
+      const { createHash } = await import('node:crypto');
+      const { encoder } = loadKernel().kernel;
+      const bert = encoder.open(${JSON.stringify(weights)}, ${JSON.stringify(precision)});
+      const ids = Int32Array.from({ length: 14 }, (_, i) => 999 + 31 * i);
+      const hidden = encoder.run(bert, { ids, types: null, texts: 2, length: 7 });
+      const hash = createHash('sha256').update(new Uint8Array(hidden.buffer)).digest('hex');
+      console.log(encoder.facts(bert).isa, hash);
+    `;
+    const { status, stdout, stderr } = runModule(code, { TRAWL_ISA: name });
+    assert.equal(status, 0, stderr);
+    const [isa, hash] = stdout.trim().split(' ');
+    if (expected[name] !== undefined) assert.equal(isa, expected[name]);
+    return hash;
+  });
+  assert.ok(hashes.length > 0);
+  assert.deepEqual([...new Set(hashes)], [hashes[0]]);
+}

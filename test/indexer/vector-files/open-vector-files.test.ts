@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { openVectorFiles } from '../../../indexer/vector-files/open-vector-files.ts';
+import { readPickledArrays } from '../../../indexer/vector-files/pickled-arrays.ts';
+import { cutSegments } from '../../../indexer/vector-files/vector-file-set.ts';
+import { TrawlError } from '../../../src/base/errors.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
+import { encodeFlatHeader } from '../../../src/engine/vectors/faiss-format.ts';
+import { SegmentReader } from '../../../src/engine/vectors/vector-segments.ts';
+import { runs } from '../../helpers/runs.ts';
+import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
+import {
+  bytesOf,
+  FILE_TYPES,
+  type FileType,
+  fileBytes,
+  halfValues,
+  npyHeader,
+  segmentBytes,
+  writeVectors,
+} from './vector-files.ts';
+
+/** Damaged files. */
+const COUNT = runs(400, 1_500);
+const ROWS = 37;
+const DIMENSION = 6;
+const values = halfValues(ROWS, DIMENSION);
+
+function optionsOf(fileType: FileType) {
+  return { dimension: DIMENSION, dtype: fileType.endsWith('fp16') ? 'float16' : 'float32' } as const;
+}
+
+for (const fileType of FILE_TYPES) {
+  test(`${fileType}: the segments give every row, in one file or split anywhere into parts`, async (t) => {
+    const folder = await tempFolder(t);
+    const bytes = fileBytes(fileType, values, DIMENSION);
+    const valueBytes = fileType.endsWith('fp16') ? 2 : 4;
+    const header = bytes.length - ROWS * DIMENSION * valueBytes;
+    for (const cuts of [[], [header + 7], [header + 1, header + 2, header + 100], [header]]) {
+      const paths = writeVectors(folder, 'emb', bytes, cuts);
+      const set = openVectorFiles(paths, optionsOf(fileType));
+      assert.deepEqual([set.rows, set.dimension, set.dtype], [ROWS, DIMENSION, optionsOf(fileType).dtype]);
+      assert.deepEqual(segmentBytes(set.segments), bytes.subarray(header));
+      const reader = new SegmentReader(set.segments, DIMENSION);
+      const read = new Float32Array(values.length);
+      reader.read(0, ROWS, read);
+      reader.close();
+      assert.deepEqual(read, values);
+      // The rows of a shard, wherever files end.
+      const part = cutSegments(set, 5, 9);
+      const rowBytes = DIMENSION * valueBytes;
+      assert.deepEqual(segmentBytes(part), bytes.subarray(header + 5 * rowBytes, header + 14 * rowBytes));
+      for (const path of paths) rmSync(path);
+    }
+  });
+}
+
+test('.npy headers of versions 1 to 3 are read, with their keys in any order', async (t) => {
+  const folder = await tempFolder(t);
+  for (const version of [1, 2, 3] as const) {
+    const header = npyHeader({ version, shape: `${ROWS}, ${DIMENSION}` });
+    const [path] = writeVectors(folder, `v${version}.npy`, Buffer.concat([header, bytesOf(values)]));
+    assert.equal(openVectorFiles([path!], { dimension: DIMENSION }).rows, ROWS);
+  }
+  const text = `{'shape': (${ROWS}, ${DIMENSION}), 'fortran_order': False, 'descr': '<f4'}\n`;
+  const head = Buffer.from([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, text.length, 0]);
+  const [path] = writeVectors(folder, 'order.npy', Buffer.concat([head, Buffer.from(text), bytesOf(values)]));
+  assert.equal(openVectorFiles([path!], { dimension: DIMENSION }).rows, ROWS);
+});
+
+test('the parts in a folder, the files of a pattern and several whole files are joined in order, numbers by value', async (t) => {
+  const folder = await tempFolder(t);
+  const bytes = fileBytes('faiss', values, DIMENSION);
+  const pieces = join(folder, 'pieces');
+  mkdirSync(pieces);
+  writeVectors(pieces, '', bytes, [100, 300]);
+  writeFileSync(join(pieces, 'README.md'), 'no vectors');
+  assert.deepEqual(segmentBytes(openVectorFiles([pieces], { dimension: DIMENSION }).segments), bytes.subarray(45));
+  const split = join(folder, 'split');
+  mkdirSync(split);
+  for (let i = 0; i < 12; i++) {
+    const rows = halfValues(2, DIMENSION, i);
+    writeFileSync(join(split, `emb_${i}.npy`), fileBytes('npy', rows, DIMENSION));
+  }
+  const expected = Buffer.concat(Array.from({ length: 12 }, (_, i) => bytesOf(halfValues(2, DIMENSION, i))));
+  for (const paths of [[split], [join(split, 'emb_*.npy')], [join(split, 'emb_?.npy'), join(split, 'emb_??.npy')]]) {
+    const set = openVectorFiles(paths, { dimension: DIMENSION });
+    assert.deepEqual([set.rows, segmentBytes(set.segments)], [24, expected]);
+  }
+});
+
+test('files that cannot be used are refused with the reason and what to do', async (t) => {
+  const folder = await tempFolder(t);
+  const shape = `${ROWS}, ${DIMENSION}`;
+  const npy = (header: Parameters<typeof npyHeader>[0], rest: Uint8Array = bytesOf(values)): Buffer =>
+    Buffer.concat([npyHeader({ shape, ...header }), rest]);
+  const faiss = fileBytes('faiss', values, DIMENSION);
+  const fourcc = (name: string): Buffer => Buffer.concat([Buffer.from(name), faiss.subarray(4)]);
+  const huge = Buffer.from(encodeFlatHeader({ rows: 1, dimension: 1, metric: 'inner-product' }));
+  // n·d = 2^64 + 1, which wraps to 1.
+  huge.writeInt32LE(2 ** 31 - 1, 4);
+  huge.writeBigInt64LE(8_589_934_596n, 8);
+  const wrapped = Buffer.concat([huge, Buffer.alloc(4)]);
+  const cases: readonly [string, Uint8Array, Parameters<typeof trawlError>[0], RegExp][] = [
+    ['fortran', npy({ fortranOrder: true }), 'VECTORS_UNSUPPORTED', /Fortran order.*np\.ascontiguousarray/],
+    ['big-endian', npy({ descr: "'>f4'" }), 'VECTORS_UNSUPPORTED', /big-endian values \(>f4\).*dtype='<f4'/],
+    ['float64', npy({ descr: "'<f8'" }), 'VECTORS_UNSUPPORTED', /float64 \(<f8\)/],
+    ['object', npy({ descr: "'|O'" }), 'VECTORS_UNSUPPORTED', /Python objects/],
+    ['records', npy({ descr: "[('a', '<f4')]" }), 'VECTORS_UNSUPPORTED', /records/],
+    ['one dimension', npy({ shape: '222,' }), 'VECTORS_UNSUPPORTED', /shape is \(222,\); expected \(rows, dimension\)/],
+    ['overflowing shape', npy({ shape: '4611686018427387905, 4' }), 'VECTORS_INVALID', /shape .* is invalid/],
+    ['large shape', npy({ shape: '900000000000000, 900000000000000' }), 'VECTORS_INVALID', /no file is that large/],
+    [
+      'negative shape',
+      npy({ shape: '-1, 6' }),
+      'VECTORS_INVALID',
+      /the shape \(-1, 6\) in the \.npy header is invalid/,
+    ],
+    ['no columns', npy({ shape: '37, 0' }), 'VECTORS_INVALID', /the shape is \(37, 0\)/],
+    ['no rows', npy({ shape: '0, 6' }, new Uint8Array()), 'VECTORS_INVALID', /has no rows/],
+    [
+      'short .npy',
+      npy({}).subarray(0, 900),
+      'VECTORS_INVALID',
+      /37 rows of 6 float32, so it should have 1016 bytes, but there are only 900/,
+    ],
+    ['long .npy', Buffer.concat([npy({}), Buffer.alloc(1)]), 'VECTORS_INVALID', /1016 bytes, but it has 1017/],
+    [
+      '.npy of version 9',
+      Buffer.concat([Buffer.from('\x93NUMPY\x09\x00', 'latin1'), npy({}).subarray(8)]),
+      'VECTORS_INVALID',
+      /version is 9\.0/,
+    ],
+    [
+      '.npy of a header alone',
+      npy({}).subarray(0, 11),
+      'VECTORS_INVALID',
+      /its \.npy header should have \d+ bytes, but the file has 11/,
+    ],
+    ['short faiss', faiss.subarray(0, 800), 'VECTORS_INVALID', /933 bytes, but there are only 800.*part_aa part_ab/],
+    ['long faiss', Buffer.concat([faiss, Buffer.alloc(3)]), 'VECTORS_INVALID', /933 bytes, but it has 936/],
+    ['faiss that wraps', wrapped, 'VECTORS_INVALID', /floats for 8589934596 rows/],
+    ['hnsw', fourcc('IHNf'), 'VECTORS_UNSUPPORTED', /FAISS file with an HNSW index.*reconstruct_n/],
+    ['another faiss', fourcc('IxZZ'), 'VECTORS_UNSUPPORTED', /begins with "IxZZ"/],
+    ['pickle', Buffer.from([0x80, 4, 0x95, 0, 0, 0, 0, 0]), 'PICKLE_INVALID', /pickle is incomplete: /],
+    [
+      'memmap',
+      Buffer.alloc(6 * 4 * 10 + 5),
+      'VECTORS_INVALID',
+      /245 bytes, is not a multiple of the row size, 24 bytes for 6 float32/,
+    ],
+    ['nothing', new Uint8Array(), 'VECTORS_INVALID', /is empty/],
+  ];
+  for (const [name, bytes, code, message] of cases) {
+    const [path] = writeVectors(folder, name, bytes);
+    assert.throws(() => openVectorFiles([path!], { dimension: DIMENSION }), trawlError(code, message), name);
+  }
+  const [whole] = writeVectors(folder, 'whole.npy', npy({}));
+  const [other] = writeVectors(folder, 'other.npy', npy({ shape: `${(ROWS * DIMENSION) / 3}, 3` }));
+  for (const [paths, code, message] of [
+    [[join(folder, 'absent')], 'VECTORS_NOT_FOUND', /absent does not exist/],
+    [[join(folder, 'absent*')], 'VECTORS_NOT_FOUND', /no file matches/],
+    [[whole!, whole!], 'VECTORS_NOT_FOUND', /is named twice/],
+    [['/dev/null'], 'VECTORS_NOT_FOUND', /not a regular file/],
+    [[whole!, other!], 'VECTORS_INVALID', /other\.npy: it does not match the files before it: dimension 6, then 3/],
+  ] as const) {
+    assert.throws(() => openVectorFiles(paths, { dimension: DIMENSION }), trawlError(code, message));
+  }
+});
+
+test('pickles are read in place, with their ids, as readPickledArrays finds them', () => {
+  const fixture = (name: string): string =>
+    join(packageRoot, 'test', 'indexer', 'vector-files', 'fixtures', `${name}.pickle`);
+  for (const name of ['array-4', 'list-4', 'tevatron-4', 'integer-ids']) {
+    const { arrays, ids } = readPickledArrays(fixture(name));
+    const set = openVectorFiles([fixture(name)], { dimension: 99 });
+    assert.deepEqual([set.formats, set.ids ?? null], [['pickle'], ids]);
+    assert.deepEqual(
+      set.segments.map(({ offset, bytes }) => [offset, bytes]),
+      arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => [offset, bytes]),
+    );
+  }
+  const twice = openVectorFiles([fixture('array-4'), fixture('array-5')], { dimension: 99 });
+  assert.equal(twice.rows, 2 * openVectorFiles([fixture('array-4')], { dimension: 99 }).rows);
+  assert.throws(() => openVectorFiles([fixture('harmful')], { dimension: 99 }), trawlError('PICKLE_UNSAFE'));
+});
+
+test('a damaged file is refused with a VECTORS or PICKLE error, or all its rows lie within the file', async (t) => {
+  const folder = await tempFolder(t);
+  const path = join(folder, 'damaged');
+  let refused = 0;
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...FILE_TYPES),
+      fc.array(fc.record({ at: fc.nat(140), byte: fc.nat(255) }), { maxLength: 4 }),
+      fc.option(fc.nat(1100), { freq: 2 }),
+      (fileType, changes, length) => {
+        const bytes = Buffer.from(fileBytes(fileType, values, DIMENSION));
+        for (const { at, byte } of changes) bytes[at] = byte;
+        const written = length === null ? bytes : bytes.subarray(0, length);
+        writeFileSync(path, written);
+        try {
+          const set = openVectorFiles([path], optionsOf(fileType));
+          const valueBytes = set.dtype === 'float16' ? 2 : 4;
+          const rowBytes = set.segments.reduce((sum, segment) => sum + segment.bytes, 0);
+          assert.equal(rowBytes, set.rows * set.dimension * valueBytes);
+          for (const segment of set.segments) assert.ok(segment.offset + segment.bytes <= written.length);
+        } catch (error) {
+          assert.ok(error instanceof TrawlError, String(error));
+          assert.match(error.code, /^(VECTORS|PICKLE)_/);
+          assert.match(error.message, /damaged/);
+          refused++;
+        }
+      },
+    ),
+    { seed: 6, numRuns: COUNT },
+  );
+  assert.ok(refused > COUNT / 3, `${refused} of ${COUNT} were refused`);
+});
+
+test('files published by FlashRAG (FAISS) and tevatron (.npy) are read', {
+  skip: withoutSharedData('flashrag_sample'),
+}, () => {
+  const faiss = openVectorFiles([sharedData('flashrag_sample/e5_flat_sample.index')], { dimension: 768 });
+  assert.deepEqual([faiss.rows, faiss.dimension, faiss.metric, faiss.formats], [1000, 768, 'inner-product', ['faiss']]);
+  assert.throws(
+    () => openVectorFiles([sharedData('flashrag_sample/wiki_sample.index')], { dimension: 768 }),
+    trawlError('VECTORS_UNSUPPORTED', /IVF-PQ/),
+  );
+  const npy = openVectorFiles([sharedData('scifact_tevatron_emb/corpus_768_f32.npy')], { dimension: 768 });
+  const ids = readFileSync(sharedData('scifact_tevatron_emb/corpus_ids.txt'), 'utf8').trim().split('\n');
+  assert.deepEqual([npy.rows, npy.dimension], [ids.length, 768]);
+});

@@ -1,0 +1,83 @@
+import { comparableText } from '../../src/base/comparable-text.ts';
+import type { AnswerRule } from './answer-rule.ts';
+import type { Candidate, DroppedCandidate, DropReason } from './candidate.ts';
+import type { MinedPassage } from './mined-query.ts';
+import type { MiningQuery } from './mining-query.ts';
+import { NearDuplicates } from './near-duplicates.ts';
+import { type PassageTexts, passageTexts } from './passage-texts.ts';
+
+export interface ExclusionInput {
+  readonly query: MiningQuery;
+  readonly positives: readonly MinedPassage[];
+  /** Positives of other queries with the same question or text. */
+  readonly siblings: readonly MinedPassage[];
+  /** Ids of the positives, also of those that the index does not have. */
+  readonly positiveIds: ReadonlySet<string>;
+  readonly siblingIds: ReadonlySet<string>;
+  /** Passages before the range of ranks: no candidates, and better than all of them. */
+  readonly skipped: readonly MinedPassage[];
+  /** Best first. */
+  readonly candidates: readonly Candidate[];
+  readonly answers: AnswerRule;
+  /** Similarity from which two texts are near-duplicates, above 0 and up to 1; null: no two are. */
+  readonly nearDuplicate: number | null;
+}
+
+/** Drops the candidates that may be relevant, by the rules that need no score. The others stay in their order. */
+export function excludeFalseNegatives(input: ExclusionInput): {
+  readonly kept: readonly Candidate[];
+  readonly dropped: readonly DroppedCandidate[];
+} {
+  const { query, positives, siblings, positiveIds, siblingIds, answers, nearDuplicate } = input;
+  const relevant = new SeenTexts(nearDuplicate);
+  for (const passage of [...positives, ...siblings]) relevant.add(passageTexts(passage));
+  const better = new SeenTexts(nearDuplicate);
+  for (const passage of input.skipped) better.add(passageTexts(passage));
+  const queryTexts = new Set([query.question, query.query ?? ''].map(comparableText));
+  const rows = new Set(positives.map(({ row }) => row));
+  const siblingRows = new Set(siblings.map(({ row }) => row));
+  const reasonOf = (candidate: Candidate): DropReason | undefined => {
+    if (positiveIds.has(candidate.id) || rows.has(candidate.row)) return 'positive';
+    if (siblingIds.has(candidate.id) || siblingRows.has(candidate.row)) return 'sibling';
+    const texts = passageTexts(candidate);
+    if (relevant.hasCopy(texts)) return 'copy';
+    if (relevant.hasNearDuplicate(texts)) return 'near_duplicate';
+    if (queryTexts.has(texts.body) || queryTexts.has(texts.whole)) return 'query';
+    if (answers.matches(candidate.contents)) return 'answer';
+    if (better.hasCopy(texts) || better.hasNearDuplicate(texts)) return 'repeated';
+    better.add(texts);
+    return undefined;
+  };
+  const kept: Candidate[] = [];
+  const dropped: DroppedCandidate[] = [];
+  for (const candidate of input.candidates) {
+    const reason = reasonOf(candidate);
+    if (reason === undefined) kept.push(candidate);
+    else dropped.push({ candidate, reason });
+  }
+  return { kept, dropped };
+}
+
+/** Texts to find copies and near-duplicates of. Titles are not compared. */
+class SeenTexts {
+  readonly #threshold: number | null;
+  readonly #bodies = new Set<string>();
+  readonly #shingles = new NearDuplicates();
+
+  constructor(threshold: number | null) {
+    this.#threshold = threshold;
+  }
+
+  add({ body, shingles }: PassageTexts): void {
+    this.#bodies.add(body);
+    if (this.#threshold !== null) this.#shingles.add(shingles);
+  }
+
+  hasCopy({ body }: PassageTexts): boolean {
+    return this.#bodies.has(body);
+  }
+
+  hasNearDuplicate({ shingles }: PassageTexts): boolean {
+    return this.#threshold !== null && this.#shingles.similarity(shingles) >= this.#threshold;
+  }
+}

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { Random } from '../../src/base/random.ts';
+import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import { randomRows } from './random-rows.ts';
+
+/** Passages of the index that one origin contributes to the pool. */
+export interface PoolSource {
+  /** Such as `wiki18, dense` or `records`. */
+  readonly name: string;
+  /** Whether they were found by the encoder of the index itself. */
+  readonly ofPresentEncoder: boolean;
+  readonly rows: RowBitmap;
+}
+
+/** The passages on which a model is tried. */
+export interface Pool {
+  /** Passages that an origin contributed. */
+  readonly chosen: RowBitmap;
+  /** A uniform random sample of the others. */
+  readonly sampled: RowBitmap;
+  /** Passages that may be found: those of the index in the scope of the trial. */
+  readonly whole: number;
+}
+
+/**
+ * The pool of the sources: all their rows within `scope`, and `sample` random ones of the rest. The same seed gives the same sample of
+ * the same rest.
+ */
+export function poolOf(
+  sources: readonly PoolSource[],
+  scope: RowBitmap,
+  { sample, seed }: { readonly sample: number; readonly seed: number },
+): Pool {
+  const contributed = sources.reduce((all, { rows }) => all.union(rows), new RowBitmap(scope.rows));
+  const chosen = contributed.intersection(scope);
+  return { chosen, sampled: randomRows(scope, chosen, sample, new Random(seed, sample, 1)), whole: scope.count() };
+}
+
+/** Rows of the pool, ascending, with the place of each in it. */
+export class PoolRows {
+  /** Ascending. Float64 because row numbers exceed 32 bits. */
+  readonly rows: Float64Array;
+
+  constructor({ chosen, sampled }: Pool) {
+    this.rows = new Float64Array(chosen.count() + sampled.count());
+    let place = 0;
+    for (const row of chosen.union(sampled)) this.rows[place++] = row;
+  }
+
+  /** SHA-256 of the row numbers, hex. */
+  get sha256(): string {
+    const { buffer, byteOffset, byteLength } = this.rows;
+    return createHash('sha256')
+      .update(new Uint8Array(buffer, byteOffset, byteLength))
+      .digest('hex');
+  }
+
+  /** The place of a row, from 0; undefined for a row outside of the pool. */
+  placeOf(row: number): number | undefined {
+    let low = 0;
+    let high = this.rows.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.rows[middle]! < row) low = middle + 1;
+      else high = middle;
+    }
+    return this.rows[low] === row ? low : undefined;
+  }
+
+  /** The set of the places of the rows of a set. */
+  placesOf(set: RowBitmap): RowBitmap {
+    const places = new RowBitmap(this.rows.length);
+    for (const [place, row] of this.rows.entries()) if (set.has(row)) places.add(place);
+    return places;
+  }
+}
