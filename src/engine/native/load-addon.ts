@@ -19,7 +19,7 @@ export const NATIVE_FUNCTIONS = {
 /** A loaded addon. */
 export type Addon = Readonly<Record<keyof typeof NATIVE_FUNCTIONS, (...args: unknown[]) => unknown>>;
 
-/** Where scripts/build-native.mjs puts the addon. */
+/** Where scripts/build-native.mjs puts the addon. @internal Exported for tests. */
 export const ADDON_PATH = join(packageRoot, 'native', 'build', 'addon', 'trawl.node');
 
 /** Where scripts/prebuild.mjs puts the addons that the package contains. */
