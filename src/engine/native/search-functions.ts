@@ -19,7 +19,7 @@ export interface NativeRows {
   readonly segments: readonly { readonly path: string; readonly offset: number; readonly bytes: number }[];
 }
 
-export interface NativeShard extends NativeRows {
+interface NativeShard extends NativeRows {
   readonly codes?: string | undefined;
   readonly prefilter?: string | undefined;
 }
