@@ -15,7 +15,7 @@ export interface Kernel extends Functions<typeof NATIVE_FUNCTIONS> {
   readonly origin: AddonOrigin;
 }
 
-/** @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have. */
+/** @internal Exported for tests. @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have. */
 export function makeKernel(addon: Addon, origin: AddonOrigin = 'compiled here'): Kernel {
   const functions = functionsOf(NATIVE_FUNCTIONS, addon);
   const namedIsa = environmentVariable('TRAWL_ISA') ?? '';
