@@ -136,21 +136,7 @@ type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
   Dialect,
   'name' | 'path' | 'summary' | 'example' | 'client'
 > &
-  Partial<
-    Pick<
-      Dialect,
-      | 'method'
-      | 'onlyIfNamed'
-      | 'holdMs'
-      | 'claims'
-      | 'statuses'
-      | 'errorBody'
-      | 'projects'
-      | 'section'
-      | 'recognisedBy'
-      | 'keys'
-    >
-  > & {
+  Partial<Omit<Dialect, 'request' | 'reply' | 'parse' | 'statusOf'>> & {
     readonly request: Request;
     readonly reply: Reply;
     /** Largest length of any list, in addition to the server's limit. */
