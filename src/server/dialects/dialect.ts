@@ -70,7 +70,7 @@ export interface DialectClient {
 }
 
 /** Projects with the same setting, as docs/agents.md shows them. */
-export interface ClientProject {
+interface ClientProject {
   readonly name: string;
   /** Where a project sets the server's address, in Markdown; undefined: docs/agents.md does not say. */
   readonly setting?: string;
