@@ -74,6 +74,8 @@ function titleAndText({ title, text }: WholeDocument): { title: string; text: st
 /**
  * The title in the front matter of a text, without quotes around it, and the text after it; undefined for a text that does not begin with
  * a line `---` and have another such line.
+ *
+ * @internal Exported for tests.
  */
 export function frontMatter(text: string): { readonly title: string | undefined; readonly rest: string } | undefined {
   if (!text.startsWith('---\n')) return undefined;
