@@ -207,7 +207,7 @@ const TRUE_TEXTS = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
 const FALSE_TEXTS = new Set(['0', 'false', 'f', 'no', 'n', 'off']);
 
 /** Compared with pydantic 2 value by value in test/server/lax-values.test.ts. */
-export function laxInteger(value: unknown): LaxResult<number> {
+function laxInteger(value: unknown): LaxResult<number> {
   switch (typeof value) {
     case 'boolean':
       return { ok: true, value: value ? 1 : 0 };
@@ -226,7 +226,7 @@ export function laxInteger(value: unknown): LaxResult<number> {
   }
 }
 
-export function laxBoolean(value: unknown): LaxResult<boolean> {
+function laxBoolean(value: unknown): LaxResult<boolean> {
   const unreadable = fail('bool_parsing', 'Input should be a valid boolean, unable to interpret input');
   switch (typeof value) {
     case 'boolean':
