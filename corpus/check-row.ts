@@ -1,3 +1,4 @@
+import { isObject } from '../src/base/objects.ts';
 import { idColumnOf } from '../src/index/passages/id-column.ts';
 import type { LineRange } from './line-range.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
@@ -36,7 +37,7 @@ export interface ReaderContext {
  */
 export function checkRow(line: number, value: unknown, document: string): ReadRow {
   const bad = (reason: string): BadRow => ({ ok: false, line, reason });
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     return bad(`expected a JSON object with "contents" or "text", found ${typeName(value)}`);
   }
   const row = value as PassageRow;

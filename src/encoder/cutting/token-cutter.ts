@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { cancelled, throwIfCancelled } from '../../base/abort.ts';
+import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
 import { asTrawlError, deserializeError, TrawlError } from '../../base/errors.ts';
 import { readModelFolder } from '../model/model-folder.ts';
 import type { CutWorkerSetup, FromCutWorker, ToCutWorker } from './cut-messages.ts';
@@ -42,20 +42,13 @@ export class TokenCutter {
     throwIfCancelled(signal);
     if (this.#closed) throw closed();
     const id = this.#nextId++;
-    let onAbort = (): void => undefined;
     const cuts = new Promise<readonly TokenCut[]>((resolve, reject) => {
-      onAbort = () => reject(cancelled());
-      signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiting.set(id, { resolve, reject });
       // Only a thread with work keeps the process alive.
       worker.ref();
       worker.postMessage({ id, texts, tokens } satisfies ToCutWorker);
     });
-    try {
-      return await cuts;
-    } finally {
-      signal?.removeEventListener('abort', onAbort);
-    }
+    return untilAborted(cuts, signal);
   }
 
   /** Rejects waiting calls and ends the thread. Safe to call twice. */

@@ -1,4 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import type { EmbeddingApi } from '../identity/endpoint-record.ts';
 import { parseServerUrl, shownUrl } from '../model-server/server-url.ts';
 
@@ -162,7 +163,7 @@ async function trawlRevision(at: EndpointAddress['at'], read: ReadPage, model: s
 type Fields = Readonly<Record<string, unknown>>;
 
 function fields(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+  return isObject(value) ? value : {};
 }
 
 function text(value: unknown): string | null {

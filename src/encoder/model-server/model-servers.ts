@@ -1,7 +1,7 @@
 import { cancelled, throwIfCancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { abortableFetch, bodyChunks, dropBody } from '../../base/net/abortable-fetch.ts';
-import { retryAfterMs } from '../../base/net/retry-after.ts';
+import { retryAfterMs } from '../../base/net/retries.ts';
 import { ServerChoice } from './server-choice.ts';
 
 export interface FailureDetails {

@@ -45,7 +45,7 @@ export async function runBatches(
     try {
       await run(batch);
     } catch (error) {
-      const isTooLarge = batchTokens !== null && rows > 1 && asTrawlError(error).details['outOfMemory'] === true;
+      const isTooLarge = batchTokens !== null && rows > 1 && asTrawlError(error).details.outOfMemory;
       if (isTooLarge) {
         limit = Math.floor(rows / 2) * length;
         onSmaller(limit);

@@ -1,4 +1,4 @@
-import { throwIfCancelled } from '../../base/abort.ts';
+import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
@@ -11,7 +11,6 @@ import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { PassingRetriever } from './passing-retriever.ts';
 import { queryKey } from './query-key.ts';
 import { SharedTrees } from './shared-trees.ts';
-import { unlessAborted } from './unless-aborted.ts';
 
 /** A call in flight. */
 interface Flight {
@@ -100,7 +99,7 @@ export class SharingRetriever extends PassingRetriever {
         for (const [i, { places }] of own.entries()) answer(places, result.outcomes[i]!);
       }
       const waitingSince = performance.now();
-      const led = await unlessAborted(Promise.all(leaders), call.signal);
+      const led = await untilAborted(Promise.all(leaders), call.signal);
       if (following.length > 0) {
         timings = addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
       }
