@@ -1,5 +1,5 @@
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
-import { type ResolvedOptions, resolveOptions } from '../../src/base/options/resolve-options.ts';
+import { type ResolvedOptions, resolveOptions, takenVariable } from '../../src/base/options/resolve-options.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { printable } from '../output/format.ts';
 import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
@@ -47,9 +47,10 @@ export async function runCommand(
 }
 
 /** Whether npm runs the program in a shell of its own: for `npx trawl` and `npm run demo`. */
-const startedByNpm = /^'?(?:\S*\/)?trawl'?$|scripts\/demo\.mjs$/.test(process.env['npm_lifecycle_script'] ?? '');
-// Programs that this one starts are not npm's.
-delete process.env['npm_lifecycle_script'];
+const startedByNpm = /^'?(?:\S*\/)?trawl'?$|scripts\/demo\.mjs$/.test(
+  // Programs that this one starts are not npm's.
+  takenVariable('npm_lifecycle_script') ?? '',
+);
 const CHECK_PARENT_MS = 250;
 
 /**
