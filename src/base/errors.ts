@@ -131,7 +131,7 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** Numbers and names for programs; never the text of passages or queries. The named fields decide what callers do. */
-export interface ErrorDetails {
+interface ErrorDetails {
   readonly [name: string]: unknown;
   /** The file that is at fault. A NON_FINITE_VECTOR without it comes from the encoder. */
   readonly path?: string;
@@ -149,7 +149,7 @@ export interface ErrorDetails {
   readonly retryAfterS?: number;
 }
 
-export interface TrawlErrorOptions {
+interface TrawlErrorOptions {
   details?: ErrorDetails;
   cause?: unknown;
 }

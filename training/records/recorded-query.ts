@@ -47,7 +47,7 @@ export type ParsedRecord =
   | { readonly ok: false; readonly reason: string };
 
 /** A line of a query, or of an opening. */
-export type ParsedLine = ParsedRecord | { readonly ok: true; readonly opening: RecordedOpening };
+type ParsedLine = ParsedRecord | { readonly ok: true; readonly opening: RecordedOpening };
 
 type Values = Readonly<Record<string, unknown>>;
 type Check = (value: unknown) => boolean;

@@ -16,7 +16,7 @@ export interface AnswerKey {
 }
 
 /** What of an index decides how a search without settings is answered. */
-export interface KeyDefaults {
+interface KeyDefaults {
   readonly mode: SearchMode;
   readonly model: Pick<ModelIdentity, 'queryTemplate'> | null;
 }

@@ -7,7 +7,7 @@ import { TransientFailure } from './retries.ts';
 /** An attempt that receives this many bytes resets the count of consecutive failures (`withRetries`). */
 const PROGRESS_BYTES = 1024 * 1024;
 
-export interface ReceivedFileOptions {
+interface ReceivedFileOptions {
   readonly path: string;
   /** Open for writing. The caller closes it. */
   readonly handle: FileHandle;

@@ -20,11 +20,14 @@ export interface RetryPolicy {
   /** Wait before the second attempt; doubles with each further one, up to `maxWaitMs`. */
   readonly firstWaitMs: number;
   readonly maxWaitMs: number;
-  /** If the server asks for a longer wait, the work fails at once. Default: it waits `maxWaitMs` then. */
+  /**
+   * A server may lengthen the wait up to this limit; if it asks for a longer wait, the work fails at once. Undefined: the wait is what the
+   * server asks for, shorter or longer, up to `maxWaitMs`.
+   */
   readonly maxRetryAfterMs?: number;
 }
 
-export interface Retrying {
+interface Retrying {
   readonly policy: RetryPolicy;
   readonly signal?: AbortSignal | undefined;
   /** Called before each wait. */
@@ -55,12 +58,13 @@ export async function withRetries<T>(
       throwIfCancelled(signal);
       if (!(error instanceof TransientFailure)) throw error;
       failures++;
-      const asked = error.retryAfterMs ?? 0;
-      if (maxRetryAfterMs !== undefined && asked > maxRetryAfterMs) {
+      const asked = error.retryAfterMs;
+      if (asked !== undefined && maxRetryAfterMs !== undefined && asked > maxRetryAfterMs) {
         throw givenUp(error, failures, `the server asks to wait ${Math.ceil(asked / 1000)} s`);
       }
       if (failures >= attempts) throw givenUp(error, failures, `given up after ${failures} attempts`);
-      const ms = Math.max(Math.min(asked, maxRetryAfterMs ?? maxWaitMs), backoffMs(failures, policy));
+      const own = backoffMs(failures, policy);
+      const ms = maxRetryAfterMs === undefined ? Math.min(asked ?? own, maxWaitMs) : Math.max(asked ?? 0, own);
       onWait?.(error.message, ms);
       // An abort ends the wait; the loop throws for it.
       await sleep(ms, undefined, { signal }).catch(() => undefined);
@@ -84,7 +88,7 @@ export interface TransferPolicy extends RetryPolicy {
   readonly advice: string;
 }
 
-export interface TransferRetrying {
+interface TransferRetrying {
   /** Name of the work for messages, such as `model.safetensors`. */
   readonly what: string;
   readonly policy: TransferPolicy;

@@ -32,7 +32,7 @@ export interface EndpointFacts {
 }
 
 /** Reads a JSON page of the server; undefined if the server does not have it. */
-export type ReadPage = (url: string) => Promise<unknown>;
+type ReadPage = (url: string) => Promise<unknown>;
 
 const KEY = { what: "encoder's endpoint", keyOption: '--endpoint-key-file' };
 /** In the order in which they are tried, but text-embeddings-inference is asked at `/embed` first. Infinity has `/embeddings` alone. */

@@ -11,7 +11,7 @@ interface FailureDetails {
   readonly status?: number | undefined;
 }
 
-export interface ModelServersOptions {
+interface ModelServersOptions {
   /** Sent as `authorization: Bearer`. Never part of a message. */
   readonly apiKey?: string | undefined;
   /** Time limit of one request, in milliseconds. */
@@ -30,7 +30,7 @@ export interface ModelServersOptions {
   readonly onLost?: ((server: number) => void) | undefined;
 }
 
-export interface ServerRequest {
+interface ServerRequest {
   /** The address for a server, by the number of the server. */
   readonly url: (server: number) => string;
   /** JSON; undefined: a GET. */

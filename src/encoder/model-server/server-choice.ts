@@ -15,13 +15,13 @@ interface Waiting {
 }
 
 /** A request's right to run on a server. */
-export interface ServerSlot {
+interface ServerSlot {
   readonly server: number;
   /** @param waitMs the pause that the server asked for. */
   release(result: 'answered' | 'failed', waitMs?: number): void;
 }
 
-export interface ServerLimits {
+interface ServerLimits {
   /** Running requests of one server. */
   readonly concurrency: number;
   /** Pause after the first failure, in milliseconds; it doubles with each failure in a row. */

@@ -8,7 +8,7 @@ export interface TextBatch {
   readonly rows: number;
 }
 
-export interface BatchRunsOptions {
+interface BatchRunsOptions {
   /** Tokens of a padded batch, padding included; null: texts are not padded, and batches are not divided. */
   readonly batchTokens: number | null;
   /** Runs a batch and keeps its vectors. */

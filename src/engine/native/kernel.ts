@@ -206,7 +206,7 @@ function cudaLibrary(): string {
   return environmentVariable('TRAWL_CUDA_LIBRARY') ?? '';
 }
 
-export type LoadedKernel =
+type LoadedKernel =
   | { readonly ok: true; readonly kernel: Kernel }
   /** `reason` explains why the native engine cannot be used. */
   | { readonly ok: false; readonly reason: string };

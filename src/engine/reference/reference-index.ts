@@ -28,7 +28,7 @@ interface SearchThread {
   readonly exited: Promise<void>;
 }
 
-export interface ReferenceIndexOptions {
+interface ReferenceIndexOptions {
   /** Number of search threads, from 1. Default: the available cores. A small index gets fewer. */
   readonly threads?: number;
 }
