@@ -16,7 +16,7 @@ export interface SharedTreesOptions {
 }
 
 /**
- * Computes equal searches by query trees once, as `SharingRetriever` does for queries. Searches are equal if their keys, parameters,
+ * Computes equal searches by query trees once, as `SharedSearch` does for queries. Searches are equal if their keys, parameters,
  * filter, order, limits and page are equal; those without a key never are.
  */
 export class SharedTrees {
