@@ -7,7 +7,7 @@ import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import type { Bm25Record } from '../../src/index/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import type { Duplicates } from '../../src/index/passages/duplicate-ids.ts';
-import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
 
 type Manifest = IndexManifest | ShardManifest;
 

@@ -6,7 +6,7 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { EXIT } from '../program/command.ts';
 import { buildForecast } from '../speed/build-forecast.ts';
-import type { SearchForecast } from '../speed/search-forecast.ts';
+import type { SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import { parseShard } from './build-options.ts';
 import { planReport } from './build-plan.ts';
 import { buildProgress, type ShownProgress } from './build-progress.ts';

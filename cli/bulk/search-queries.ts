@@ -41,7 +41,7 @@ import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-opti
 import type { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { type VIEW_OPTIONS, viewOption } from '../options/view-options.ts';
-import { formatCount } from '../output/format.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { viewFiles, viewHash } from '../output/view-hash.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';

@@ -6,7 +6,7 @@ import { readApiKey } from '../options/api-key.ts';
 import { numberFrom } from '../options/number-from.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { rolloutProbe } from '../training/rollout-probe.ts';
+import { rolloutProbe } from '../../training/rollout/rollout-probe.ts';
 
 const ACTIONS = ['rollout'] as const;
 

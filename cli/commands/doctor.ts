@@ -14,7 +14,7 @@ import { type ChosenIsas, type InstructionSet, type Kernel, loadKernel } from '.
 import { sqliteVersion } from '../../src/index/passages/passage-file.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
-import { formatBytes, formatNumberOf } from '../output/format.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { milvusFacts, milvusLines } from '../stores/doctor-milvus.ts';
 import { openSearchFacts, openSearchLines } from '../stores/doctor-opensearch.ts';

@@ -11,7 +11,7 @@ import {
 import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { inspectCollection } from '../stores/inspect-collection.ts';
 import { inspectIndex } from '../stores/inspect-index.ts';

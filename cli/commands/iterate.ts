@@ -17,8 +17,8 @@ import { machineOptions } from '../options/retriever-options.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../training/iterate-options.ts';
 import { statusLines, summaryJson, summaryLines } from '../training/iterate-report.ts';
-import { iterationWork } from '../training/iteration-work.ts';
-import { IterationMeasurement } from '../training/measure-iteration.ts';
+import { iterationWork } from '../../training/iteration/iteration-steps.ts';
+import { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
 
 type Context = CommandContext<typeof ITERATE_OPTIONS>;
 

@@ -12,7 +12,7 @@ import { modesOption, RANKING_OPTIONS } from '../options/ranking-options.ts';
 import { checkRerankOptions } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatCount } from '../output/format.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../training/mine-options.ts';

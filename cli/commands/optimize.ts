@@ -6,7 +6,7 @@ import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { CHANGED_BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { COLUMN_OPTIONS } from '../building/column-options.ts';
-import { formatNumberOf } from '../output/format.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const optimizeCommand = defineCommand({

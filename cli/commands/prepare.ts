@@ -3,7 +3,7 @@ import { DOCUMENT_FORMATS } from '../../indexer/prepare/list-documents.ts';
 import { RULE_NAMES } from '../../indexer/prepare/open-rule.ts';
 import { type PrepareSummary, preparePassages } from '../../indexer/prepare/prepare-passages.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
 import { prepareProgress } from '../output/progress/prepare-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 

@@ -11,7 +11,7 @@ import {
 import { recordFilter } from '../../training/records/record-filter.ts';
 import { RecordSummary } from '../../training/records/record-statistics.ts';
 import { redactor } from '../../training/records/redact-record.ts';
-import { formatNumberOf } from '../output/format.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { writeRecords } from '../training/record-output.ts';
 import { statisticsText } from '../training/statistics-text.ts';

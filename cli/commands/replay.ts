@@ -18,7 +18,7 @@ import { MODE_OPTION } from '../options/ranking-options.ts';
 import { readKey } from '../options/read-key.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { formatCount, formatNumberOf } from '../output/format.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { reportLines } from '../training/replay-report.ts';
 

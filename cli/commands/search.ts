@@ -16,7 +16,7 @@ import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-opti
 import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatDuration } from '../output/format.ts';
+import { formatDuration } from '../../src/base/format.ts';
 import { hitJson, hitLines, type ShownHit } from '../output/found-hits.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 

@@ -7,7 +7,7 @@ import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { readApiKey } from '../options/api-key.ts';
-import { formatBytes, formatNumberOf } from '../output/format.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 

@@ -7,8 +7,8 @@ import { reportText } from '../../training/trajectories/report/report-text.ts';
 import { trajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import type { Trajectory } from '../../training/trajectories/trajectory.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { LineOutput } from '../training/line-output.ts';
-import { openRecords } from '../training/open-trajectories.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
+import { openRecords } from '../../training/trajectories/open-trajectories.ts';
 import { openTruncationCheck, type TruncationCheck } from '../training/truncation-check.ts';
 
 export const trajectoriesCommand = defineCommand({

@@ -19,7 +19,7 @@ import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../training/triage-options.ts';
 import { shownProgress } from '../training/triage-progress.ts';
 import { triageText } from '../training/triage-report.ts';
-import { openTriedModel, type TriedModel } from '../training/tried-model.ts';
+import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
 
 export const triageCommand = defineCommand({
   name: 'triage',

@@ -7,7 +7,7 @@ import { isPublishedAddress } from '../../src/stores/published/published-address
 import { checkEndpointOptions, ENDPOINT_OPTIONS } from '../model/endpoint-options.ts';
 import { numberFrom } from '../options/number-from.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { formatBytes, formatNumberOf } from '../output/format.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { type ShownSteps, stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 

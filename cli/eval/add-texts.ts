@@ -1,7 +1,7 @@
 import type { RankedPassage } from '../../evaluation/run.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { hitFields } from '../options/hit-fields.ts';
-import type { SearchedSystem } from './searched-system.ts';
+import { hitFields } from '../../corpus/hit-fields.ts';
+import type { SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 
 /** Ids looked up at once. */
 const BATCH_IDS = 4096;

@@ -1,6 +1,6 @@
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
-import { formatCount, formatNumberOf, printable } from '../output/format.ts';
-import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
+import { formatCount, formatNumberOf, printable } from '../../src/base/format.ts';
+import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from '../../evaluation/systems/comparison.ts';
 import { latencyLine } from './server-lines.ts';
 
 /** The report of `trawl eval --compare` in a terminal. `width`: characters of a line of passages side by side. */

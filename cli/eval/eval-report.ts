@@ -1,6 +1,6 @@
 import { type Evaluation, type Metrics, meansOf, metricsByGroup } from '../../evaluation/evaluate-run.ts';
 import { type MetricIntervals, metricIntervals } from '../../evaluation/metric-intervals.ts';
-import { formatNumberOf } from '../output/format.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
 
 export interface EvalContext {
   /** The format of the questions, for people. */

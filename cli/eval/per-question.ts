@@ -1,5 +1,5 @@
 import type { EvalContext } from './eval-report.ts';
-import type { MeasuredSystem } from './measured-system.ts';
+import type { MeasuredSystem } from '../../evaluation/systems/measured-system.ts';
 
 /**
  * The lines of `--per-question`, with line ends: for each system and question `{"id", "question"?, "system"?, "metrics"}`. `question` is the

@@ -1,8 +1,8 @@
 import { addTexts } from './add-texts.ts';
-import { searchIndex } from './search-index.ts';
-import { searchRun } from './search-run.ts';
-import { searchServer } from './search-server.ts';
-import type { Asked, SearchedSystem } from './searched-system.ts';
+import { searchIndex } from '../../evaluation/systems/search-index.ts';
+import { searchRun } from '../../evaluation/systems/search-run.ts';
+import { searchServer } from '../../evaluation/systems/search-server.ts';
+import type { Asked, SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 import type { SystemSpec } from './system-text.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { formatCount, formatDuration, formatNumberOf, printable } from '../output/format.ts';
-import type { SearchedSystem, ServerReport } from './searched-system.ts';
+import { formatCount, formatDuration, formatNumberOf, printable } from '../../src/base/format.ts';
+import type { SearchedSystem, ServerReport } from '../../evaluation/systems/searched-system.ts';
 
 /** How a server was asked, how fast it answered, and what failed. Empty for other systems. */
 export function serverLines({ server, what }: SearchedSystem): string[] {

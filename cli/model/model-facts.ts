@@ -8,7 +8,7 @@ import {
   readTrawlModelFile,
   TRAWL_MODEL_FILE,
 } from '../../src/encoder/model/trawl-model-file.ts';
-import { formatBytes } from '../output/format.ts';
+import { formatBytes } from '../../src/base/format.ts';
 
 /** A model folder as `trawl model show` reports it. */
 export interface ModelFacts {

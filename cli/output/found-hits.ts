@@ -1,7 +1,7 @@
 import type { ExplainedTerm } from '../../src/search/calls/explain-call.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { HybridPlace, HybridPlaces } from '../../src/search/hybrid/hybrid-fusion.ts';
-import { hitFields } from '../options/hit-fields.ts';
+import { hitFields } from '../../corpus/hit-fields.ts';
 import { wrapParagraph } from '../program/wrap.ts';
 
 export interface ShownHit {

@@ -1,7 +1,7 @@
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { type ResolvedOptions, resolveOptions } from '../../src/base/options/resolve-options.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
-import { printable } from '../output/format.ts';
+import { printable } from '../../src/base/format.ts';
 import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { exitProcess } from './exit-process.ts';

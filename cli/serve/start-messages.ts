@@ -3,7 +3,7 @@ import type { ListenAddress } from '../../src/server/connections/listen.ts';
 import type { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import type { Perturbation } from '../../src/server/perturbation/perturbation.ts';
 import { settingsText } from '../../src/server/perturbation/settings.ts';
-import { formatBytes, formatCount } from '../output/format.ts';
+import { formatBytes, formatCount } from '../../src/base/format.ts';
 
 /**
  * The line that `--json` prints when the server is ready, for scripts that wait for it. `removedRows` is the former name of

@@ -2,7 +2,7 @@ import type { BuildPlan } from '../../indexer/building/plan-build.ts';
 import type { UpdatePlan } from '../../indexer/update/plan-update.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
-import { forecast, plannedRows, type SearchForecast } from './search-forecast.ts';
+import { forecast, plannedRows, type SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 
 /** Searches of the planned index. Null without vectors or the native engine, and for few passages. */
 export async function buildForecast(

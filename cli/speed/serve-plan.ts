@@ -8,11 +8,11 @@ import { openIndexDirectory } from '../../src/search/opening/index-directory.ts'
 import { openIndexEncoder } from '../../src/search/opening/open-index-encoder.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { retrieverOptions } from '../options/retriever-options.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 import type { SERVE_OPTIONS } from '../serve/serve-options.ts';
 import type { ServeSettings } from '../serve/serve-settings.ts';
-import { forecast, forecastLines, type SearchForecast } from './search-forecast.ts';
+import { forecast, forecastLines, type SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 
 /** What `trawl serve --plan` says about an index. */
 interface IndexPlan {

@@ -4,7 +4,7 @@ import { filesCollection } from '../../src/stores/milvus/collection-files.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
 import type { QueryNodeFacts, SegmentFacts } from '../../src/stores/milvus/milvus-facts.ts';
-import { formatBytes, formatCount } from '../output/format.ts';
+import { formatBytes, formatCount } from '../../src/base/format.ts';
 import { timedSearch } from './timed-search.ts';
 
 /** A query node with the rows of the index that it holds. */

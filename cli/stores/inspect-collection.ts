@@ -4,7 +4,7 @@ import { parseMilvusAddress, shownAddress } from '../../src/stores/milvus/milvus
 import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
 import { EXACT_INDEX } from '../../src/stores/milvus/open-published-index.ts';
 import { storedRows } from '../../src/stores/published/publication.ts';
-import { formatCount } from '../output/format.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 
 /** `trawl inspect milvus://…`. `modelLines` describes the encoder as for a folder. */

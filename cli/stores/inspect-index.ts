@@ -4,7 +4,7 @@ import { findIndex } from '../../src/stores/opensearch/check-index.ts';
 import { parseOpenSearchAddress, shownAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
 import { storedRows } from '../../src/stores/published/publication.ts';
-import { formatCount } from '../output/format.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 
 /** `trawl inspect opensearch://…`. `modelLines` describes the encoder as for a folder. */

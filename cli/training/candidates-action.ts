@@ -15,11 +15,11 @@ import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts
 import { RESTART_OPTION } from '../options/restart-option.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatCount, formatNumberOf } from '../output/format.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
-import { type OpenTrajectories, openRecords, openTrajectoryFile } from './open-trajectories.ts';
+import { type OpenTrajectories, openRecords, openTrajectoryFile } from '../../training/trajectories/open-trajectories.ts';
 import { OUT_OPTIONS, requiredOut } from './out-options.ts';
 
 const options = {

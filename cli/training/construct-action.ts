@@ -9,10 +9,10 @@ import { EXCLUSION_RULES, type ExclusionRule } from '../../training/agentic-r/ex
 import { readKnownPassages } from '../../training/agentic-r/passage-texts.ts';
 import { AGENTIC_R_RULE } from '../../training/agentic-r/training-rule.ts';
 import { numberFrom } from '../options/number-from.ts';
-import { formatNumberOf } from '../output/format.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
 import { EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
-import { LineOutput } from './line-output.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
 import { DATASET_OPTION, datasetOf, OUT_OPTIONS, requiredOut } from './out-options.ts';
 import { openUtilities, UTILITY_OPTIONS, utilityLines } from './utility-options.ts';
 

@@ -9,10 +9,10 @@ import { openIndexDirectory } from '../../src/search/opening/index-directory.ts'
 import type { SearchSource } from '../../src/search/search-source.ts';
 import { handOver, type IndexedPassage, readSubanswers } from '../../training/agentic-r/hand-over.ts';
 import { openServer, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
-import { formatCount, formatNumberOf } from '../output/format.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
-import { LineOutput } from './line-output.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
 import { DATASET_OPTION, datasetOf, OUT_OPTIONS, requiredOut } from './out-options.ts';
 
 /** What steps 3-0 to 3-2 need beside the language models. */

@@ -2,7 +2,7 @@ import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts'
 import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
 import type { Journal, Measures, PublishedIteration, Trial } from '../../training/iteration/records.ts';
 import { optionsOf } from '../model/model-options.ts';
-import { formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
+import { formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
 import { quoted } from '../output/quoted.ts';
 
 /** The report of `--json`. */

@@ -1,5 +1,5 @@
 import type { TriageProgress } from '../../training/triage/triage-model.ts';
-import { formatCount } from '../output/format.ts';
+import { formatCount } from '../../src/base/format.ts';
 
 /** The progress of a trial for `stepProgress`. */
 export function shownProgress({ step, done, total }: TriageProgress): { step: string; share: number; facts: string } {

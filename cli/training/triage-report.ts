@@ -1,5 +1,5 @@
 import type { Estimate, RecallAt, TriageReport } from '../../training/triage/triage-report.ts';
-import { formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
+import { formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
 
 /** The report as lines for the terminal. `source`: the format of the questions. */
 export function triageText(report: TriageReport, source: string): string {

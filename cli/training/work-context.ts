@@ -1,6 +1,6 @@
 import type { CommandContext } from '../program/command.ts';
 import type { ITERATE_OPTIONS } from './iterate-options.ts';
-import type { IterationMeasurement } from './measure-iteration.ts';
+import type { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
 
 type Context = CommandContext<typeof ITERATE_OPTIONS>;
 

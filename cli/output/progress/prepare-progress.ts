@@ -1,6 +1,6 @@
 import cliProgress from 'cli-progress';
 import type { PrepareProgress } from '../../../indexer/prepare/prepare-passages.ts';
-import { formatBytes, formatCount, formatDuration } from '../format.ts';
+import { formatBytes, formatCount, formatDuration } from '../../../src/base/format.ts';
 
 /** Interval between two lines of a log. */
 const LOG_EVERY_MS = 60_000;

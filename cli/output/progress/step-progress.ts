@@ -1,5 +1,5 @@
 import cliProgress from 'cli-progress';
-import { formatDuration } from '../format.ts';
+import { formatDuration } from '../../../src/base/format.ts';
 
 /** Interval between two lines of a log. */
 const LOG_EVERY_MS = 60_000;

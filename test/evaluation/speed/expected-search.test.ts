@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { plannedRows } from '../../../cli/speed/search-forecast.ts';
+import { plannedRows } from '../../../evaluation/speed/search-forecast.ts';
 import { combinedRate, expectedSearch } from '../../../evaluation/speed/expected-search.ts';
 import { costOf, type SpeedTrial, TRIED_QUERIES } from '../../../evaluation/speed/speed-trial.ts';
 import { trialRows } from '../../../evaluation/speed/trial-rows.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
-import { rolloutProbe } from '../../../cli/training/rollout-probe.ts';
+import { rolloutProbe } from '../../../training/rollout/rollout-probe.ts';
 import { removePassages } from '../../../indexer/update/remove-passages.ts';
 import { TrawlClient } from '../../../src/client/client.ts';
 import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';

@@ -1,24 +1,24 @@
 import { percentile, sortedSamples } from '../../bench/statistics.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
-import { withoutLabels } from '../../evaluation/answer-labels.ts';
-import { relevantIds } from '../../evaluation/judgements.ts';
-import type { Question } from '../../evaluation/read-questions.ts';
-import { askServer, type ServerAnswers } from '../../evaluation/server/ask-server.ts';
-import type { DialectClient } from '../../evaluation/server/dialect-client.ts';
-import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
-import { checkTrecField } from '../../evaluation/trec-run.ts';
+import { withoutLabels } from '../answer-labels.ts';
+import { relevantIds } from '../judgements.ts';
+import type { Question } from '../read-questions.ts';
+import { askServer, type ServerAnswers } from '../server/ask-server.ts';
+import type { DialectClient } from '../server/dialect-client.ts';
+import { DIALECT_CLIENTS } from '../server/dialect-clients.ts';
+import { checkTrecField } from '../trec-run.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
 import { COMPOSED_SEPARATOR } from '../../src/server/recording/composed-query.ts';
-import { hitFields } from '../options/hit-fields.ts';
-import { readKey } from '../options/read-key.ts';
-import { queriesOf } from './eval-queries.ts';
+import { hitFields } from '../../corpus/hit-fields.ts';
+import { readKey } from '../../cli/options/read-key.ts';
+import { queriesOf } from '../../cli/eval/eval-queries.ts';
 import { type GoldTexts, judgedIds, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
 import { countingPassages, depthOf, ownNotes } from './own-passages.ts';
 import { foundPassages } from './search-questions.ts';
 import type { Asked, SearchedSystem, ServerReport } from './searched-system.ts';
-import type { SystemSpec } from './system-text.ts';
+import type { SystemSpec } from '../../cli/eval/system-text.ts';
 
 /** Tries of a request: fewer than other clients make, because a measurement should say that a server is overloaded. */
 const ATTEMPTS = 5;

@@ -1,16 +1,16 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { shownPlace } from '../../src/stores/published/shown-place.ts';
-import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { openReranked } from '../open/open-reranked.ts';
-import { templateOf } from '../options/query-form.ts';
-import { modesOption, rankingOf } from '../options/ranking-options.ts';
-import { checkRerankOptions } from '../options/rerank-options.ts';
-import { retrieverOptions } from '../options/retriever-options.ts';
+import { checkEndpointOptions } from '../../cli/model/endpoint-options.ts';
+import { openReranked } from '../../cli/open/open-reranked.ts';
+import { templateOf } from '../../cli/options/query-form.ts';
+import { modesOption, rankingOf } from '../../cli/options/ranking-options.ts';
+import { checkRerankOptions } from '../../cli/options/rerank-options.ts';
+import { retrieverOptions } from '../../cli/options/retriever-options.ts';
 import { ownNotes } from './own-passages.ts';
 import { searchQuestions } from './search-questions.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
-import type { SystemSpec } from './system-text.ts';
+import type { SystemSpec } from '../../cli/eval/system-text.ts';
 
 /** Ids looked up at once. */
 const BATCH_IDS = 4096;

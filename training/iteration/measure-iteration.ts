@@ -9,14 +9,14 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import type { Measures } from '../../training/iteration/records.ts';
-import { IndexTarget } from '../../training/replay/index-target.ts';
-import { DEFAULT_PERSISTENCE, type RankedList } from '../../training/replay/rank-biased-overlap.ts';
-import { replayRecords } from '../../training/replay/replay-records.ts';
-import { searchQuestions } from '../eval/search-questions.ts';
-import { type QueryForm, queryOf } from '../options/query-form.ts';
-import { formatCount, formatNumberOf } from '../output/format.ts';
-import { changesOf, comparedAnswers } from './changed-answers.ts';
+import type { Measures } from './records.ts';
+import { IndexTarget } from '../replay/index-target.ts';
+import { DEFAULT_PERSISTENCE, type RankedList } from '../replay/rank-biased-overlap.ts';
+import { replayRecords } from '../replay/replay-records.ts';
+import { searchQuestions } from '../../evaluation/systems/search-questions.ts';
+import { type QueryForm, queryOf } from '../../cli/options/query-form.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
+import { changesOf, comparedAnswers } from '../../cli/training/changed-answers.ts';
 
 /** Cutoffs of the metrics beside that of `--recall-k`. */
 const CUTOFFS = [1, 5, 10];

@@ -7,24 +7,24 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
-import { makeModel } from '../../training/iteration/checkpoint.ts';
-import type { IterationWork, StepFolders } from '../../training/iteration/iteration-work.ts';
+import { makeModel } from './checkpoint.ts';
+import type { IterationWork, StepFolders } from './iteration-work.ts';
 import {
   inheritedOverrides,
   inheritedPrecision,
   poolingOfImport,
   settingsDiffer,
-} from '../../training/iteration/model-settings.ts';
-import type { Journal } from '../../training/iteration/records.ts';
-import { buildProgress } from '../building/build-progress.ts';
-import { recordedReading } from '../building/recorded-reading.ts';
-import { sharedBuildOptions } from '../building/run-build.ts';
-import { asUsage, givenOverrides } from '../model/model-options.ts';
-import { formatNumberOf } from '../output/format.ts';
-import { modelProgress } from '../output/progress/model-progress.ts';
-import { openIterationEncoder } from './open-iteration-encoder.ts';
-import { triageStep } from './triage-step.ts';
-import type { WorkContext } from './work-context.ts';
+} from './model-settings.ts';
+import type { Journal } from './records.ts';
+import { buildProgress } from '../../cli/building/build-progress.ts';
+import { recordedReading } from '../../cli/building/recorded-reading.ts';
+import { sharedBuildOptions } from '../../cli/building/run-build.ts';
+import { asUsage, givenOverrides } from '../../cli/model/model-options.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
+import { modelProgress } from '../../cli/output/progress/model-progress.ts';
+import { openIterationEncoder } from '../../cli/training/open-iteration-encoder.ts';
+import { triageStep } from '../../cli/training/triage-step.ts';
+import type { WorkContext } from '../../cli/training/work-context.ts';
 
 /** The steps of an iteration, done by the functions of `trawl model add`, `index`, `eval` and `replay`. */
 export function iterationWork(context: WorkContext): IterationWork {

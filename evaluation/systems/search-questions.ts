@@ -1,15 +1,15 @@
-import { fuseLists } from '../../evaluation/fuse-lists.ts';
-import type { Question } from '../../evaluation/read-questions.ts';
-import type { RankedPassage } from '../../evaluation/run.ts';
-import { checkTrecField } from '../../evaluation/trec-run.ts';
+import { fuseLists } from '../fuse-lists.ts';
+import type { Question } from '../read-questions.ts';
+import type { RankedPassage } from '../run.ts';
+import { checkTrecField } from '../trec-run.ts';
 import type { TrawlError } from '../../src/base/errors.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { isOfQuery } from '../../src/search/calls/query-errors.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { hitFields } from '../options/hit-fields.ts';
-import type { Ranking } from '../options/ranking-options.ts';
-import { type EvalQueryForm, queriesOf } from './eval-queries.ts';
+import { hitFields } from '../../corpus/hit-fields.ts';
+import type { Ranking } from '../../cli/options/ranking-options.ts';
+import { type EvalQueryForm, queriesOf } from '../../cli/eval/eval-queries.ts';
 import { type CountingPassages, countingPassages, depthOf } from './own-passages.ts';
 import type { Asked } from './searched-system.ts';
 

@@ -1,6 +1,6 @@
-import type { Judgements } from '../../evaluation/judgements.ts';
-import type { Question } from '../../evaluation/read-questions.ts';
-import type { RankedPassage, Run } from '../../evaluation/run.ts';
+import type { Judgements } from '../judgements.ts';
+import type { Question } from '../read-questions.ts';
+import type { RankedPassage, Run } from '../run.ts';
 
 /** What a system of `trawl eval` found. */
 export interface SearchedSystem {

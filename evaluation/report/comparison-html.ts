@@ -1,8 +1,8 @@
-import { escaped, htmlPage, htmlTable } from '../../evaluation/report/html-page.ts';
-import { formatCount } from '../output/format.ts';
-import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
-import { answeredLine, countColumns, intervalText, metricNames, pText, signed } from './comparison-text.ts';
-import { latencyLine } from './server-lines.ts';
+import { escaped, htmlPage, htmlTable } from './html-page.ts';
+import { formatCount } from '../../src/base/format.ts';
+import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from '../systems/comparison.ts';
+import { answeredLine, countColumns, intervalText, metricNames, pText, signed } from '../../cli/eval/comparison-text.ts';
+import { latencyLine } from '../../cli/eval/server-lines.ts';
 
 const STYLE = `
 .systems td { text-align: left; white-space: normal; }

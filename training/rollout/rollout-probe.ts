@@ -3,13 +3,13 @@ import type { Judgements } from '../../evaluation/judgements.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
-import { type Gates, refusals } from '../../training/iteration/gates.ts';
-import type { Measures } from '../../training/iteration/records.ts';
-import type { RankedList } from '../../training/replay/rank-biased-overlap.ts';
-import type { Probe } from '../../training/rollout/roll-out.ts';
-import type { RolloutServer } from '../../training/rollout/rollout-server.ts';
-import { type QueryForm, queryOf } from '../options/query-form.ts';
-import { changesOf, comparedAnswers } from './changed-answers.ts';
+import { type Gates, refusals } from '../iteration/gates.ts';
+import type { Measures } from '../iteration/records.ts';
+import type { RankedList } from '../replay/rank-biased-overlap.ts';
+import type { Probe } from './roll-out.ts';
+import type { RolloutServer } from './rollout-server.ts';
+import { type QueryForm, queryOf } from '../../cli/options/query-form.ts';
+import { changesOf, comparedAnswers } from '../../cli/training/changed-answers.ts';
 
 /** Questions of a request. */
 const BATCH = 64;

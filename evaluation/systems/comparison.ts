@@ -1,11 +1,11 @@
-import { type ComparedMetric, changedQueries, compareEvaluations } from '../../evaluation/compare-evaluations.ts';
-import { type Evaluation, evaluateRun, type Metrics } from '../../evaluation/evaluate-run.ts';
-import type { Judgements } from '../../evaluation/judgements.ts';
-import { titleKey } from '../../evaluation/page-title.ts';
-import { answersOf, type Question, titleJudgementsOf } from '../../evaluation/read-questions.ts';
-import type { RankedPassage } from '../../evaluation/run.ts';
+import { type ComparedMetric, changedQueries, compareEvaluations } from '../compare-evaluations.ts';
+import { type Evaluation, evaluateRun, type Metrics } from '../evaluate-run.ts';
+import type { Judgements } from '../judgements.ts';
+import { titleKey } from '../page-title.ts';
+import { answersOf, type Question, titleJudgementsOf } from '../read-questions.ts';
+import type { RankedPassage } from '../run.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { type EvalContext, evalJson } from './eval-report.ts';
+import { type EvalContext, evalJson } from '../../cli/eval/eval-report.ts';
 import type { MeasuredSystem } from './measured-system.ts';
 import { answeredByAll, type ServerReport } from './searched-system.ts';
 

@@ -16,10 +16,10 @@ import { TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
-import { poolingOfImport } from '../../training/iteration/model-settings.ts';
-import { removeIfEmpty } from '../../training/triage/pool-vectors.ts';
-import { asUsage, modelOverrides, shareWeights } from '../model/model-options.ts';
-import type { TriageValues } from './triage-options.ts';
+import { poolingOfImport } from '../iteration/model-settings.ts';
+import { removeIfEmpty } from './pool-vectors.ts';
+import { asUsage, modelOverrides, shareWeights } from '../../cli/model/model-options.ts';
+import type { TriageValues } from '../../cli/training/triage-options.ts';
 
 export interface TriedModel {
   readonly encoder: TextEncoder;

@@ -1,4 +1,4 @@
-export { formatBytes } from '../../src/base/system/format-bytes.ts';
+export { formatBytes } from './system/format-bytes.ts';
 
 /**
  * Escapes the control characters, except newlines and tabs, of an untrusted text (a model card, a path, a server's response): they

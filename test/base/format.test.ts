@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatBytes, formatCount, formatDuration, printable } from '../../cli/output/format.ts';
+import { formatBytes, formatCount, formatDuration, printable } from '../../src/base/format.ts';
 
 test('bytes have decimal units, and fewer than four digits before the point up to TB', () => {
   assert.equal(formatBytes(0), '0 B');

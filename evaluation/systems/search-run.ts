@@ -1,7 +1,7 @@
-import { readRun } from '../../evaluation/read-run.ts';
+import { readRun } from '../read-run.ts';
 import { countingPassages, depthOf, ownNotes } from './own-passages.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
-import type { SystemSpec } from './system-text.ts';
+import type { SystemSpec } from '../../cli/eval/system-text.ts';
 
 /** The results of a TREC run for the questions. Throws as `readRun`. */
 export async function searchRun({ name, place }: SystemSpec, asked: Asked): Promise<SearchedSystem> {

@@ -1,15 +1,15 @@
-import { type EncoderTrial, tryEncoder } from '../../evaluation/speed/encoder-trial.ts';
+import { type EncoderTrial, tryEncoder } from './encoder-trial.ts';
 import {
   combinedRate,
   type ExpectedSearch,
   expectedSearch,
   type SearchedRows,
-} from '../../evaluation/speed/expected-search.ts';
-import { type SpeedTrial, trySpeed } from '../../evaluation/speed/speed-trial.ts';
+} from './expected-search.ts';
+import { type SpeedTrial, trySpeed } from './speed-trial.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { codesBytes, maxPrefilterBytes } from '../../src/engine/vectors/codes-size.ts';
-import { formatCount, formatDuration } from '../output/format.ts';
+import { formatCount, formatDuration } from '../../src/base/format.ts';
 
 /** The part of `--plan` about searches: expected from a trial, if what they read is in memory. */
 export interface SearchForecast {

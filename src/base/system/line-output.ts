@@ -1,4 +1,4 @@
-import { PartialFile } from '../../src/base/system/partial-file.ts';
+import { PartialFile } from './partial-file.ts';
 
 /** Text kept in memory before it is written. */
 const BUFFER_CHARACTERS = 256 * 1024;

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { TRIAGE_OPTIONS, type TriageValues } from '../../../cli/training/triage-options.ts';
-import { openTriedModel, type TriedModel } from '../../../cli/training/tried-model.ts';
+import { openTriedModel, type TriedModel } from '../../../training/triage/tried-model.ts';
 import { FileLock } from '../../../src/base/system/file-lock.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../../helpers/tiny-checkpoint.ts';

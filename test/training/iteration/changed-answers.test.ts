@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { searchQuestions } from '../../cli/eval/search-questions.ts';
-import { changesOf, comparedAnswers } from '../../cli/training/changed-answers.ts';
-import { type ErrorCode, TrawlError } from '../../src/base/errors.ts';
-import type { RankedList } from '../../training/replay/rank-biased-overlap.ts';
-import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { trawlError } from '../helpers/trawl-error.ts';
+import { searchQuestions } from '../../../evaluation/systems/search-questions.ts';
+import { changesOf, comparedAnswers } from '../../../cli/training/changed-answers.ts';
+import { type ErrorCode, TrawlError } from '../../../src/base/errors.ts';
+import type { RankedList } from '../../../training/replay/rank-biased-overlap.ts';
+import { FakeRetriever } from '../../helpers/fake-retriever.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 
 function lists(of: Readonly<Record<string, string>>): ReadonlyMap<string, RankedList> {
   return new Map(

@@ -1,6 +1,6 @@
-import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
-import type { Judgements } from '../../evaluation/judgements.ts';
-import { answersOf, type Question, titleJudgementsOf } from '../../evaluation/read-questions.ts';
+import { type Evaluation, evaluateRun } from '../evaluate-run.ts';
+import type { Judgements } from '../judgements.ts';
+import { answersOf, type Question, titleJudgementsOf } from '../read-questions.ts';
 import type { SearchedSystem } from './searched-system.ts';
 
 /** A system with its metrics. */

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { IterationMeasurement } from '../../cli/training/measure-iteration.ts';
-import type { Measures } from '../../training/iteration/records.ts';
-import { tempFolder } from '../helpers/temp-folder.ts';
+import { IterationMeasurement } from '../../../training/iteration/measure-iteration.ts';
+import type { Measures } from '../../../training/iteration/records.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
 
 test('measures count for the same questions, judgements and records, and not if one of these files has changed', async (t) => {
   const folder = await tempFolder(t);

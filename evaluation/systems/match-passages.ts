@@ -1,5 +1,5 @@
-import type { RankedPassage, Run } from '../../evaluation/run.ts';
-import type { ServerPassage } from '../../evaluation/server/dialect-client.ts';
+import type { RankedPassage, Run } from '../run.ts';
+import type { ServerPassage } from '../server/dialect-client.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';
 import type { MatchedBy } from './searched-system.ts';
 
