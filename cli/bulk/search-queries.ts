@@ -36,7 +36,8 @@ import type { SearchSourceInfo } from '../../src/search/search-source.ts';
 import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type OpenSource, openSource, type SERVER_OPTIONS } from '../open/search-source.ts';
-import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../options/query-form.ts';
+import { queryOf } from '../../evaluation/query-form.ts';
+import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import type { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
@@ -151,7 +152,7 @@ async function searchInto(
 ): Promise<number> {
   const { info } = retriever;
   const k = Math.min(options.k, Math.max(1, info.rows));
-  const ranking = { ...rankingOf(options, info, options.k), ...templateOf(options['query-template']) };
+  const ranking = { ...rankingOf(options, info, options.k), template: options['query-template'] };
   const shape = {
     queries: range.end - range.first,
     k: options.k,

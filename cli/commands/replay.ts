@@ -13,7 +13,7 @@ import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../options/filter-option.ts';
 import { numberFrom } from '../options/number-from.ts';
-import { QUERY_TEMPLATE_OPTION, templateOf } from '../options/query-form.ts';
+import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { MODE_OPTION } from '../options/ranking-options.ts';
 import { readKey } from '../options/read-key.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
@@ -235,7 +235,7 @@ async function openTarget({ options, given, signal, note }: Context, against: st
     ...(options.mode === undefined ? {} : { mode: options.mode }),
     ...(options.truncate === undefined ? {} : { truncate: options.truncate }),
     ...(filter === undefined ? {} : { filter }),
-    ...templateOf(options['query-template']),
+    template: options['query-template'],
   };
   if (isUrl) {
     const useless = OF_INDEX.find((name) => given.has(name));

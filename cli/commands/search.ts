@@ -11,7 +11,7 @@ import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
 import { SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
 import { filterOption } from '../options/filter-option.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../options/query-form.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
@@ -123,7 +123,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
   const ranking = {
     ...rankingOf(options, retriever.info, options.k),
-    ...templateOf(options['query-template']),
+    template: options['query-template'],
   };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const answer = okOutcome(outcomes[0]!);

@@ -10,7 +10,7 @@ import type { Retriever } from '../../src/search/retriever.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
-import { queryOf } from '../options/query-form.ts';
+import { queryOf } from '../../evaluation/query-form.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { viewOption } from '../options/view-options.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';

@@ -10,7 +10,8 @@ import { questionQueries } from '../../training/mining/question-queries.ts';
 import type { RecordSource } from '../../training/mining/record-source.ts';
 import type { ScoreLimits } from '../../training/mining/score-limits.ts';
 import type { OpenSource, SERVED_INDEX_OPTION, SERVER_OPTIONS } from '../open/search-source.ts';
-import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../options/query-form.ts';
+import { queryOf } from '../../evaluation/query-form.ts';
+import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { type RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import type { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
@@ -58,7 +59,7 @@ export function batchSettings(
   const ranking = {
     ...rankingOf({ ...options, rerank: undefined, 'rerank-depth': DEFAULT_RERANK_DEPTH }, info, depth),
     ...(options['also-bm25'] ? { mode: 'dense' as const } : {}),
-    ...templateOf(options['query-template']),
+    template: options['query-template'],
   };
   return {
     search: { ranking, depth, alsoBm25: options['also-bm25'] },

@@ -5,7 +5,7 @@ import type { IterationWork, StepFolders } from '../../training/iteration/iterat
 import type { Journal, Trial } from '../../training/iteration/records.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
 import type { TriageReport } from '../../training/triage/triage-report.ts';
-import { queryOf } from '../options/query-form.ts';
+import { queryOf } from '../../evaluation/query-form.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { openIterationEncoder } from './open-iteration-encoder.ts';

@@ -1,12 +1,11 @@
 import { type ComparedMetric, changedQueries, compareEvaluations } from '../compare-evaluations.ts';
-import { type Evaluation, evaluateRun, type Metrics } from '../evaluate-run.ts';
+import { evaluateRun, type Metrics } from '../evaluate-run.ts';
 import type { Judgements } from '../judgements.ts';
 import { titleKey } from '../page-title.ts';
 import { answersOf, type Question, titleJudgementsOf } from '../read-questions.ts';
 import type { RankedPassage } from '../run.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { type EvalContext, evalJson } from '../../cli/eval/eval-report.ts';
-import type { MeasuredSystem } from './measured-system.ts';
+import { type EvalContext, evaluationJson, type MeasuredSystem } from './measured-system.ts';
 import { answeredByAll, type ServerReport } from './searched-system.ts';
 
 /** Characters of a passage's text in a report. */
@@ -117,7 +116,7 @@ export function compareSystems(measured: readonly MeasuredSystem[], input: Compa
       measured.map(({ system }) => system),
     ).length,
     systems: measured.map(({ system, evaluation, notes }) => {
-      const { source: _source, seed: _seed, ...values } = evalJson(evaluation, input.context) as EvalValues;
+      const { source: _source, seed: _seed, ...values } = evaluationJson(evaluation, input.context) as EvalValues;
       return {
         name: system.name,
         what: system.what,
@@ -196,9 +195,4 @@ function beginning({ text = '' }: RankedPassage): string {
   const line = text.replaceAll(/\s+/g, ' ').trim();
   const characters = Array.from(line);
   return characters.length <= SHOWN_CHARACTERS ? line : `${characters.slice(0, SHOWN_CHARACTERS - 1).join('')}…`;
-}
-
-/** Whether a system measured anything. */
-export function hasMeasured({ judged, titleJudged, answerable }: Evaluation): boolean {
-  return judged > 0 || titleJudged > 0 || answerable > 0;
 }

@@ -51,7 +51,7 @@ export function matchPassages(
         id: own ?? unknownId(passage, `${place} ${i}`, numbers),
         score: score ?? -i,
         text,
-        ...(title === undefined ? {} : { title }),
+        title,
       };
     });
   });

@@ -1,6 +1,7 @@
-import { type Evaluation, evaluateRun } from '../evaluate-run.ts';
-import type { Judgements } from '../judgements.ts';
 import { answersOf, type Question, titleJudgementsOf } from '../read-questions.ts';
+import { type Evaluation, evaluateRun, type Metrics, meansOf, metricsByGroup } from '../evaluate-run.ts';
+import type { Judgements } from '../judgements.ts';
+import { type MetricIntervals, metricIntervals } from '../metric-intervals.ts';
 import type { SearchedSystem } from './searched-system.ts';
 
 /** A system with its metrics. */
@@ -44,4 +45,102 @@ export function measureSystem(
           ]),
     ],
   };
+}
+
+/** Whether a system measured anything. */
+export function hasMeasured({ judged, titleJudged, answerable }: Evaluation): boolean {
+  return judged > 0 || titleJudged > 0 || answerable > 0;
+}
+
+/** What is known of the questions of an evaluation. */
+export interface EvalContext {
+  /** The format of the questions, for people. */
+  readonly source: string;
+  /** Question id → type, for the questions that have one. */
+  readonly types: ReadonlyMap<string, string>;
+  /** The id of the question that a query id stands for: the same but for trajectories. */
+  questionOf(id: string): string;
+  /** Of the draws of the intervals. */
+  readonly seed: number;
+}
+
+/** The number of questions, if some have several trajectories. */
+export function questionCount(ids: Iterable<string>, { questionOf }: EvalContext): number | undefined {
+  const all = [...ids];
+  const questions = new Set(all.map(questionOf)).size;
+  return questions === all.length ? undefined : questions;
+}
+
+/** The metrics of the questions of one type. */
+export interface TypeMetrics {
+  readonly type: string;
+  readonly queries: number;
+  /** As `questionCount`. */
+  readonly questions: number | undefined;
+  readonly means: Metrics;
+  readonly intervals: MetricIntervals;
+}
+
+export function metricsByType({ perQuery }: Evaluation, context: EvalContext): TypeMetrics[] {
+  const { types, seed, questionOf } = context;
+  return Array.from(
+    metricsByGroup(perQuery, (id) => types.get(id)),
+    ([type, members]) => ({
+      type,
+      queries: members.size,
+      questions: questionCount(members.keys(), context),
+      means: meansOf(members.values()),
+      intervals: metricIntervals(members, seed, questionOf),
+    }),
+  );
+}
+
+/** The report of `trawl eval --json`. */
+export function evaluationJson(evaluation: Evaluation, context: EvalContext): object {
+  const { queries, judged, unjudged, titleJudged, answerable, means, perQuery } = evaluation;
+  const { source, seed, questionOf } = context;
+  const groups = metricsByType(evaluation, context);
+  return {
+    source,
+    queries,
+    questions: questionCount(perQuery.keys(), context),
+    judged,
+    unjudged,
+    titleJudged,
+    answerable,
+    metrics: means,
+    intervals: metricIntervals(perQuery, seed, questionOf),
+    seed,
+    ...(groups.length === 0
+      ? {}
+      : {
+          byType: Object.fromEntries(
+            groups.map(({ type, queries, questions, means, intervals }) => [
+              type,
+              { queries, questions, metrics: means, intervals },
+            ]),
+          ),
+        }),
+  };
+}
+
+/**
+ * The lines of `--per-question`, with line ends: for each system and question `{"id", "question"?, "system"?, "metrics"}`. `question` is the
+ * question's id where it has several trajectories; `system` is there with several systems.
+ */
+export function* perQuestionLines(
+  measured: readonly MeasuredSystem[],
+  { questionOf }: EvalContext,
+): Generator<string, void> {
+  for (const { system, evaluation } of measured) {
+    for (const [id, metrics] of evaluation.perQuery) {
+      const question = questionOf(id);
+      yield `${JSON.stringify({
+        id,
+        ...(question === id ? {} : { question }),
+        ...(measured.length === 1 ? {} : { system: system.name }),
+        metrics,
+      })}\n`;
+    }
+  }
 }

@@ -1,5 +1,5 @@
-import type { RankedPassage } from '../run.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
+import type { RankedPassage } from '../run.ts';
 import type { Asked } from './searched-system.ts';
 
 type Counting = Pick<Asked, 'k'> & Partial<Pick<Asked, 'ownId'>>;

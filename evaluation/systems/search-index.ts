@@ -1,82 +1,96 @@
+import { hitFields } from '../../corpus/hit-fields.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { FoundPassage } from '../../src/search/calls/find-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { shownPlace } from '../../src/stores/published/shown-place.ts';
-import { checkEndpointOptions } from '../../cli/model/endpoint-options.ts';
-import { openReranked } from '../../cli/open/open-reranked.ts';
-import { templateOf } from '../../cli/options/query-form.ts';
-import { modesOption, rankingOf } from '../../cli/options/ranking-options.ts';
-import { checkRerankOptions } from '../../cli/options/rerank-options.ts';
-import { retrieverOptions } from '../../cli/options/retriever-options.ts';
+import type { EvalQueryForm } from '../query-form.ts';
+import type { RankedPassage } from '../run.ts';
 import { ownNotes } from './own-passages.ts';
-import { searchQuestions } from './search-questions.ts';
+import { type Ranking, searchQuestions } from './search-questions.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
-import type { SystemSpec } from '../../cli/eval/system-text.ts';
 
 /** Ids looked up at once. */
 const BATCH_IDS = 4096;
 
+/** An open index that is evaluated. */
+export interface IndexSystem {
+  readonly name: string;
+  /** Path or address, for messages. */
+  readonly place: string;
+  /** The options that this system alone has, as `name=value`. */
+  readonly settings: readonly string[];
+  readonly retriever: Retriever;
+  readonly form: EvalQueryForm;
+  readonly ranking: Ranking;
+}
+
 /**
- * Searches an index for all questions. `use` gets the open index afterwards.
+ * Searches an index for all questions.
  *
- * @param further indexes that are searched with it as one.
  * @param forRun whether the ids must fit in a TREC run.
- * @throws TrawlError of options, of the opening and of the first search that fails.
+ * @throws TrawlError of the first search that fails.
  */
 export async function searchIndex(
-  { name, place, options, given, own }: SystemSpec,
+  { name, place, settings, retriever, form, ranking }: IndexSystem,
   asked: Asked,
-  {
-    further,
-    forRun,
-    use,
-  }: { readonly further: readonly string[]; readonly forRun: boolean; use(retriever: Retriever): Promise<void> },
+  forRun: boolean,
 ): Promise<SearchedSystem> {
-  const { questions, k, ownId, gold, signal, note } = asked;
-  const modes = modesOption(options, own.has('mode') ? own : given);
-  checkRerankOptions(options, given);
-  checkEndpointOptions(options.model, given);
-  const retrieving = {
-    ...retrieverOptions(options),
+  const { questions, k, ownId, gold, signal } = asked;
+  const failed = new Map<string, string>();
+  const { run, lists, foundOwn } = await searchQuestions(retriever, questions, {
+    form,
+    k,
+    ownId,
+    ranking,
+    forRun,
+    onFailed: (id, error) => failed.set(id, error.message),
     signal,
-    ...(modes === undefined ? {} : { modes }),
-    onWarning: note,
+  });
+  const absent = await absentIds(retriever, gold, signal);
+  return {
+    name,
+    what: [`index ${place}`, ...settings].join(', '),
+    run,
+    lists,
+    hasIds: true,
+    hasTexts: true,
+    lacksGold: gold.size > 0 && absent.length === gold.size,
+    failed,
+    notes: [
+      ...failures(name, failed, questions.length),
+      ...unknownGold(place, gold, absent),
+      ...ownNotes(name, { foundOwn }, run.keys(), asked),
+    ],
   };
-  const { retriever, close } = await openReranked(place, options, retrieving, further);
-  try {
-    const failed = new Map<string, string>();
-    const { run, lists, foundOwn } = await searchQuestions(retriever, questions, {
-      form: options['query-form'],
-      k,
-      ownId,
-      // Hybrid search fuses as many rows for one passage more, so that its ranking stays the same.
-      ranking: { ...rankingOf(options, retriever.info, k), ...templateOf(options['query-template']) },
-      forRun,
-      onFailed: (id, error) => failed.set(id, error.message),
-      signal,
-    });
-    await use(retriever);
-    const absent = await absentIds(retriever, gold, signal);
-    return {
-      name,
-      what: [
-        `index ${shownPlace(place)}`,
-        ...[...own].map((option) => `${option}=${String(options[option as keyof typeof options])}`),
-      ].join(', '),
-      run,
-      lists,
-      hasIds: true,
-      hasTexts: true,
-      lacksGold: gold.size > 0 && absent.length === gold.size,
-      failed,
-      notes: [
-        ...failures(name, failed, questions.length),
-        ...unknownGold(shownPlace(place), gold, absent),
-        ...ownNotes(name, { foundOwn }, run.keys(), asked),
-      ],
-    };
-  } finally {
-    await close();
+}
+
+/** Adds titles and texts from an index to the passages of a run. Passages that it does not have get an empty text, and are counted. */
+export async function addTexts(
+  system: SearchedSystem,
+  { retriever, place }: Pick<IndexSystem, 'retriever' | 'place'>,
+  signal: AbortSignal,
+): Promise<SearchedSystem> {
+  const ids = new Set([...system.run.values()].flatMap((list) => list.map(({ id }) => id)));
+  const known = new Map<string, Pick<RankedPassage, 'title' | 'text'>>();
+  const unknown: string[] = [];
+  for await (const [id, passage] of passagesById(retriever, ids, signal)) {
+    if (passage === undefined) {
+      unknown.push(id);
+      continue;
+    }
+    const { title, text } = hitFields(passage.document, passage.row);
+    known.set(id, { text, title });
   }
+  const run = Array.from(system.run, ([queryId, list]) => {
+    const texts = list.map((passage): RankedPassage => ({ ...passage, ...(known.get(passage.id) ?? { text: '' }) }));
+    return [queryId, texts] as const;
+  });
+  const missing = `${unknown.length} of ${ids.size} passages of ${system.name} are not in ${place}, which gives their titles and texts, such as ${JSON.stringify(unknown[0])}.`;
+  return {
+    ...system,
+    run: new Map(run),
+    hasTexts: true,
+    notes: unknown.length === 0 ? system.notes : [...system.notes, missing],
+  };
 }
 
 function failures(name: string, failed: ReadonlyMap<string, string>, questions: number): string[] {
@@ -97,17 +111,26 @@ function unknownGold(place: string, gold: ReadonlySet<string>, absent: readonly 
 
 /** The ids that the index does not have; empty if it cannot look ids up. */
 async function absentIds(retriever: Retriever, ids: ReadonlySet<string>, signal: AbortSignal): Promise<string[]> {
-  const all = [...ids];
   const absent: string[] = [];
-  for (let start = 0; start < all.length; start += BATCH_IDS) {
-    const keys = all.slice(start, start + BATCH_IDS);
-    try {
-      const { found } = await retriever.find({ by: 'id', keys, limit: 1, signal });
-      absent.push(...keys.filter((_, i) => found[i]!.length === 0));
-    } catch (error) {
-      if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
-      throw error;
-    }
+  try {
+    for await (const [id, passage] of passagesById(retriever, ids, signal)) if (passage === undefined) absent.push(id);
+  } catch (error) {
+    if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
+    throw error;
   }
   return absent;
+}
+
+/** The first passage with each id; undefined where the index has none. */
+async function* passagesById(
+  retriever: Retriever,
+  ids: ReadonlySet<string>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly [id: string, passage: FoundPassage | undefined], void> {
+  const all = [...ids];
+  for (let start = 0; start < all.length; start += BATCH_IDS) {
+    const keys = all.slice(start, start + BATCH_IDS);
+    const { found } = await retriever.find({ by: 'id', keys, limit: 1, signal });
+    for (const [i, id] of keys.entries()) yield [id, found[i]![0]];
+  }
 }

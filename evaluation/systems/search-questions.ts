@@ -1,15 +1,14 @@
-import { fuseLists } from '../fuse-lists.ts';
-import type { Question } from '../read-questions.ts';
-import type { RankedPassage } from '../run.ts';
-import { checkTrecField } from '../trec-run.ts';
+import { hitFields } from '../../corpus/hit-fields.ts';
 import type { TrawlError } from '../../src/base/errors.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { isOfQuery } from '../../src/search/calls/query-errors.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { hitFields } from '../../corpus/hit-fields.ts';
-import type { Ranking } from '../../cli/options/ranking-options.ts';
-import { type EvalQueryForm, queriesOf } from '../../cli/eval/eval-queries.ts';
+import { fuseLists } from '../fuse-lists.ts';
+import { type EvalQueryForm, queriesOf } from '../query-form.ts';
+import type { Question } from '../read-questions.ts';
+import type { RankedPassage } from '../run.ts';
+import { checkTrecField } from '../trec-run.ts';
 import { type CountingPassages, countingPassages, depthOf } from './own-passages.ts';
 import type { Asked } from './searched-system.ts';
 
@@ -24,10 +23,16 @@ export interface FoundPassages {
   readonly lists: ReadonlyMap<string, readonly (readonly RankedPassage[])[]>;
 }
 
-interface SearchSettings extends Pick<Asked, 'k'>, Partial<Pick<Asked, 'ownId'>> {
-  readonly ranking: Ranking & Pick<RetrieveCall, 'template'>;
+/** How the passages of every search are ranked. */
+export type Ranking = Pick<
+  RetrieveCall,
+  'mode' | 'filter' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank' | 'template'
+>;
+
+interface SearchSettings extends Pick<Asked, 'k' | 'signal'>, Partial<Pick<Asked, 'ownId'>> {
+  readonly ranking: Ranking;
+  /** Whether the ids must fit in a TREC run. */
   readonly forRun: boolean;
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -53,7 +58,7 @@ export async function searchQuestions(
     asked.flatMap(({ queries }) => queries),
     {
       ...settings,
-      ...(onFailed === undefined ? {} : { onFailed: (place, error) => onFailed(ids[place]!, error) }),
+      onFailed: onFailed === undefined ? undefined : (place, error) => onFailed(ids[place]!, error),
     },
   );
   const counting = countingPassages(ids, lists, settings);
@@ -103,7 +108,7 @@ async function searchAll(
       const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
         const { id, title, text } = hitFields(document, row);
         if (forRun) checkTrecField('passage id', id);
-        return { id, score, text, ...(title === undefined ? {} : { title }) };
+        return { id, score, text, title };
       });
       lists.push(retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
     }

@@ -1,10 +1,9 @@
 import { readRun } from '../read-run.ts';
 import { countingPassages, depthOf, ownNotes } from './own-passages.ts';
 import type { Asked, SearchedSystem } from './searched-system.ts';
-import type { SystemSpec } from '../../cli/eval/system-text.ts';
 
 /** The results of a TREC run for the questions. Throws as `readRun`. */
-export async function searchRun({ name, place }: SystemSpec, asked: Asked): Promise<SearchedSystem> {
+export async function searchRun(name: string, place: string, asked: Asked): Promise<SearchedSystem> {
   const { questions, k, gold } = asked;
   const found = await readRun(place);
   const answered = questions.filter(({ id }) => found.has(id)).map(({ id }) => id);

@@ -1,52 +1,63 @@
 import { percentile, sortedSamples } from '../../bench/statistics.ts';
+import { hitFields } from '../../corpus/hit-fields.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
+import { comparableText } from '../../src/base/comparable-text.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts';
+import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
+import { COMPOSED_SEPARATOR } from '../../src/server/recording/composed-query.ts';
 import { withoutLabels } from '../answer-labels.ts';
 import { relevantIds } from '../judgements.ts';
+import { type EvalQueryForm, queriesOf } from '../query-form.ts';
 import type { Question } from '../read-questions.ts';
 import { askServer, type ServerAnswers } from '../server/ask-server.ts';
 import type { DialectClient } from '../server/dialect-client.ts';
-import { DIALECT_CLIENTS } from '../server/dialect-clients.ts';
 import { checkTrecField } from '../trec-run.ts';
-import { comparableText } from '../../src/base/comparable-text.ts';
-import { TrawlError } from '../../src/base/errors.ts';
-import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
-import { COMPOSED_SEPARATOR } from '../../src/server/recording/composed-query.ts';
-import { hitFields } from '../../corpus/hit-fields.ts';
-import { readKey } from '../../cli/options/read-key.ts';
-import { queriesOf } from '../../cli/eval/eval-queries.ts';
 import { type GoldTexts, judgedIds, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
 import { countingPassages, depthOf, ownNotes } from './own-passages.ts';
 import { foundPassages } from './search-questions.ts';
 import type { Asked, SearchedSystem, ServerReport } from './searched-system.ts';
-import type { SystemSpec } from '../../cli/eval/system-text.ts';
 
 /** Tries of a request: fewer than other clients make, because a measurement should say that a server is overloaded. */
 const ATTEMPTS = 5;
 
+/** A running server that is evaluated. */
+export interface ServerSystem {
+  readonly name: string;
+  readonly url: string;
+  readonly client: DialectClient;
+  readonly form: EvalQueryForm;
+  readonly template: QueryTemplate | undefined;
+  /** The file with the server's corpus; undefined: its passages are matched by their ids. */
+  readonly corpus: string | undefined;
+  readonly concurrency: number;
+  readonly queriesPerRequest: number;
+  readonly timeoutMs: number;
+  readonly apiKey: string | undefined;
+}
+
 /**
- * Asks a server for all questions. Its passages are matched with the judgements by their ids, or with `--corpus` by their texts.
+ * Asks a server for all questions. Its passages are matched with the judgements by their ids, or with `corpus` by their texts.
  *
  * @param forRun whether ids and scores must fit in a TREC run.
  * @throws TrawlError USAGE, with `forRun` also at the first reply with an id that a run cannot contain; CONFIG_INVALID if the server
  * cannot be asked at all.
  */
 export async function searchServer(
-  { name, place, options }: SystemSpec,
+  system: ServerSystem,
   asked: Asked,
   forRun: boolean,
 ): Promise<SearchedSystem> {
+  const { name, client, corpus, concurrency, queriesPerRequest, timeoutMs, apiKey } = system;
   const { questions, judgements, k, gold, signal, note } = asked;
   // With --corpus only relevant passages have ids, so a question's own passage cannot be recognised.
-  const ownId = options.corpus === undefined ? asked.ownId : undefined;
+  const ownId = corpus === undefined ? asked.ownId : undefined;
   const depth = depthOf({ k, ownId });
-  const client = DIALECT_CLIENTS.find((each) => each.name === options.dialect)!;
-  const url = place.replace(/\/+$/, '');
-  const key = options['key-file'];
-  const { concurrency, 'queries-per-request': queriesPerRequest } = options;
+  const url = system.url.replace(/\/+$/, '');
   if (!client.batch && queriesPerRequest > 1)
     note(`A request of the dialect ${client.name} has one query: --queries-per-request is not used.`);
-  const wanted = questions.map((question) => ({ id: question.id, queries: queryTexts(question, options) }));
-  const texts = options.corpus === undefined ? undefined : await goldTexts(options.corpus, gold, signal);
+  const wanted = questions.map((question) => ({ id: question.id, queries: queryTexts(question, system) }));
+  const texts = corpus === undefined ? undefined : await goldTexts(corpus, gold, signal);
   const answers = await askServer(
     client,
     url,
@@ -56,8 +67,8 @@ export async function searchServer(
       concurrency,
       queriesPerRequest,
       attempts: ATTEMPTS,
-      timeoutMs: options['request-timeout-ms'],
-      apiKey: key === undefined ? undefined : readKey(key),
+      timeoutMs,
+      apiKey,
       signal,
       check(passage) {
         if (forRun) for (const id of judgedIds(passage, texts)) checkTrecField('passage id', id);
@@ -102,7 +113,7 @@ export async function searchServer(
         : []),
       ...ownNotes(name, counting, run.keys(), { ownId }),
       ...unmatched(name, matched, gold),
-      ...(texts === undefined ? [] : missingTexts(options.corpus!, gold, texts)),
+      ...(texts === undefined ? [] : missingTexts(corpus!, gold, texts)),
       ...(written.replaced
         ? [`${name}: scores are missing or rise with the rank, so the run has −rank as the scores.`]
         : []),
@@ -118,9 +129,9 @@ function withDepth(error: unknown, k: number): unknown {
 }
 
 /** The texts of the queries: question and query of an agent with ` [SEP] ` in between, as Agentic-R's clients compose them. */
-function queryTexts(question: Question, options: SystemSpec['options']): string[] {
-  return queriesOf(question, options['query-form']).map((query) =>
-    composeText(applyTemplate(query, options['query-template']), '', COMPOSED_SEPARATOR.trim()),
+function queryTexts(question: Question, { form, template }: ServerSystem): string[] {
+  return queriesOf(question, form).map((query) =>
+    composeText(applyTemplate(query, template), '', COMPOSED_SEPARATOR.trim()),
   );
 }
 
