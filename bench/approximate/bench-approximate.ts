@@ -8,7 +8,7 @@ import { type Environment, environment, loadNow } from '../environment.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlEngine } from '../flat/trawl-engine.ts';
 import { EngineUnavailable } from '../script-process.ts';
-import { median, percentile, sortedSamples } from '../statistics.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { encodeNpy } from '../vectors/npy.ts';
 import { basisFor } from '../vectors/vector-basis.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';

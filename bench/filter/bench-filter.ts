@@ -12,7 +12,7 @@ import { parseFilterExpression } from '../../src/engine/filter/filter-expression
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
-import { median, sortedSamples } from '../statistics.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { type FilteredSearchOptions, type FilteredSearchRecord, filteredSearches } from './filtered-searches.ts';
 
 /** Rows of a shard, as a build makes them. */

@@ -7,7 +7,7 @@ import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { generatedCorpus, queryLists } from '../lexical/lexical-corpora.ts';
 import { openInvertedIndex, writeInvertedIndex } from '../lexical/trawl-engine.ts';
-import { median, sortedSamples } from '../statistics.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { basisFor } from '../vectors/vector-basis.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';
 

@@ -21,7 +21,7 @@ import type { SearchMode } from '../../src/search/search-mode.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
 import { corpusPaths } from '../lexical/lexical-corpora.ts';
-import { median, percentile, sortedSamples } from '../statistics.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 
 const K = 10;
 const MODES: readonly SearchMode[] = ['dense', 'bm25', 'hybrid'];

@@ -5,7 +5,7 @@ import { throwIfCancelled } from '../../src/base/abort.ts';
 import { disableTelemetry } from '../../src/base/options/onnxruntime-telemetry.ts';
 import { onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
 import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';
-import { median, sortedSamples } from '../statistics.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { type ChainShape, chainOperations, productChain } from './product-chain.ts';
 import { kindOf, type ProductKind } from './product-kinds.ts';
 import type { ProductsReply, ProductsRequest, ProductsSetup } from './products-worker.ts';

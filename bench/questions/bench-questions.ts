@@ -17,7 +17,7 @@ import { openTrawlBm25 } from '../lexical/trawl-engine.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { type BaselineOptions, baselineOf } from '../serve/serve-contenders.ts';
 import { type ServeEngine, startTrawl } from '../serve/serve-engine.ts';
-import { median, percentile, sortedSamples } from '../statistics.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { bm25Library, type QuestionEngine, searchR1OverHttp, trawlOverHttp } from './question-engine.ts';
 import { vectorLibraries } from './vector-libraries.ts';
 

@@ -15,7 +15,7 @@ import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { baselinePython } from '../baselines.ts';
 import { type EncoderShape, encoderShape, operations } from '../embed/encoder-operations.ts';
 import { loadNow, machineFacts } from '../environment.ts';
-import { median, sortedSamples } from '../statistics.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { type EncoderPassResult, PASSES, type Pass } from '../tables/encoder-pass-result.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
 import { requiredInputs } from './required-inputs.ts';

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { loadNow, machineFacts } from '../environment.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
-import { median, sortedSamples } from '../statistics.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import type { PrepareResult } from '../tables/prepare-result.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
 import { requiredData } from './required-inputs.ts';

@@ -126,7 +126,7 @@ export function printPlan(
 }
 
 /** The engine that writes search codes. Without it the index is complete, but slow to search. */
-function codesEngine(note: (text: string) => void): Kernel | undefined {
+export function codesEngine(note: (text: string) => void): Kernel | undefined {
   const loaded = loadKernel();
   if (loaded.ok) return loaded.kernel;
   note(

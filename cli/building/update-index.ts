@@ -18,7 +18,7 @@ import { buildForecast } from '../speed/build-forecast.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { openedForBuild } from './opened-for-build.ts';
-import { recordedReading } from './recorded-reading.ts';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { printPlan, sharedBuildOptions, withProgress } from './run-build.ts';
 
 export interface UpdateRun {

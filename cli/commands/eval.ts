@@ -9,22 +9,24 @@ import { readTrajectories } from '../../training/trajectories/read-trajectories.
 import { reportText } from '../../training/trajectories/report/report-text.ts';
 import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import type { Trajectory } from '../../training/trajectories/trajectory.ts';
-import { type ComparisonInput, checkBy, compareSystems, hasMeasured } from '../../evaluation/systems/comparison.ts';
+import { type ComparisonInput, checkBy, compareSystems } from '../../evaluation/systems/comparison.ts';
 import { comparisonHtml } from '../../evaluation/report/comparison-html.ts';
-import { comparisonText } from '../eval/comparison-text.ts';
-import { countLine, type EvalContext, evalJson, evalText } from '../eval/eval-report.ts';
 import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../../evaluation/judged-questions.ts';
-import { type MeasuredSystem, measureSystem } from '../../evaluation/systems/measured-system.ts';
-import { perQuestionLines } from '../eval/per-question.ts';
-import { searchSystems } from '../eval/search-systems.ts';
 import { answeredByAll, type SearchedSystem } from '../../evaluation/systems/searched-system.ts';
-import { serverLines } from '../eval/server-lines.ts';
-import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
-import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
 import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../../training/trajectories/trajectory-questions.ts';
 import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
 import { filterOption } from '../options/filter-option.ts';
 import { writeOutputFile } from '../output/output-file.ts';
+import {
+  type EvalContext,
+  evaluationJson,
+  hasMeasured,
+  type MeasuredSystem,
+  measureSystem,
+  perQuestionLines,
+} from '../../evaluation/systems/measured-system.ts';
+import { comparisonText, countLine, evalText, serverLines } from '../eval/eval-text.ts';
+import { parseSystem, SYSTEM_OPTIONS, type SystemOptions, type SystemSpec, searchSystems, UNUSED_OPTIONS } from '../eval/systems.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { LineOutput } from '../../src/base/system/line-output.ts';
 import { openRecords } from '../../training/trajectories/open-trajectories.ts';
@@ -279,7 +281,7 @@ function printEvaluation(
   const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
   out(
     JSON.stringify({
-      ...evalJson(evaluation, context),
+      ...evaluationJson(evaluation, context),
       ...server,
       ...(coverage === undefined ? {} : { coverage }),
     }),

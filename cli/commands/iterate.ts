@@ -9,15 +9,19 @@ import { pruneIterations } from '../../training/iteration/prune.ts';
 import { readJournal } from '../../training/iteration/records.ts';
 import { runIteration } from '../../training/iteration/run-iteration.ts';
 import { ServedIndex } from '../../training/iteration/served-index.ts';
-import { recordedReading } from '../building/recorded-reading.ts';
-import { givenOverrides } from '../model/model-options.ts';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
+import { buildProgress } from '../building/build-progress.ts';
+import { codesEngine } from '../building/run-build.ts';
+import { givenOverrides, shareWeights } from '../model/model-options.ts';
+import { modelProgress } from '../output/progress/model-progress.ts';
+import { triageProgress } from '../output/progress/step-progress.ts';
 import { numberFrom } from '../options/number-from.ts';
 import { readKey } from '../options/read-key.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../training/iterate-options.ts';
 import { statusLines, summaryJson, summaryLines } from '../training/iterate-report.ts';
-import { iterationWork } from '../../training/iteration/iteration-steps.ts';
+import { type IterationSettings, iterationSteps } from '../../training/iteration/iteration-steps.ts';
 import { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
 
 type Context = CommandContext<typeof ITERATE_OPTIONS>;
@@ -104,7 +108,7 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
       corpusFormat: recordedReading(base, readIndexManifest(base)).format,
       settings: inputSettings(options),
     },
-    work: iterationWork({ options, checkpoint, measurement, signal, out, note }),
+    work: iterationSteps(stepSettings(context, checkpoint, measurement)),
     gates,
     trialGates,
     servers,
@@ -134,6 +138,49 @@ const STEPS = {
   measures: 'measuring',
   publish: 'publishing',
 } as const;
+
+function stepSettings(
+  { options, signal, note }: Context,
+  checkpoint: string,
+  measurement: IterationMeasurement,
+): IterationSettings {
+  const { quiet, json } = options;
+  return {
+    checkpoint,
+    measurement,
+    precision: options.precision,
+    overrides: givenOverrides(options),
+    encoder: {
+      workers: options['encoder-threads'],
+      device: options.device,
+      shareWeights: shareWeights(options['share-weights']),
+    },
+    corpus: options.corpus,
+    building: {
+      kernel: codesEngine(note),
+      shardRows: options['shard-rows'],
+      checkpointMs: 1000 * options['checkpoint-seconds'],
+    },
+    triage: options.triage
+      ? {
+          depth: options['triage-depth'],
+          sample: options['triage-sample'],
+          alsoBm25: options['triage-also-bm25'],
+          searching: machineOptions(options),
+        }
+      : undefined,
+    show: {
+      model: () => {
+        const { step, stop } = modelProgress({ silent: quiet || json });
+        return { update: step, stop };
+      },
+      triage: () => triageProgress({ silent: quiet || json }),
+      index: () => buildProgress({ silent: quiet, json }),
+    },
+    note,
+    signal,
+  };
+}
 
 /** The options that change the index, as JSON. */
 function inputSettings(options: IterateOptions): Record<string, unknown> {

@@ -230,13 +230,11 @@ const OF_INDEX: readonly string[] = [...Object.keys(RETRIEVER_OPTIONS), ...Objec
 async function openTarget({ options, given, signal, note }: Context, against: string): Promise<OpenTarget> {
   const isUrl = /^https?:\/\//.test(against);
   const filter = filterOption(options.filter);
-  const changes = {
-    ...(options.k === undefined ? {} : { k: options.k }),
-    ...(options.mode === undefined ? {} : { mode: options.mode }),
-    ...(options.truncate === undefined ? {} : { truncate: options.truncate }),
-    ...(filter === undefined ? {} : { filter }),
-    template: options['query-template'],
-  };
+  const { k, mode, truncate, 'query-template': template } = options;
+  // What is not given stays as recorded.
+  const changes = Object.fromEntries(
+    Object.entries({ k, mode, truncate, filter, template }).filter(([, value]) => value !== undefined),
+  ) as Partial<KeyedCall>;
   if (isUrl) {
     const useless = OF_INDEX.find((name) => given.has(name));
     if (useless !== undefined) {

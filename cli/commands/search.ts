@@ -166,7 +166,7 @@ async function explainHits(
   const rows = hits.map(({ row }) => row);
   const { explained } = await retriever.explain({
     queries: [{ query, rows }],
-    ...templateOf(template),
+    template,
     ...(bm25 === undefined ? {} : { bm25 }),
     ...(signal === undefined ? {} : { signal }),
   });

@@ -11,13 +11,13 @@ import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
 import { queryOf } from '../../evaluation/query-form.ts';
+import { modelOverrides, shareWeights } from '../model/model-options.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { viewOption } from '../options/view-options.ts';
-import { stepProgress } from '../output/progress/step-progress.ts';
+import { triageProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../training/triage-options.ts';
-import { shownProgress } from '../training/triage-progress.ts';
 import { triageText } from '../training/triage-report.ts';
 import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
 
@@ -67,13 +67,13 @@ export const triageCommand = defineCommand({
       signal,
       onWarning: note,
     };
-    const progress = stepProgress({ silent: options.quiet || options.json });
+    const progress = triageProgress({ silent: options.quiet || options.json });
     const opened: Retriever[] = [];
     let tried: TriedModel | undefined;
     try {
       const present = await openIndex(folder, {
         ...retrieving,
-        ...(options['index-model'] === undefined ? {} : { model: options['index-model'] }),
+        model: options['index-model'],
         views: view === undefined ? [] : [view],
       });
       opened.push(present);
@@ -81,8 +81,15 @@ export const triageCommand = defineCommand({
       for (const { name, folder: other } of parseServedIndexes(options.index)) {
         opened.push(await openIndex(other, { ...retrieving, name }));
       }
-      tried = await openTriedModel(model, options, {
+      tried = await openTriedModel(model, {
         work,
+        encoder: {
+          overrides: modelOverrides({ ...options, 'query-template': undefined }),
+          precision: options.precision,
+          device: options.device,
+          shareWeights: shareWeights(options['share-weights']),
+          workers: options['encoder-threads'],
+        },
         onImport: () => note(`importing the checkpoint ${model}`),
         onWait: () => note('another run imports or removes the model of this checkpoint: waiting for it'),
         signal,
@@ -98,7 +105,7 @@ export const triageCommand = defineCommand({
         judgements,
         inputOf: (question) => queryOf(question, options['query-form']),
         template: options['query-template'],
-        scope: filter === undefined ? {} : { filter },
+        scope: { filter },
         depth: options.depth,
         sample: options.sample,
         seed: options.seed,
@@ -112,7 +119,7 @@ export const triageCommand = defineCommand({
         keepVectors: options['keep-vectors'],
         searchThreads: options['search-threads'],
         checkpointMs: 1000 * options['checkpoint-seconds'],
-        onProgress: (state) => progress.update(shownProgress(state)),
+        onProgress: progress.update,
         onWarning: note,
         signal,
       });

@@ -1,4 +1,3 @@
-import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
@@ -114,16 +113,4 @@ export function optionsOf(overrides: ModelOverrides): string[] {
 export function folderOfPath(nameOrPath: string): string | undefined {
   if (isServerUrl(nameOrPath)) return undefined;
   return /[/\\]/.test(nameOrPath) ? locateModelFolder(nameOrPath) : undefined;
-}
-
-/** Turns CONFIG_INVALID into USAGE, because the model settings come from the command line. */
-export async function asUsage<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof TrawlError && error.code === 'CONFIG_INVALID') {
-      throw new TrawlError('USAGE', error.message, { details: error.details, cause: error });
-    }
-    throw error;
-  }
 }

@@ -1,4 +1,4 @@
-import { percentile, sortedSamples } from '../../bench/statistics.ts';
+import { percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { hitFields } from '../../corpus/hit-fields.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';

@@ -3,20 +3,21 @@ import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
+import { type QueryForm, queryOf } from '../../evaluation/query-form.ts';
 import { questionFiles, readQuestionSet } from '../../evaluation/question-set.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
+import { searchQuestions } from '../../evaluation/systems/search-questions.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import type { Measures } from './records.ts';
+import { compareLists } from '../replay/compared-query.ts';
 import { IndexTarget } from '../replay/index-target.ts';
 import { DEFAULT_PERSISTENCE, type RankedList } from '../replay/rank-biased-overlap.ts';
 import { replayRecords } from '../replay/replay-records.ts';
-import { searchQuestions } from '../../evaluation/systems/search-questions.ts';
-import { type QueryForm, queryOf } from '../../cli/options/query-form.ts';
-import { formatCount, formatNumberOf } from '../../src/base/format.ts';
-import { changesOf, comparedAnswers } from '../../cli/training/changed-answers.ts';
+import { ReplaySummary, type SummaryValues } from '../replay/replay-summary.ts';
+import type { Measures } from './records.ts';
 
 /** Cutoffs of the metrics beside that of `--recall-k`. */
 const CUTOFFS = [1, 5, 10];
@@ -41,17 +42,19 @@ export class IterationMeasurement {
   readonly judgements: Judgements;
   /** What was measured with: the options, and checksums or sizes of the files. */
   readonly settings: Readonly<Record<string, unknown>>;
+  readonly form: QueryForm;
+  readonly recallK: number;
 
   private constructor(
     options: MeasureOptions,
-    questions: readonly Question[],
-    judgements: Judgements,
-    settings: Readonly<Record<string, unknown>>,
+    { questions, judgements, settings }: Pick<IterationMeasurement, 'questions' | 'judgements' | 'settings'>,
   ) {
     this.#options = options;
     this.questions = questions;
     this.judgements = judgements;
     this.settings = settings;
+    this.form = options.form;
+    this.recallK = options.recallK;
   }
 
   /**
@@ -81,7 +84,7 @@ export class IterationMeasurement {
       changedK,
       records: records.map(stateOf),
     };
-    return new IterationMeasurement(options, questions, judgements, settings);
+    return new IterationMeasurement(options, { questions, judgements, settings });
   }
 
   /** Whether measures were made with the same questions and settings. */
@@ -193,4 +196,28 @@ interface Asked {
   readonly generation: string;
   readonly evaluation: Evaluation;
   readonly lists: ReadonlyMap<string, RankedList>;
+}
+
+/**
+ * Compares the answers to equal questions as `trawl replay` compares recorded ones. A question that cannot be searched has an empty list;
+ * two of these say nothing.
+ */
+export function comparedAnswers(
+  before: ReadonlyMap<string, RankedList>,
+  now: ReadonlyMap<string, RankedList>,
+  k: number,
+): SummaryValues {
+  const summary = new ReplaySummary([k]);
+  for (const [id, list] of before) {
+    const lists = { before: list, now: now.get(id)! };
+    const compared = compareLists(lists, { cutoffs: [k], k: [k, k], p: DEFAULT_PERSISTENCE });
+    summary.add({ turn: null, ...compared, gold: null, answer: null });
+  }
+  return summary.values;
+}
+
+/** How many answers have changed, and how much. */
+export function changesOf({ overlap, rbo }: SummaryValues): Omit<Measures['answers'], 'of'> {
+  const { k, mean, queries, same } = overlap[0]!;
+  return { k, queries, changed: queries - same, replaced: mean === null ? null : 1 - mean, rbo };
 }

@@ -1,15 +1,15 @@
 import { evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
+import { type QueryForm, queryOf } from '../../evaluation/query-form.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { type Gates, refusals } from '../iteration/gates.ts';
+import { changesOf, comparedAnswers } from '../iteration/measure-iteration.ts';
 import type { Measures } from '../iteration/records.ts';
 import type { RankedList } from '../replay/rank-biased-overlap.ts';
 import type { Probe } from './roll-out.ts';
 import type { RolloutServer } from './rollout-server.ts';
-import { type QueryForm, queryOf } from '../../cli/options/query-form.ts';
-import { changesOf, comparedAnswers } from '../../cli/training/changed-answers.ts';
 
 /** Questions of a request. */
 const BATCH = 64;

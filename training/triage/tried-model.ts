@@ -7,19 +7,18 @@ import { checkpointFiles } from '../../indexer/hub/checkpoint-files.ts';
 import { importModel } from '../../indexer/model-import/import-model.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { asUsage } from '../../src/base/options/as-usage.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { FileLock, type LockMode } from '../../src/base/system/file-lock.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
-import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
+import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
-import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { type OpenEncoderOptions, openEncoder } from '../../src/encoder/open-encoder.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { poolingOfImport } from '../iteration/model-settings.ts';
 import { removeIfEmpty } from './pool-vectors.ts';
-import { asUsage, modelOverrides, shareWeights } from '../../cli/model/model-options.ts';
-import type { TriageValues } from '../../cli/training/triage-options.ts';
 
 export interface TriedModel {
   readonly encoder: TextEncoder;
@@ -28,9 +27,13 @@ export interface TriedModel {
   removeImported(): Promise<void>;
 }
 
-export interface TriedModelEvents {
+export interface TriedModelOptions {
   /** The work folder. */
   readonly work: string;
+  /** How the model runs. The overrides' pooling is also that of an import whose checkpoint states none. */
+  readonly encoder: Pick<OpenEncoderOptions, 'precision' | 'device' | 'shareWeights' | 'workers'> & {
+    readonly overrides: ModelOverrides;
+  };
   onImport(): void;
   /** Another run imports or removes the same model, and this one waits. */
   onWait(): void;
@@ -49,36 +52,27 @@ const WAIT_MS = 200;
  */
 export async function openTriedModel(
   nameOrFolder: string,
-  options: TriageValues,
-  { work, onImport, onWait, signal }: TriedModelEvents,
+  { work, encoder: settings, onImport, onWait, signal }: TriedModelOptions,
 ): Promise<TriedModel> {
   if (isServerUrl(nameOrFolder)) {
     throw new TrawlError('USAGE', `${nameOrFolder} is a URL; trawl triage tries a checkpoint or a model folder.`);
   }
   const folder = locateModelFolder(nameOrFolder);
-  const imported = isCheckpoint(folder)
-    ? join(work, `model-${await checkpointHash(folder, options, signal)}`)
+  const precision = settings.precision ?? 'float32';
+  const importing = isCheckpoint(folder);
+  const pooling = importing
+    ? await poolingOfImport(folder, { given: settings.overrides.pooling, base: null })
+    : undefined;
+  const imported = importing
+    ? join(work, `model-${await checkpointHash(folder, `${precision} ${pooling ?? ''}`, signal)}`)
     : undefined;
   const importInto = async (out: string): Promise<void> => {
     onImport();
-    const precisions = [options.precision ?? 'float32'] as const;
-    await importModel(folder, {
-      out,
-      name: basename(folder),
-      precisions,
-      pooling: await importPooling(folder, options),
-      signal,
-    });
+    await importModel(folder, { out, name: basename(folder), precisions: [precision], pooling, signal });
   };
   const use = imported === undefined ? undefined : await useOf(imported, importInto, { onWait, signal });
   const encoder = await asUsage(
-    openEncoder(imported ?? nameOrFolder, {
-      overrides: modelOverrides({ ...options, 'query-template': undefined }),
-      precision: options.precision,
-      device: options.device,
-      shareWeights: shareWeights(options['share-weights']),
-      workers: options['encoder-threads'],
-    }),
+    openEncoder(imported ?? nameOrFolder, settings),
   ).catch((error: unknown) => {
     use?.release();
     throw error;
@@ -103,7 +97,7 @@ export async function openTriedModel(
 async function useOf(
   imported: string,
   importInto: (out: string) => Promise<void>,
-  { onWait, signal }: Pick<TriedModelEvents, 'onWait' | 'signal'>,
+  { onWait, signal }: Pick<TriedModelOptions, 'onWait' | 'signal'>,
 ): Promise<FileLock> {
   for (let hasWaited = false; ; ) {
     throwIfCancelled(signal);
@@ -166,20 +160,14 @@ function isCheckpoint(folder: string): boolean {
   return !existsSync(join(folder, TRAWL_MODEL_FILE)) && weights.some((name) => existsSync(join(folder, name)));
 }
 
-/** The pooling of an import, for a checkpoint that states none itself. */
-const importPooling = (folder: string, { pooling }: TriageValues): Promise<StatedPooling | undefined> =>
-  poolingOfImport(folder, { given: pooling, base: null });
-
-/** A hash of the precision, the pooling and the files that an import reads. */
-async function checkpointHash(folder: string, options: TriageValues, signal: AbortSignal): Promise<string> {
+/** A hash of the settings of an import and of the files that it reads. */
+async function checkpointHash(folder: string, settings: string, signal: AbortSignal): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries
     .filter((entry) => !entry.isDirectory())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
     .sort();
-  const hash = createHash('sha256').update(
-    `${options.precision ?? 'float32'} ${(await importPooling(folder, options)) ?? ''}`,
-  );
+  const hash = createHash('sha256').update(settings);
   const listed = paths.map((path) => ({ path, bytes: 0, hash: { algorithm: 'sha256', value: '' } as const }));
   for (const { path } of checkpointFiles(listed))
     hash.update(`${path} ${await sha256OfFile(join(folder, path), signal)}\n`);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { TRIAGE_OPTIONS, type TriageValues } from '../../../cli/training/triage-options.ts';
 import { openTriedModel, type TriedModel } from '../../../training/triage/tried-model.ts';
+import type { ModelOverrides } from '../../../src/encoder/model/model-overrides.ts';
 import { FileLock } from '../../../src/base/system/file-lock.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../../helpers/tiny-checkpoint.ts';
@@ -18,7 +18,7 @@ interface Opening {
 /** Opens one checkpoint as often as wanted; `events` has what the runs report. */
 async function checkpoint(
   t: TestContext,
-  given: Partial<TriageValues> = {},
+  overrides: ModelOverrides = {},
   files: Readonly<Record<string, Buffer>> = tinyCheckpoint(),
 ): Promise<Opening> {
   const folder = await tempFolder(t);
@@ -29,16 +29,13 @@ async function checkpoint(
   }
   const work = join(folder, 'work');
   const events: string[] = [];
-  const defaults = Object.fromEntries(
-    Object.entries(TRIAGE_OPTIONS).map(([name, option]) => [name, 'default' in option ? option.default : undefined]),
-  );
-  const options = { ...defaults, 'encoder-threads': 1, ...given } as unknown as TriageValues;
   return {
     work,
     events,
     open: async (signal = new AbortController().signal) => {
-      const model = await openTriedModel(source, options, {
+      const model = await openTriedModel(source, {
         work,
+        encoder: { workers: 1, overrides },
         onImport: () => events.push('import'),
         onWait: () => events.push('wait'),
         signal,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 
 test('percentiles are interpolated linearly between the two nearest samples', () => {
   const samples = sortedSamples([4, 1, 3, 2]);
