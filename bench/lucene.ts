@@ -57,7 +57,7 @@ function luceneFolder(cache: string, { version }: Release): string {
 export function withoutLucene(cache: string, version = COMPARED_LUCENE): string | false {
   return RELEASES.some((release) => release.version === version && isInstalled(luceneFolder(cache, release)))
     ? false
-    : `Lucene ${version} is not installed: run npm run test:peers or trawl bench baselines bm25 (needs a JDK of version 17 or newer, and Maven)`;
+    : `Lucene ${version} is not installed: run npm run check -- peers or trawl bench baselines bm25 (needs a JDK of version 17 or newer, and Maven)`;
 }
 
 /**
@@ -80,7 +80,7 @@ export async function installLucene(
   }
   for (const release of loadable) {
     const folder = luceneFolder(cache, release);
-    const options = { note, lock: mavenLock(cache), ...(signal === undefined ? {} : { signal }) };
+    const options = { note, lock: mavenLock(cache), signal };
     await installOnce(folder, options, () => installRelease(folder, release, { signal, note }));
   }
 }

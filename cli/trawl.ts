@@ -21,7 +21,7 @@ if (isSupported(process.versions.node)) {
 } else {
   process.stderr.write(
     `trawl: Node.js ${process.version} (${process.execPath}) is too old: Trawl needs ${NEEDED}. Start ` +
-      `${join(packageRoot, 'bin', 'trawl')}, which finds the Node.js that \`npm run setup\` installs, or install Node.js 24 ` +
+      `${join(packageRoot, 'bin', 'trawl')}, which finds the Node.js that \`npm run build\` installs, or install Node.js 24 ` +
       '(https://nodejs.org).\n',
   );
   process.exitCode = 1;

@@ -27,7 +27,7 @@ export interface ReaderContext {
   /** Called with each chunk of the file's bytes, before decompression. */
   readonly onRead: (chunk: Buffer) => void;
   /** Read only these lines (Parquet: rows). */
-  readonly range?: LineRange | undefined;
+  readonly range?: LineRange;
 }
 
 /**

@@ -21,7 +21,7 @@ export interface LineSplitterOptions {
   /** The content of a longer line is not kept in memory. */
   maxLineBytes: number;
   /** Number of the first line of the input. Default: 1. */
-  firstNumber?: number | undefined;
+  firstNumber?: number;
 }
 
 /**

@@ -14,21 +14,21 @@ import { TSV_LAYOUTS, type TsvLayout } from './tsv-layout.ts';
 
 export interface CorpusOptions {
   /** Format of all files. Default: by their names. */
-  format?: CorpusFormat | undefined;
+  format?: CorpusFormat;
   /** Columns of TSV files. Default: `auto`. */
-  tsvLayout?: TsvLayout | undefined;
+  tsvLayout?: TsvLayout;
   /** Type of the ids in TSV files. Default: `auto`. */
-  tsvIdType?: TsvIdType | undefined;
+  tsvIdType?: TsvIdType;
   /** Skip and count bad lines instead of failing at the first. Default: false. */
-  skipBadLines?: boolean | undefined;
+  skipBadLines?: boolean;
   /** Compute the SHA-256 of each file while reading it, about a second per GB. Default: true. */
-  checksums?: boolean | undefined;
+  checksums?: boolean;
   /** A longer line is a bad line. Default: 64 MiB. */
-  maxLineBytes?: number | undefined;
+  maxLineBytes?: number;
   /** Stops reading with CANCELLED. */
-  signal?: AbortSignal | undefined;
+  signal?: AbortSignal;
   /** Read only these input positions, without checksums. */
-  part?: CorpusPart | undefined;
+  part?: CorpusPart;
   /** Called for each skipped line, with the number of its file in the corpus. */
   onSkipped?: ((fileIndex: number, line: number, message: string) => void) | undefined;
 }

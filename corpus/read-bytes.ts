@@ -14,9 +14,9 @@ export interface ReadBytesOptions {
   /** Called with each chunk before decompression, for counting and hashing. */
   onRead: (chunk: Buffer) => void;
   /** Byte offset to start at; only for uncompressed files that are not archives. Default: 0. */
-  start?: number | undefined;
+  start?: number;
   /** Called if the file is a tar archive. Offsets in its text are not offsets in the file. */
-  onArchive?: (() => void) | undefined;
+  onArchive?: () => void;
 }
 
 /** Reads a file, decompressed, or the only member of a tar archive. Leaving the loop early closes the file. */

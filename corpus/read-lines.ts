@@ -21,7 +21,7 @@ export interface ReadLinesOptions {
   maxLineBytes: number;
   onRead: (chunk: Buffer) => void;
   /** Yield only these lines, and stop reading after them. */
-  range?: LineRange | undefined;
+  range?: LineRange;
 }
 
 /**

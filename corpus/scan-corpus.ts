@@ -34,7 +34,7 @@ export interface CorpusScan {
 }
 
 export interface ScanOptions {
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /** Called with the number of bytes read so far. */
   readonly onBytes?: (bytes: number) => void;
 }

@@ -43,7 +43,7 @@ export function beirQrels(folder: string, wanted?: BeirSplit): { readonly file: 
  */
 export async function readBeirFolder(
   folder: string,
-  { qrels, split }: { readonly qrels?: string | undefined; readonly split?: BeirSplit | undefined },
+  { qrels, split }: { readonly qrels?: string; readonly split?: BeirSplit },
 ): Promise<{ readonly questions: readonly Question[]; readonly judgements: Judgements; readonly source: string }> {
   const queries = beirQueries(folder);
   const chosen = qrels === undefined ? beirQrels(folder, split) : { file: qrels, name: qrels };

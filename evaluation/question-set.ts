@@ -22,9 +22,9 @@ export interface QuestionSet {
 
 export interface QuestionSetOptions {
   /** A file of judgements in place of those that the questions or the folder have. */
-  readonly qrels?: string | undefined;
+  readonly qrels?: string;
   /** Which judgements of a BEIR folder. Default: the first of `BEIR_SPLITS` that it has. */
-  readonly split?: BeirSplit | undefined;
+  readonly split?: BeirSplit;
 }
 
 /**

@@ -69,7 +69,7 @@ export function expectedBytes(
     codes,
     words = false,
     sample,
-  }: { dimension: number; codes: boolean; words?: boolean; sample?: CorpusSample | undefined },
+  }: { dimension: number; codes: boolean; words?: boolean; sample?: CorpusSample },
 ): { vectors: number; codes: number; prefilter: number; words: number; passages: number } {
   // A document with its id, its entries in the look-ups, and some overhead; pages are not completely full.
   const perRow = sample === undefined ? 0 : (sample.documentBytes + sample.idBytes + sample.lookupBytes + 24) * 1.05;

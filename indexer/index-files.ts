@@ -23,7 +23,7 @@ export const COLUMN_FILE = /^column-\d+\.bin(?:\.tmp)?$/;
 export const PASSAGES_FILE = 'passages.sqlite';
 
 /** The record of a shard's file for its manifest: size and checksum. */
-export async function fileRecord(path: string, signal?: AbortSignal | undefined): Promise<FileRecord> {
+export async function fileRecord(path: string, signal?: AbortSignal): Promise<FileRecord> {
   return { path: basename(path), bytes: (await stat(path)).size, sha256: await sha256OfFile(path, signal) };
 }
 

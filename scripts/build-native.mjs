@@ -83,7 +83,7 @@ function sources(folder) {
 
 export const NATIVE_MISSING =
   'The native engine could not be built. Searches will run in TypeScript, with the same results but 20 to 1,000 times slower. ' +
-  'Install a C++ compiler and make (Debian: apt-get install g++ make) and run npm run setup, or npm rebuild in an installed package.';
+  'Install a C++ compiler and make (Debian: apt-get install g++ make) and run npm run build, or npm rebuild in an installed package.';
 
 /** Whether this is an installed package in which a prebuilt binary, or one that was compiled before, can be loaded. */
 async function isUsable() {

@@ -3,7 +3,7 @@
 // registry for a third of the packages. Called by the set-up; plain JavaScript like it.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { buildTools } from './build-tools.mjs';
+import { buildTools, withNeeded } from './build-tools.mjs';
 import { filesBelow, root } from './steps.mjs';
 
 /**
@@ -94,18 +94,6 @@ function packagesIn({ inputs }) {
   const other = found.find((name) => !expected.has(name));
   if (other !== undefined)
     throw new Error(`The bundle would have a copy of ${other}. Add it to BUNDLED in scripts/bundle.mjs.`);
-  return found;
-}
-
-/** The names of these packages and of all that they need, by the lock file. */
-function withNeeded(names) {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
-  const found = new Set(names);
-  for (const name of found)
-    for (const [path, { dependencies, optionalDependencies, peerDependencies }] of Object.entries(packages))
-      if (path.endsWith(`node_modules/${name}`))
-        for (const needed of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }))
-          found.add(needed);
   return found;
 }
 

@@ -1,7 +1,6 @@
 // Installs packages into the user's cache folder, once for each version of their list. Used before anything is installed, so this
 // file and its imports must run on Node.js 20.
-import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isRunning, runNpm } from './steps.mjs';
@@ -11,15 +10,9 @@ export function cachePath(name) {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'trawl', name);
 }
 
-/** The name of a cache folder for the packages that the lock file in `list` has. */
-export function cacheName(name, list) {
-  const lock = readFileSync(join(list, 'package-lock.json'));
-  return `${name}-${createHash('sha256').update(lock).digest('hex').slice(0, 12)}`;
-}
-
 /**
- * Installs what package.json and package-lock.json in `list` name into `folder`, unless it exists. `check` sees the new folder
- * before it gets its name.
+ * Installs the packages of a list, whose members are the texts of `package.json` and `package-lock.json`, into `folder`, unless it exists.
+ * `check` sees the new folder before it gets its name.
  */
 export async function installOnce(folder, list, { onFailure, check = () => {} }) {
   if (existsSync(folder)) return;
@@ -28,7 +21,7 @@ export async function installOnce(folder, list, { onFailure, check = () => {} })
   // In another folder first: two set-ups may run at once, and a killed one must not leave an incomplete folder.
   const made = `${folder}.${process.pid}`;
   mkdirSync(made);
-  for (const file of ['package.json', 'package-lock.json']) cpSync(join(list, file), join(made, file));
+  for (const [name, text] of Object.entries(list)) writeFileSync(join(made, name), text);
   await runNpm(['ci', '--prefix', made, '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund'], {
     cwd: made,
     onFailure,

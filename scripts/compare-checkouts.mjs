@@ -13,7 +13,7 @@ const USAGE = `Usage: node scripts/compare-checkouts.mjs --old DIR [OPTIONS] CAS
 Runs \`trawl bench CASE\` of two checkouts alternately and compares the figures.
 CASE is one of ${COMPARED_CASES.join(', ')}. BENCH OPTIONS are options of \`trawl bench\`, for both checkouts.
 
-  --old DIR        The old checkout, built (npm run setup).
+  --old DIR        The old checkout, built (npm run build).
   --new DIR        The new checkout. Default: this one.
   --rounds N       Runs of each checkout. Default: 5. The order changes from round to round: old new, new old, …
   --cache DIR      Folder for vectors, codes and indexes; each checkout gets a folder in it.

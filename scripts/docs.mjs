@@ -1,18 +1,16 @@
 // `npm run docs`: makes the documentation site from README.md, docs/ and the other pages, in site/ or `-- --out DIR`: static files with
 // a search, which open from a disk too and ask no other server. A link or anchor that leads nowhere is an error. DIR is replaced, so it
 // must be empty or a site that this made.
-// markdown-it and MiniSearch are installed once into the user's cache folder (scripts/docs-site/).
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join, posix, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { cacheName, cachePath, installOnce } from './cached-packages.mjs';
 import { outsideLoads } from './outside-loads.mjs';
+import { installPackages } from './setup.mjs';
 import { reasonToKeep, SITE_MARKER } from './site-folder.mjs';
-import { announce, done, fail, root } from './steps.mjs';
+import { fail, root } from './steps.mjs';
 
 const { values } = parseArgs({ options: { out: { type: 'string', default: 'site' } } });
-const TOOLS = join(root, 'scripts', 'docs-site');
+const PARTS = join(root, 'scripts', 'docs-site');
 /** Characters of a section that the search shows. */
 const START = 160;
 const site = resolve(values.out);
@@ -62,10 +60,10 @@ const GROUPS = [
   ],
 ];
 
-const modules = await tools();
-const require = createRequire(join(modules, 'node_modules', 'x.js'));
-const markdown = new (require('markdown-it'))({ html: true });
-const MiniSearch = require('minisearch');
+await installPackages({ development: true });
+const { default: MarkdownIt } = await import('markdown-it');
+const { default: MiniSearch } = await import('minisearch');
+const markdown = new MarkdownIt({ html: true });
 focusScrollable();
 
 const named = GROUPS.flatMap(([, paths]) => paths);
@@ -188,8 +186,8 @@ function writeSite(folder) {
     }
   }
   write('search-index.js', `window.trawlIndex = ${JSON.stringify(JSON.stringify(index))};\n`);
-  for (const file of ['site.css', 'search.js']) cpSync(join(TOOLS, file), join(made, file));
-  cpSync(join(modules, 'node_modules', 'minisearch', 'dist', 'umd', 'index.js'), join(made, 'minisearch.js'));
+  for (const file of ['site.css', 'search.js']) cpSync(join(PARTS, file), join(made, file));
+  cpSync(join(root, 'node_modules', 'minisearch', 'dist', 'umd', 'index.js'), join(made, 'minisearch.js'));
   mkdirSync(join(made, 'docs'), { recursive: true });
   for (const name of readdirSync(join(root, 'docs')).filter((file) => file.endsWith('.png')))
     cpSync(join(root, 'docs', name), join(made, 'docs', name));
@@ -207,7 +205,7 @@ function startOf(text) {
 }
 
 function styles() {
-  return ['site.css', readFileSync(join(TOOLS, 'site.css'), 'utf8')];
+  return ['site.css', readFileSync(join(PARTS, 'site.css'), 'utf8')];
 }
 
 function wholePage(page) {
@@ -244,11 +242,3 @@ function wholePage(page) {
 }
 
 /** The folder with the packages. */
-async function tools() {
-  const folder = cachePath(cacheName('docs-site', TOOLS));
-  if (existsSync(folder)) return folder;
-  const started = announce('Installing markdown-it and MiniSearch');
-  await installOnce(folder, TOOLS, { onFailure: 'npm could not install what the documentation site needs.' });
-  done(started);
-  return folder;
-}

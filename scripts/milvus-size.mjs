@@ -1,5 +1,5 @@
 // `node scripts/milvus-size.mjs DIMENSION ROWS… [--out FILE]`: measures the memory of a real Milvus and the time of its FLAT candidates by
-// the number of rows (docs/cluster.md). `npm run test:peers -- milvus` installs Milvus.
+// the number of rows (docs/cluster.md). `npm run check -- peers milvus` installs Milvus.
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

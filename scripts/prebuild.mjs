@@ -1,5 +1,5 @@
-// `npm run prebuild`: compiles the native engine for every target into prebuilds/, with the checksums in prebuilds/prebuilds.json.
-// `npm run prebuild -- linux-x64 linuxmusl-arm64` compiles these targets; `-- --list` compiles nothing and makes the list of the
+// `npm run prebuilds`: compiles the native engine for every target into prebuilds/, with the checksums in prebuilds/prebuilds.json.
+// `npm run prebuilds -- linux-x64 linuxmusl-arm64` compiles these targets; `-- --list` compiles nothing and makes the list of the
 // binaries that are there (a workflow collects them from several runners). Beside each binary, `sources` has the digest of the
 // sources from which it was compiled; binaries of other sources are not listed.
 //
@@ -95,7 +95,7 @@ function writeList() {
   if (others.length > 0)
     fail(
       `The prebuilt binaries for ${others.join(', ')} were not compiled from the present sources. Compile them again: ` +
-        `npm run prebuild -- ${others.join(' ')}`,
+        `npm run prebuilds -- ${others.join(' ')}`,
     );
   const binaries = {};
   mkdirSync(FOLDER, { recursive: true });

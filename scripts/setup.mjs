@@ -80,7 +80,9 @@ function isInstalled({ development }) {
   const found = JSON.parse(installed).packages;
   const locked = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
   return Object.entries(locked).every(([path, entry]) => {
-    if (path === '' || !isForThisMachine(entry) || (entry.dev && !development)) return true;
+    if (path === '' || (entry.dev && !development)) return true;
+    // npm leaves out packages for other machines, and what only these need.
+    if (!isForThisMachine(entry) || (entry.optional && entry.os === undefined && entry.cpu === undefined)) return true;
     return found[path]?.version === entry.version;
   });
 }
@@ -105,7 +107,7 @@ async function build(sources, compiled, translated) {
 function digestOfSources() {
   const { include } = JSON.parse(readFileSync(TSCONFIG, 'utf8'));
   const sources = include.flatMap((folder) => filesBelow(join(root, folder), '.ts')).sort();
-  const compilers = ['bundle.mjs', 'join-packages.mjs', 'typescript.mjs', 'steps.mjs', 'build-tools/package-lock.json'];
+  const compilers = ['build-tools.mjs', 'bundle.mjs', 'join-packages.mjs', 'typescript.mjs', 'steps.mjs'];
   const scripts = compilers.map((name) => join(root, 'scripts', name));
   const inputs = [TSCONFIG, join(root, 'package-lock.json'), ...scripts, ...sources];
   return digest(inputs.flatMap((file) => [relative(root, file), readFileSync(file)]));

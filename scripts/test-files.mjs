@@ -1,58 +1,59 @@
-// Chooses test files, runs each as a process of its own, and prints what they say and which took longest.
+// Chooses compiled test files and runs each as a process of its own.
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { relative } from 'node:path';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { isAbsolute, join, normalize, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
-import { root } from './setup.mjs';
+import { fail, filesBelow, root } from './steps.mjs';
 
-/** Files that a whole run names with their durations. */
-const SLOWEST = 15;
+/** Tests that `npm test` leaves out, by the end of their files' names: `.long` (npm run check -- long), `.peer` (peers). */
+const ENDINGS = /\.(?:long|peer)\.test\.js$/;
 
-/** Whether the path of a file within the project contains one of the words. */
-export function hasWord(file, words) {
-  return words.some((word) => relative(root, file).includes(word));
+/**
+ * The test files whose path contains one of the words, such as `http/page` or `test/server/routes.test.ts`. Without words, those that
+ * `isChosen`. Exits if there are none.
+ */
+export function testFiles(words, isChosen = (file) => !ENDINGS.test(file)) {
+  const parts = words.map((word) => normalize(isAbsolute(word) ? relative(root, word) : word).replace(/\.ts$/, '.js'));
+  const files = filesBelow(join(root, 'dist', 'test'), '.test.js').filter((file) => {
+    // Clusters of several processes: npm run check -- cluster.
+    if (file.endsWith('.cluster.test.js')) return false;
+    return words.length === 0 ? isChosen(file) : parts.some((part) => relative(root, file).includes(part));
+  });
+  if (files.length === 0) fail(`No test file has ${words.join(' or ')} in its path.`);
+  return files;
+}
+
+/** The files with a test whose name the pattern fits; all of them if the names are made while the tests run. */
+export function filesWithName(files, pattern) {
+  const found = files.filter((file) => new RegExp(pattern).test(readFileSync(file, 'utf8')));
+  return found.length > 0 ? found : files;
 }
 
 /**
- * The files by name, but first those that take longest by the clock, so that no core waits for them at the end.
- *
- * @throws Error if one of the longest is no file: it has moved.
+ * Runs the files, by default three times as many at a time as there are cores: a file that waits (for a server's start, a time limit,
+ * a disk) leaves its core to another. The largest files start first, because most of them take long. The exit code is 1 if a test fails.
  */
-export function longestFirst(files, longest) {
-  const gone = longest.filter((file) => !existsSync(file));
-  if (gone.length > 0)
-    throw new Error(`The list of files that start first names ${gone.join(', ')}, which is not there.`);
-  return [...files].sort((a, b) => longest.includes(b) - longest.includes(a) || (a < b ? -1 : 1));
-}
-
-/** Test files and what came of them. */
-export class TestFiles {
-  failed = false;
-  /** Milliseconds of the tests of a file. */
-  #durations = new Map();
-
-  /** Resolves when all tests of the files have ended. */
-  async run(files, concurrency) {
-    if (files.length === 0) return;
-    const tests = run({ files, concurrency });
-    tests.on('test:fail', ({ todo }) => {
-      if (todo === undefined || todo === false) this.failed = true;
-    });
-    for (const event of ['test:pass', 'test:fail']) {
-      tests.on(event, ({ file, nesting, details }) => {
-        if (nesting === 0 && file !== undefined)
-          this.#durations.set(file, (this.#durations.get(file) ?? 0) + details.duration_ms);
-      });
-    }
-    const output = tests.compose(new spec());
-    output.pipe(process.stdout, { end: false });
-    await once(output, 'end');
-  }
-
-  printSlowest() {
-    const slowest = [...this.#durations].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
-    const lines = slowest.map(([file, ms]) => `  ${(ms / 1000).toFixed(1).padStart(5)} s  ${relative(root, file)}`);
-    process.stdout.write(`The slowest files:\n${lines.join('\n')}\n`);
-  }
+export async function runTests(files, { concurrency = 3 * availableParallelism(), name } = {}) {
+  if (files.length === 0) return;
+  const folders = ['compiled', 'shared'].map((purpose) => mkdtempSync(join(tmpdir(), `trawl-${purpose}-`)));
+  // Each test file and each `trawl` that a test starts is a process of its own: Node.js keeps the compiled modules for the next one.
+  // Coverage needs modules that were compiled with it.
+  if (process.env.NODE_V8_COVERAGE === undefined) process.env.NODE_COMPILE_CACHE ??= folders[0];
+  // What several test files need is made once (test/helpers/shared-folder.ts).
+  process.env.TRAWL_TEST_SHARED = folders[1];
+  process.on('exit', () => folders.forEach((folder) => void rmSync(folder, { recursive: true, force: true })));
+  const largestFirst = files.map((file) => ({ file, size: statSync(file).size })).sort((a, b) => b.size - a.size);
+  const tests = run({
+    files: largestFirst.map(({ file }) => file),
+    concurrency,
+    ...(name === undefined ? {} : { testNamePatterns: new RegExp(name) }),
+  });
+  tests.on('test:fail', ({ todo }) => {
+    if (todo === undefined || todo === false) process.exitCode = 1;
+  });
+  const output = tests.compose(new spec());
+  output.pipe(process.stdout, { end: false });
+  await once(output, 'end');
 }

@@ -1,4 +1,5 @@
-// Calls of the TypeScript compiler. The set-up only translates, which takes a tenth of the time; `npm test` checks the types.
+// Calls of the TypeScript compiler. The set-up only translates, which takes a tenth of the time; `npm test` and `npm run typecheck`
+// check the types.
 import { join } from 'node:path';
 import { buildTools } from './build-tools.mjs';
 import { outputOfFailure, root, run } from './steps.mjs';

@@ -44,7 +44,7 @@ await runNpm([...args, file], { cwd: node, onFailure: 'npm could not install the
 const binary = join('prebuilds', values.target, 'trawl.node');
 // Without it the program would search in TypeScript, and nobody would notice.
 if (!existsSync(join(node, 'node_modules', 'trawl-retrieval', binary)))
-  fail(`${file} has no ${binary}. \`npm run prebuild -- ${values.target}\` and \`npm run package\` make it.`);
+  fail(`${file} has no ${binary}. \`npm run prebuilds -- ${values.target}\` and \`npm run package\` make it.`);
 // man looks for it in share/man beside the folder of the program.
 const manual = join(work, 'trawl.1');
 renameSync(join(node, 'node_modules', 'trawl-retrieval', 'man', 'trawl.1'), manual);

@@ -13,7 +13,7 @@ import { type DocExample, docExamples } from './helpers/doc-examples.ts';
 import { sampleServer } from './helpers/sample-server.ts';
 import { tinyCheckpoint } from './helpers/tiny-checkpoint.ts';
 
-/** The examples of docs/agents.md. This file runs JavaScript and command lines; `npm run test:peers` runs the Python. */
+/** The examples of docs/agents.md. This file runs JavaScript and command lines; `npm run check -- peers` runs the Python. */
 const EXAMPLES = docExamples('agents.md');
 const server = await sampleServer();
 const folder = await fileFolder();

@@ -124,7 +124,7 @@ async function denseSearch(options: FilteredSearchOptions): Promise<{ search: Se
   return {
     async search(first, count, filter) {
       const queries = values.subarray(first * dimension, (first + count) * dimension);
-      return index.search({ queries, count, k, ...(filter === undefined ? {} : { filter }) });
+      return index.search({ queries, count, k, filter });
     },
     close: () => index.close(),
   };
@@ -142,7 +142,7 @@ async function bm25Search(options: FilteredSearchOptions): Promise<{ search: Sea
   return {
     async search(first, count, filter) {
       const queries = Array.from({ length: count }, (_, i) => texts[(first + i) % texts.length]!);
-      return index.search({ queries, k, ...(filter === undefined ? {} : { filter }) });
+      return index.search({ queries, k, filter });
     },
     close: () => index.close(),
   };

@@ -84,8 +84,8 @@ function sourceOf({ rows, dimension, segment }: VectorFile, codes?: string, pref
     firstRow: 0,
     rows,
     segments: [segment],
-    ...(codes === undefined ? {} : { codes }),
-    ...(prefilter === undefined ? {} : { prefilter }),
+    codes,
+    prefilter,
   };
   return { rows, dimension, metric: 'inner-product', shards: [shard] };
 }

@@ -27,7 +27,7 @@ export interface BenchIndexOptions {
   readonly seed: number;
   readonly scratch: string;
   /** Also builds the corpus as FlashRAG does. Needs a model and a corpus. */
-  readonly baseline?: IndexBaseline | undefined;
+  readonly baseline?: IndexBaseline;
   readonly signal: AbortSignal;
   note(text: string): void;
 }

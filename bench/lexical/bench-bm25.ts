@@ -113,7 +113,7 @@ export function requiredKernel(): Kernel {
   if (loaded.ok) return loaded.kernel;
   throw new TrawlError(
     'ENGINE_MISSING',
-    `\`trawl bench bm25\` needs the native engine, which is missing (${loaded.reason}). Install a C++ compiler and run npm run setup.`,
+    `\`trawl bench bm25\` needs the native engine, which is missing (${loaded.reason}). Install a C++ compiler and run npm run build.`,
   );
 }
 

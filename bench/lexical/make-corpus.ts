@@ -56,7 +56,7 @@ const BLOCK_LINES = 1_000;
 export async function readSentences(corpus: readonly string[], signal?: AbortSignal): Promise<SentenceSource> {
   const passages: SourcePassage[] = [];
   const occurrences = new Map<string, number>();
-  for await (const { row } of openCorpus(corpus, { ...(signal === undefined ? {} : { signal }), checksums: false })) {
+  for await (const { row } of openCorpus(corpus, { signal, checksums: false })) {
     const { title, text } = documentFields(JSON.stringify(row));
     const sentences = sentencesOf(text);
     const lengths = sentences.map((sentence) => wordsOf(sentence).length);

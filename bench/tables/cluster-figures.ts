@@ -41,7 +41,7 @@ export interface ClusterMemory {
   readonly bytes: Readonly<Record<string, number>>;
 }
 
-/** What `npm run test:cluster -- PART --out FILE` writes. */
+/** What `npm run check -- cluster PART --out FILE` writes. */
 export interface ClusterFigures {
   /** With its version. */
   readonly engine: string;

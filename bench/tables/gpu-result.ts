@@ -13,7 +13,7 @@ export interface GpuSpeed {
   readonly ratio: number | null;
 }
 
-/** What `npm run test:gpu` writes as gpu-report.json. */
+/** What `npm run check -- gpu` writes as gpu-report.json. */
 export interface GpuResult {
   readonly machine: Omit<MachineFacts, 'engines'> & { readonly gpus: readonly string[] };
   readonly steps: readonly {

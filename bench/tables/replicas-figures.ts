@@ -1,4 +1,4 @@
-/** What `npm run test:replicas -- --out FILE` writes. */
+/** What `npm run check -- replicas --out FILE` writes. */
 export interface ReplicasFigures {
   readonly answers: number;
   readonly requests: number;

@@ -30,7 +30,7 @@ export interface SizeState {
   readonly loadBefore: number;
 }
 
-/** What `npm run test:size -- --out FILE` writes. */
+/** What `npm run check -- size --out FILE` writes. */
 export interface SizeResult {
   readonly environment: Omit<MachineFacts, 'engines'>;
   readonly rows: number;

@@ -1,6 +1,6 @@
 import type { MachineFacts } from '../environment.ts';
 
-/** What `npm run test:trials -- --out FILE` writes. */
+/** What `npm run check -- trials --out FILE` writes. */
 export interface TrialsResult {
   readonly machine: MachineFacts;
   /** Of each trial. */
@@ -16,7 +16,7 @@ export interface TrialsResult {
   }[];
 }
 
-/** What `npm run test:soak -- --out FILE` writes. */
+/** What `npm run check -- soak --out FILE` writes. */
 export interface SoakFigures {
   readonly machine: MachineFacts;
   /** What, `passed` or `failed`, and figures. */

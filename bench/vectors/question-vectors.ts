@@ -6,8 +6,8 @@ const QUESTIONS_AT_ONCE = 1_000;
 
 export interface QuestionEncoder {
   readonly model: string;
-  readonly precision?: Precision | undefined;
-  readonly threads?: number | undefined;
+  readonly precision?: Precision;
+  readonly threads?: number;
 }
 
 /** Embeds questions as a search does. @throws the error of the first question that cannot be embedded. */

@@ -38,13 +38,7 @@ const E5_DIMENSION = 768;
  *
  * @throws TrawlError DIMENSION_MISMATCH if the file has other dimensions.
  */
-export function basisFor({
-  like,
-  dimension,
-}: {
-  readonly like?: string | undefined;
-  readonly dimension: number;
-}): VectorBasis {
+export function basisFor({ like, dimension }: { readonly like?: string; readonly dimension: number }): VectorBasis {
   if (like === undefined && (dimension !== E5_DIMENSION || !existsSync(E5_SAMPLE))) return basisOfSpectrum(dimension);
   const path = like ?? E5_SAMPLE;
   const basis = basisOfFile(path);

@@ -47,7 +47,7 @@ export async function syntheticFile(shape: SyntheticShape, context: CacheContext
   if (dtype === 'float16' && context.kernel === undefined) {
     throw new TrawlError(
       'ENGINE_MISSING',
-      'Float16 rows need the native engine, which is not built. Run npm run setup.',
+      'Float16 rows need the native engine, which is not built. Run npm run build.',
     );
   }
   const fileBytes = vectorFileBytes(rows, dimension, dtype);

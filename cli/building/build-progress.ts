@@ -92,9 +92,9 @@ function events(): ShownProgress {
         event: 'progress',
         ...progress,
         share: Number(share(progress).toFixed(4)),
-        ...(passagesPerS === undefined ? {} : { passagesPerS: Math.round(passagesPerS) }),
-        ...(tokensPerS === undefined ? {} : { tokensPerS: Math.round(tokensPerS) }),
-        ...(msLeft === undefined ? {} : { secondsLeft: Math.round(msLeft / 1000) }),
+        passagesPerS: passagesPerS === undefined ? undefined : Math.round(passagesPerS),
+        tokensPerS: tokensPerS === undefined ? undefined : Math.round(tokensPerS),
+        secondsLeft: msLeft === undefined ? undefined : Math.round(msLeft / 1000),
       };
       process.stderr.write(`${JSON.stringify(event)}\n`);
     },
@@ -127,7 +127,7 @@ class Pace {
     const left = 1 - share(progress);
     return {
       ...(progress.stage === 'scan' ? {} : { passagesPerS: (1000 * (progress.passages - this.#startPassages)) / ms }),
-      ...(progress.tokens === undefined ? {} : { tokensPerS: (1000 * progress.tokens) / ms }),
+      tokensPerS: progress.tokens === undefined ? undefined : (1000 * progress.tokens) / ms,
       ...(done > 0 && left > 0 ? { msLeft: (ms * left) / done } : {}),
     };
   }

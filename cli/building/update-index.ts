@@ -1,3 +1,4 @@
+import { buildForecast } from '../../evaluation/speed/search-forecast.ts';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { planUpdate } from '../../indexer/update/plan-update.ts';
 import { type UpdateOptions, updateIndex } from '../../indexer/update/update-index.ts';
@@ -14,7 +15,6 @@ import { recordedModel, recordedOverrides } from '../../src/search/opening/open-
 import { type ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
 import { EXIT } from '../program/command.ts';
-import { buildForecast } from '../speed/build-forecast.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { openedForBuild } from './opened-for-build.ts';

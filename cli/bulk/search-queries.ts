@@ -87,7 +87,7 @@ export async function searchQueries(folder: string | undefined, context: Command
     const retrieving: OpenRetrieverOptions = {
       ...retrieverOptions(options),
       signal,
-      ...(modes === undefined ? {} : { modes }),
+      modes,
       ...(folder === undefined ? {} : vectorOptions(folder, options)),
       batchQueries: BATCH_QUERIES,
       // The batches in flight are few, and none is refused.

@@ -66,7 +66,7 @@ export const doctorCommand = defineCommand({
       memoryBytes: memoryLimit(),
       freeMemoryBytes: availableMemory(),
       onnxruntime: onnxruntime.version,
-      ...(problem === undefined ? {} : { onnxruntimeProblem: problem }),
+      onnxruntimeProblem: problem,
       executionProviders: onnxruntime.providers,
       cuda: cudaFacts(),
       sqlite: sqliteVersion(),
@@ -222,7 +222,7 @@ function searchLines(search: SearchEngine): string[] {
   if (search.engine === 'reference') {
     return [
       `search          in TypeScript: exact but slow, because the native engine is missing (${search.reason})`,
-      '                install a C++ compiler and run `npm run setup`',
+      '                install a C++ compiler and run `npm run build`',
     ];
   }
   return [

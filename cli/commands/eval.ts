@@ -283,7 +283,7 @@ function printEvaluation(
     JSON.stringify({
       ...evaluationJson(evaluation, context),
       ...server,
-      ...(coverage === undefined ? {} : { coverage }),
+      coverage,
     }),
   );
 }

@@ -69,12 +69,12 @@ export const exportCommand = defineCommand({
   async run({ options, positionals, signal, out, note }) {
     const progress = stepProgress({ silent: options.quiet || options.json });
     const files = {
-      ...(options.faiss === undefined ? {} : { faiss: options.faiss }),
-      ...(options.npy === undefined ? {} : { npy: options.npy }),
-      ...(options.parquet === undefined ? {} : { parquet: options.parquet }),
-      ...(options.ciff === undefined ? {} : { ciff: options.ciff }),
-      ...(options.corpus === undefined ? {} : { corpus: options.corpus }),
-      ...(options.ids === undefined ? {} : { ids: options.ids }),
+      faiss: options.faiss,
+      npy: options.npy,
+      parquet: options.parquet,
+      ciff: options.ciff,
+      corpus: options.corpus,
+      ids: options.ids,
       ...(options['row-numbers'] === undefined ? {} : { 'row-numbers': options['row-numbers'] }),
     };
     const count = Object.keys(files).length;

@@ -65,7 +65,7 @@ export const mcpCommand = defineCommand({
     const retrieving = {
       ...retrieverOptions(options),
       signal,
-      ...(options.mode === undefined ? {} : { modes: [options.mode] }),
+      modes: options.mode === undefined ? undefined : [options.mode],
       cutTokenizer: options['cut-tokenizer'],
       onWarning: note,
     };

@@ -68,7 +68,7 @@ export const mineCommand = defineCommand({
       given,
       folder,
       served: options.index,
-      retrieving: { ...retrieverOptions(options), signal, ...(modes === undefined ? {} : { modes }), onWarning: note },
+      retrieving: { ...retrieverOptions(options), signal, modes, onWarning: note },
       note,
     });
     const progress = stepProgress({ silent: options.quiet || options.json });

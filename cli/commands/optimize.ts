@@ -55,7 +55,7 @@ export const optimizeCommand = defineCommand({
       throw new TrawlError(
         'ENGINE_MISSING',
         `trawl optimize without --bm25 and --column, or with --compact or --float16, needs the native engine, which is missing: ${loaded.reason}. ` +
-          'Install a C++ compiler and run npm run setup.',
+          'Install a C++ compiler and run npm run build.',
       );
     }
     const kernel = loaded.ok ? loaded.kernel : undefined;

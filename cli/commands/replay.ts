@@ -1,5 +1,6 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
 import type { KeyedCall } from '../../training/replay/answer-key.ts';
 import { GoldQuestions } from '../../training/replay/gold-questions.ts';
@@ -232,9 +233,7 @@ async function openTarget({ options, given, signal, note }: Context, against: st
   const filter = filterOption(options.filter);
   const { k, mode, truncate, 'query-template': template } = options;
   // What is not given stays as recorded.
-  const changes = Object.fromEntries(
-    Object.entries({ k, mode, truncate, filter, template }).filter(([, value]) => value !== undefined),
-  ) as Partial<KeyedCall>;
+  const changes = defined({ k, mode, truncate, filter, template });
   if (isUrl) {
     const useless = OF_INDEX.find((name) => given.has(name));
     if (useless !== undefined) {

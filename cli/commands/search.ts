@@ -1,4 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatDuration } from '../../src/base/format.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import type { ExplainedTerm } from '../../src/search/calls/explain-call.ts';
 import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
@@ -16,7 +17,6 @@ import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-opti
 import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatDuration } from '../../src/base/format.ts';
 import { hitJson, hitLines, type ShownHit } from '../output/found-hits.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
@@ -102,7 +102,7 @@ export const searchCommand = defineCommand({
     const retrieving = {
       ...retrieverOptions(context.options),
       signal: context.signal,
-      ...(modes === undefined ? {} : { modes }),
+      modes,
       onWarning: context.note,
     };
     const { retriever, close } = await openReranked(folder!, context.options, retrieving, context.options.index);
@@ -123,7 +123,6 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
   const ranking = {
     ...rankingOf(options, retriever.info, options.k),
-    template: options['query-template'],
   };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const answer = okOutcome(outcomes[0]!);
@@ -167,8 +166,8 @@ async function explainHits(
   const { explained } = await retriever.explain({
     queries: [{ query, rows }],
     template,
-    ...(bm25 === undefined ? {} : { bm25 }),
-    ...(signal === undefined ? {} : { signal }),
+    bm25,
+    signal,
   });
   return explained[0]!;
 }

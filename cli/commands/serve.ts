@@ -9,7 +9,7 @@ import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 import { readServeSettings, type ServeSettings } from '../serve/serve-settings.ts';
 import { banner, exposureNotes, perturbationNotes, startFacts } from '../serve/start-messages.ts';
-import { printServePlan } from '../speed/serve-plan.ts';
+import { printServePlan } from '../serve/serve-plan.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',

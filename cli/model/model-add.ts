@@ -78,12 +78,12 @@ async function addLocked(
   const from: ModelSource =
     source.type === 'hub'
       ? { kind: 'hub', id: source.id, revision: fetched!.commit }
-      : { kind: 'folder', id: source.id, ...(source.revision === undefined ? {} : { revision: source.revision }) };
+      : { kind: 'folder', id: source.id, revision: source.revision };
   await mkdir(dirname(made), { recursive: true });
   const imported = await importModel(source.type === 'hub' ? fetched!.folder : source.folder, {
     out: made,
     name,
-    ...(options.precisions === undefined ? {} : { precisions: options.precisions }),
+    precisions: options.precisions,
     pooling: options.pooling,
     source: from,
     signal,

@@ -125,8 +125,8 @@ export function openServer(
     signal,
     note,
   }: Pick<SourceOptions, 'served' | 'note'> & {
-    readonly view?: string | undefined;
-    readonly signal?: AbortSignal | undefined;
+    readonly view?: string;
+    readonly signal?: AbortSignal;
   },
 ): Promise<ServerRetriever> {
   const key = options['key-file'];

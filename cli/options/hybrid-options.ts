@@ -34,10 +34,10 @@ type Values = OptionValues<typeof HYBRID_OPTIONS>;
 export function hybridOptions(options: Values): HybridOptions {
   const { 'hybrid-fusion': fusion, 'hybrid-weights': weights, 'hybrid-rrf-k': rrfK, 'hybrid-depth': depth } = options;
   return {
-    ...(fusion === undefined ? {} : { fusion }),
+    fusion,
     ...(weights === undefined ? {} : parseWeights(weights)),
-    ...(rrfK === undefined ? {} : { rrfK: numberFrom('hybrid-rrf-k', rrfK, { max: MAX_HYBRID_NUMBER }) }),
-    ...(depth === undefined ? {} : { depth }),
+    rrfK: rrfK === undefined ? undefined : numberFrom('hybrid-rrf-k', rrfK, { max: MAX_HYBRID_NUMBER }),
+    depth,
   };
 }
 
@@ -51,7 +51,7 @@ function parseWeights(text: string): Pick<HybridOptions, 'denseWeight' | 'bm25We
     throw new TrawlError('USAGE', `--hybrid-weights is ${JSON.stringify(text)}; at least one weight must not be 0.`);
   }
   return {
-    ...(dense === undefined ? {} : { denseWeight: dense }),
-    ...(bm25 === undefined ? {} : { bm25Weight: bm25 }),
+    denseWeight: dense,
+    bm25Weight: bm25,
   };
 }

@@ -44,7 +44,7 @@ interface MachineOptions {
   readonly 'share-weights': 'auto' | 'yes' | 'no';
   readonly 'encoder-threads': number | undefined;
   readonly 'search-threads': number | undefined;
-  readonly 'search-device'?: string | undefined;
+  readonly 'search-device'?: string;
 }
 
 export function retrieverOptions(
@@ -55,8 +55,8 @@ export function retrieverOptions(
     ...(options.model === undefined || !isServerUrl(options.model)
       ? {}
       : { endpoint: endpointOptions(options), checkStored }),
-    ...(options.model === undefined ? {} : { model: options.model }),
-    ...(options.precision === undefined ? {} : { precision: options.precision }),
+    model: options.model,
+    precision: options.precision,
     ...machineOptions(options),
   };
 }

@@ -7,9 +7,9 @@ import { wrapParagraph } from '../program/wrap.ts';
 export interface ShownHit {
   readonly hit: Hit;
   /** With `--explain`. */
-  readonly terms?: readonly ExplainedTerm[] | undefined;
+  readonly terms?: readonly ExplainedTerm[];
   /** Hybrid: where the lists have the passage; with `--explain` with the part of each list. */
-  readonly places?: ExplainedPlaces | undefined;
+  readonly places?: ExplainedPlaces;
 }
 
 interface ExplainedPlaces extends HybridPlaces {
@@ -21,13 +21,13 @@ interface ExplainedPlaces extends HybridPlaces {
 export function hitJson({ hit, terms, places }: ShownHit): string {
   const { score, firstStage, source, document } = hit;
   const facts = {
-    ...(source === undefined ? {} : { index: source.index }),
+    index: source?.index,
     row: source?.row ?? hit.row,
     score,
-    ...(source === undefined ? {} : { indexScore: source.score }),
-    ...(firstStage === undefined ? {} : { firstStage }),
+    indexScore: source?.score,
+    firstStage,
     ...places,
-    ...(terms === undefined ? {} : { terms }),
+    terms,
   };
   return `${JSON.stringify(facts).slice(0, -1)},"document":${document}}`;
 }

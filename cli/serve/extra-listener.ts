@@ -1,4 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
 import type { Filter } from '../../src/engine/filter/filter.ts';
 import { HYBRID_FUSIONS } from '../../src/search/hybrid/hybrid-settings.ts';
@@ -103,7 +104,7 @@ function readSettings(text: string): ExtraListener['settings'] | undefined {
     const read = Object.hasOwn(SETTINGS, name) ? SETTINGS[name]!(value) : undefined;
     if (read === undefined) return undefined;
     // The settings of hybrid search come one by one.
-    const hybrid = { ...settings.hybrid, ...read.hybrid };
+    const hybrid = { ...settings.hybrid, ...defined(read.hybrid) };
     settings = { ...settings, ...read, ...(Object.keys(hybrid).length === 0 ? {} : { hybrid }) };
   }
   return settings;

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Server as TlsServer } from 'node:tls';
 import { asTrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { bothFilters } from '../../src/engine/filter/filter.ts';
 import { mergedHybrid } from '../../src/search/hybrid/hybrid-settings.ts';
@@ -205,7 +206,11 @@ function listenersFor(
       const filter = bothFilters(filterOption(options.filter), own.filter) ?? null;
       const ofAddress = perturb === undefined ? perturbation : perturb && perturbing(perturb);
       const limits = { filter, views, hybrid, rerank, perturbation: ofAddress };
-      return { app: buildApp(holder, { ...config, ...own, ...limits, dialects }), address, perturbation: ofAddress };
+      return {
+        app: buildApp(holder, { ...config, ...defined(own), ...limits, dialects }),
+        address,
+        perturbation: ofAddress,
+      };
     }),
   ];
 }

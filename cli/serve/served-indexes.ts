@@ -90,8 +90,8 @@ export function indexOpener(
   }: {
     readonly warm: boolean;
     readonly filters?: readonly Filter[];
-    readonly views?: ServedViews | undefined;
-    readonly reranker?: SharedReranker | undefined;
+    readonly views?: ServedViews;
+    readonly reranker?: SharedReranker;
     readonly signal: AbortSignal;
   },
 ): OpenIndex {
@@ -133,7 +133,7 @@ export function indexOpener(
       encoderPools,
       answersSince,
       signal,
-      ...(model === undefined ? {} : { model }),
+      model,
       name,
       onProgress: (doing, stage) => report({ stage, doing }),
     });

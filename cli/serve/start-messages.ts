@@ -25,7 +25,7 @@ export function startFacts(
       generation,
       model: model?.name ?? null,
       reranker: reranker?.name ?? null,
-      ...(gpu === undefined ? {} : { gpu }),
+      gpu,
     };
   });
   return {

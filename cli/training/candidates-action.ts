@@ -96,7 +96,7 @@ export const candidatesAction = defineAction({
       : await openTrajectoryFile(input!, context.signal);
     const retrieving = {
       ...retrieverOptions(given),
-      ...(modes === undefined ? {} : { modes }),
+      modes,
       signal: context.signal,
       onWarning: note,
     };

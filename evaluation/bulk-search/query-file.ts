@@ -11,7 +11,7 @@ import { readQueryRows } from './read-query-rows.ts';
 
 export interface QueryFileOptions {
   /** Default: by the name of the file. */
-  readonly format?: QueryFormat | undefined;
+  readonly format?: QueryFormat;
   /** What is searched for a question. Throws for a question that cannot be searched. */
   readonly queryOf: (question: Question) => RetrieveQuery;
   readonly signal: AbortSignal;
@@ -75,7 +75,7 @@ export async function openQueryFile(path: string, { format, queryOf, signal }: Q
 
 function toBulkQuery(question: Question, queryOf: QueryFileOptions['queryOf']): BulkQuery {
   const { id, roundIndex } = question;
-  return { id, query: queryOf(question), ...(roundIndex === undefined ? {} : { round: roundIndex }) };
+  return { id, query: queryOf(question), round: roundIndex };
 }
 
 /** @throws TrawlError CORPUS_NOT_FOUND, or USAGE for a pipe, which could not be read again. */

@@ -5,7 +5,7 @@ export interface BulkQuery {
   /** Ids may repeat. */
   readonly id: string;
   /** Which search for the question it is, if the file says so. */
-  readonly round?: number | undefined;
+  readonly round?: number;
   readonly query: RetrieveQuery;
 }
 

@@ -18,7 +18,7 @@ export interface FormatFacts {
   readonly goldIds?: readonly string[];
   readonly goldTitles?: readonly string[];
   readonly goldenAnswers?: readonly string[];
-  readonly type?: string | undefined;
+  readonly type?: string;
 }
 
 /**

@@ -141,6 +141,6 @@ function parsed(text: string): unknown {
 
 /** The code of Trawl's errors; empty without one. */
 function codeOf(json: unknown): string {
-  const code = (json as { error?: { code?: unknown } } | null | undefined)?.error?.code;
+  const code = (json as { error?: { code?: unknown } } | null)?.error?.code;
   return typeof code === 'string' ? ` ${code}` : '';
 }

@@ -31,7 +31,7 @@ export async function tryEncoder(encoder: TextEncoder, signal?: AbortSignal): Pr
     const begun = performance.now();
     const { outcomes } = await encoder.encode(texts, {
       inputType: 'query',
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     const ms = performance.now() - begun;
     return { ms, tokens: outcomes.reduce((sum, outcome) => sum + (outcome.ok ? (outcome.tokens ?? 0) : 0), 0) };

@@ -1,15 +1,11 @@
-import { type EncoderTrial, tryEncoder } from './encoder-trial.ts';
-import {
-  combinedRate,
-  type ExpectedSearch,
-  expectedSearch,
-  type SearchedRows,
-} from './expected-search.ts';
-import { type SpeedTrial, trySpeed } from './speed-trial.ts';
+import type { BuildPlan } from '../../indexer/building/plan-build.ts';
+import type { UpdatePlan } from '../../indexer/update/plan-update.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { codesBytes, maxPrefilterBytes } from '../../src/engine/vectors/codes-size.ts';
-import { formatCount, formatDuration } from '../../src/base/format.ts';
+import { type EncoderTrial, tryEncoder } from './encoder-trial.ts';
+import { combinedRate, type ExpectedSearch, expectedSearch, type SearchedRows } from './expected-search.ts';
+import { type SpeedTrial, trySpeed } from './speed-trial.ts';
 
 /** The part of `--plan` about searches: expected from a trial, if what they read is in memory. */
 export interface SearchForecast {
@@ -76,48 +72,24 @@ export async function forecast(
   return { trial, expected, encoder: encoded };
 }
 
-/** The lines of the report. */
-export function forecastLines({ trial, expected, encoder }: SearchForecast): string[] {
-  const { readBytesPerS, threads, isa } = trial;
-  const columns = expected[0]?.searches.map(({ queries }) => formatCount(queries)) ?? [];
-  const line = (name: string, cells: readonly string[]): string =>
-    `  ${name.padEnd(26)}${cells.map((cell) => cell.padStart(12)).join('')}`;
-  return [
-    `searches, expected from a trial on this machine (${(readBytesPerS / 1e9).toFixed(1)} GB/s of memory, ${isa}, ${formatCount(threads)} ${threads === 1 ? 'thread' : 'threads'})`,
-    line('queries at once', columns),
-    ...expected.flatMap(({ rows, searches }) => [
-      line(
-        rows,
-        searches.map(({ ms }) => formatDuration(ms)),
-      ),
-      line(
-        '  queries/s',
-        searches.map(({ queriesPerS: rate }) => formatRate(rate)),
-      ),
-    ]),
-    ...(encoder === null
-      ? []
-      : [
-          `  embedding a query         ${formatDuration(encoder.loneMs)} alone, ${formatRate(encoder.queriesPerS)} queries/s with many at once`,
-        ]),
-    ...combinedLines(expected),
-    '  if the bytes for searching are in memory, for vectors distributed like those of E5 (docs/building.md#expected-speed)',
-  ];
-}
-
-/** With and without prefilters both rates, because only the vectors decide between them. */
-function combinedLines(expected: SearchForecast['expected']): string[] {
-  const rates = expected.flatMap(({ rows, queriesPerS }) =>
-    queriesPerS === null ? [] : [{ rows, rate: formatRate(queriesPerS) }],
-  );
-  if (rates.length === 0) return [];
-  const same = rates.every(({ rate }) => rate === rates[0]!.rate);
-  const text = same
-    ? `about ${rates[0]!.rate} queries/s`
-    : `${rates.map(({ rows, rate }) => `about ${rate} ${rows}`).join(', ')} queries/s`;
-  return [`  embedding and searching   ${text}: both share the cores`];
-}
-
-function formatRate(rate: number): string {
-  return rate < 10 ? rate.toFixed(1) : formatCount(Math.round(rate));
+/** Searches of the planned index. Null without vectors or the native engine, and for few passages. */
+export async function buildForecast(
+  plan: BuildPlan | UpdatePlan,
+  {
+    kernel,
+    encoder,
+    signal,
+  }: {
+    readonly kernel?: Kernel;
+    readonly encoder?: TextEncoder;
+    readonly signal?: AbortSignal;
+  },
+): Promise<SearchForecast | null> {
+  const rows = 'update' in plan ? plan.update.rowsAfter : plan.rows;
+  if (kernel === undefined || plan.dimension === 0 || rows === 0) return null;
+  const { dimension, shards } = plan;
+  // What an endpoint can do is not a matter of this machine.
+  const local = encoder?.identity.endpoint === undefined ? encoder : undefined;
+  const parts = plannedRows(rows, { dimension, shards: Math.max(1, shards) });
+  return forecast(parts, { dimension, kernel, encoder: local, signal });
 }

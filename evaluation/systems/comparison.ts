@@ -121,7 +121,7 @@ export function compareSystems(measured: readonly MeasuredSystem[], input: Compa
         name: system.name,
         what: system.what,
         failed: system.failed.size,
-        ...(system.server === undefined ? {} : { server: system.server }),
+        server: system.server,
         ...values,
         notes,
       };

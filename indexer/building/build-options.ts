@@ -15,37 +15,37 @@ export interface WorkOptions {
   /** Undefined for an index without vectors: `bm25` is required then. */
   readonly encoder: TextEncoder | undefined;
   /** Vectors to use instead of embedding. `encoder` is the model that made them. */
-  readonly vectors?: PrecomputedVectors | undefined;
+  readonly vectors?: PrecomputedVectors;
   /** Metric of embedded vectors. Default: the model's. */
-  readonly metric?: Metric | undefined;
+  readonly metric?: Metric;
   /** Folder of the model, if it was given as a path. The index records it, so that searches find the model. */
-  readonly modelFolder?: string | undefined;
+  readonly modelFolder?: string;
   /** The engine that makes codes and prefilters. Without it, the index has neither. */
-  readonly kernel?: Kernel | undefined;
+  readonly kernel?: Kernel;
   /** Settings of the inverted indexes for BM25, which need the native engine. Absent: none are made. */
-  readonly bm25?: Bm25Settings | undefined;
+  readonly bm25?: Bm25Settings;
   /** Columns of the corpus for filters. Default: none. */
-  readonly columns?: readonly Column[] | undefined;
+  readonly columns?: readonly Column[];
   /** Folder of the index. */
   readonly out: string;
 
   /** Remove an unfinished build instead of resuming it. Default: false. */
-  readonly restart?: boolean | undefined;
+  readonly restart?: boolean;
   /** Template of the text to embed, with the columns of a corpus row (corpus/passage-template.ts). */
   readonly passageTemplate: string;
   /** Make an inverted index of titles even if no passage has one. Default: false, such a corpus is rejected. */
-  readonly mayLackTitles?: boolean | undefined;
+  readonly mayLackTitles?: boolean;
   /** Reject a corpus with repeated ids. */
   readonly uniqueIds: boolean;
   /** Maximum rows per shard. Default: DEFAULT_SHARD_ROWS. */
-  readonly shardRows?: number | undefined;
+  readonly shardRows?: number;
   /** Milliseconds between checkpoints; 0: after every batch. Default: DEFAULT_CHECKPOINT_MS. */
-  readonly checkpointMs?: number | undefined;
+  readonly checkpointMs?: number;
   readonly onProgress: OnProgress;
   /** Called with warnings and notes. */
-  readonly onNote?: ((text: string) => void) | undefined;
+  readonly onNote?: (text: string) => void;
   /** Stops the build with CANCELLED after the current batch. The finished part is kept. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface BuildOptions extends WorkOptions {

@@ -175,7 +175,7 @@ export function shardInput(
     positions,
     shards,
     reading: readingRecord(options.corpusOptions),
-    ...(location === undefined ? {} : { modelLocation: location }),
+    modelLocation: location,
   };
 }
 

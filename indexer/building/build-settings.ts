@@ -1,8 +1,8 @@
 import { basename, join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { compareProbes, describeSimilarities } from '../../src/encoder/identity/probe-vectors.ts';
@@ -28,9 +28,9 @@ export interface BuildSettings {
   readonly shards: number;
   /** Undefined for a pipe. */
   readonly scan: CorpusScan | undefined;
-  readonly bm25?: Bm25Settings | undefined;
-  readonly columns?: readonly Column[] | undefined;
-  readonly vectors?: PrecomputedVectors | undefined;
+  readonly bm25?: Bm25Settings;
+  readonly columns?: readonly Column[];
+  readonly vectors?: PrecomputedVectors;
 }
 
 /**
@@ -55,9 +55,9 @@ export function buildRecord({
     reading: readingRecord(corpusOptions),
     shards,
     corpus: scan === undefined ? null : corpusFiles(scan),
-    ...(bm25 === undefined ? {} : { bm25: bm25Record(bm25) }),
+    bm25: bm25 === undefined ? undefined : bm25Record(bm25),
     ...(columns.length === 0 ? {} : { columns: columnRecords(columns) }),
-    ...(vectors === undefined ? {} : { vectors: vectorsRecord(vectors) }),
+    vectors: vectors === undefined ? undefined : vectorsRecord(vectors),
   };
 }
 
@@ -194,9 +194,7 @@ export function fieldsDiffer(what: string, begun: object, wanted: object, contra
 }
 
 export function valuesDiffer(what: string, begun: unknown, wanted: unknown, contrast: Contrast = thenAndNow): string[] {
-  return isDeepStrictEqual(begun, wanted)
-    ? []
-    : [`${what}: ${contrast(JSON.stringify(begun), JSON.stringify(wanted))}`];
+  return isSameJson(begun, wanted) ? [] : [`${what}: ${contrast(JSON.stringify(begun), JSON.stringify(wanted))}`];
 }
 
 /**

@@ -118,7 +118,7 @@ function jobInput(
   const { vectors } = options;
   return {
     ...shardInput(options, scan, place, shards),
-    ...(vectors === undefined ? {} : { vectors: vectorsInput(vectors) }),
+    vectors: vectors === undefined ? undefined : vectorsInput(vectors),
   };
 }
 

@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { isSameModel } from '../../src/encoder/identity/same-model.ts';
@@ -20,8 +20,8 @@ export interface WantedIndex {
   /** Null for an index without vectors. */
   readonly model: ModelIdentity | null;
   readonly passageTemplate: string;
-  readonly bm25?: Bm25Settings | undefined;
-  readonly columns?: readonly Column[] | undefined;
+  readonly bm25?: Bm25Settings;
+  readonly columns?: readonly Column[];
 }
 
 /** Returns the manifest of the index in `folder` if a build of `wanted` would produce the same index, else undefined. */
@@ -40,7 +40,7 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   const recorded = directory.manifest;
   if (recorded.corpus.passageTemplate !== wanted.passageTemplate) return false;
   if (!isSameModel(recorded.model, wanted.model)) return false;
-  if (!isDeepStrictEqual(recorded.bm25?.made, wanted.bm25)) return false;
+  if (!isSameJson(recorded.bm25?.made, wanted.bm25)) return false;
   if (columnsDiffer(recorded.columns, wanted.columns).length > 0) return false;
   // The build would fail with an error message.
   if (recorded.corpus.skippedLines > 0 && wanted.corpusOptions.skipBadLines !== true) return false;
@@ -57,7 +57,7 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   }
   // The rows of an updated index are not in corpus order, but its manifest records the reading options.
   const reading = recorded.lastUpdate?.reading;
-  if (reading != null) return isDeepStrictEqual(reading, readingRecord(wanted.corpusOptions));
+  if (reading != null) return isSameJson(reading, readingRecord(wanted.corpusOptions));
   return hasSameFirstPassages(directory, wanted);
 }
 

@@ -27,11 +27,7 @@ import { removeBuildRecords } from './shard-manifest.ts';
  */
 export async function joinShards(
   folder: string,
-  {
-    uniqueIds,
-    modelLocation,
-    signal,
-  }: { uniqueIds: boolean; modelLocation?: string | undefined; signal?: AbortSignal | undefined },
+  { uniqueIds, modelLocation, signal }: { uniqueIds: boolean; modelLocation?: string; signal?: AbortSignal },
 ): Promise<{ manifest: IndexManifest; duplicates: Duplicates; passagesWithoutId: number }> {
   const shards = finishedShards(folder);
   const passageFiles = shards.map(({ name, manifest }) => join(folder, name, manifest.passages.path));
@@ -91,15 +87,15 @@ function indexManifest(
     dimension,
     metric,
     model,
-    ...(modelLocation === undefined ? {} : { modelLocation }),
+    modelLocation,
     corpus: joinedCorpus(
       shards.map(({ manifest }) => manifest.corpus),
       duplicates,
     ),
     shards: entries,
     tombstones: null,
-    ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
-    ...(columns === undefined ? {} : { columns: columnRecords(columns) }),
+    bm25: bm25 === undefined ? undefined : { made: bm25.made, deleted: null },
+    columns: columns === undefined ? undefined : columnRecords(columns),
     writer: `trawl ${packageVersion}`,
   };
 }

@@ -16,7 +16,7 @@ export interface MergeOptions {
   readonly overwrite: boolean;
   /** Reject shards with repeated ids. */
   readonly uniqueIds: boolean;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface MergeSummary {

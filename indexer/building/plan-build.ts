@@ -200,7 +200,7 @@ export async function tryEncoder(
     const begun = performance.now();
     const encoded = await encoder.encode(texts.slice(first, first + TRIAL_BATCH), {
       inputType: 'passage',
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     if (first === 0 && texts.length >= 2 * TRIAL_BATCH) continue;
     ms += performance.now() - begun;

@@ -84,11 +84,11 @@ function manifestOf(folder: string, files: FinishedFiles): ShardManifest {
     corpus,
     vectors: written.vectors,
     codes: written.codes,
-    ...(written.prefilter === undefined ? {} : { prefilter: written.prefilter }),
-    ...(lexical === undefined ? {} : { bm25: lexical.bm25 }),
+    prefilter: written.prefilter,
+    bm25: lexical?.bm25,
     ...(columns.columns.length === 0 ? {} : { columns: columns.columns }),
     passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
     files: [...written.files, ...(lexical?.files ?? []), ...columns.files],
-    ...(input === undefined ? {} : { input }),
+    input,
   };
 }

@@ -23,8 +23,8 @@ export interface OpenShardVectors {
   /** Makes the codes. Without it, `trawl optimize` can make them later. */
   readonly kernel: Kernel | undefined;
   /** The checkpoint of an earlier run. */
-  readonly checkpoint?: VectorCheckpoint | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly checkpoint?: VectorCheckpoint;
+  readonly signal?: AbortSignal;
 }
 
 /**

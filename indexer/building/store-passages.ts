@@ -26,7 +26,7 @@ export interface StoreOptions {
   /** Undefined for a pipe, which is read only once, into a single shard, and hashed meanwhile. */
   readonly scan: CorpusScan | undefined;
   /** Input positions to store. Default: all. */
-  readonly only?: { has(position: number): boolean } | undefined;
+  readonly only?: { has(position: number): boolean };
   /** Columns for filters, whose values are checked now. */
   readonly columns: readonly Column[];
   readonly onProgress: OnProgress;
@@ -54,7 +54,7 @@ export async function storePassages(
   const corpus = openCorpus(options.corpus, {
     ...options.corpusOptions,
     signal,
-    ...(scan === undefined ? {} : { part: { scan, first, end: last } }),
+    part: scan === undefined ? undefined : { scan, first, end: last },
     onSkipped: (file, line, message) => filler.skipped((bases[file] ?? 0) + line - 1, message),
   });
   if (missing.length === 0) return corpus;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
@@ -16,7 +16,7 @@ export interface ColumnChanges {
   /** Names of columns to remove. */
   readonly drop: readonly string[];
   readonly onStep: (doing: string) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -59,7 +59,7 @@ export async function changeColumns(
     complete.push({ ...shard, manifest: changed });
     made++;
   }
-  if (!isDeepStrictEqual(next, manifest)) {
+  if (!isSameJson(next, manifest)) {
     await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(next));
   }
   for (const shard of complete) {

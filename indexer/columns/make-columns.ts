@@ -31,7 +31,7 @@ export async function makeColumns(
   folder: string,
   passagesPath: string,
   columns: readonly Column[],
-  { inUse = new Set(), signal }: { readonly inUse?: ReadonlySet<string>; readonly signal?: AbortSignal | undefined },
+  { inUse = new Set(), signal }: { readonly inUse?: ReadonlySet<string>; readonly signal?: AbortSignal },
 ): Promise<WrittenColumns> {
   if (columns.length === 0) return { columns: [], files: [] };
   const writers = columns.map((column) => ({ column, writer: new ColumnWriter(column) }));

@@ -26,12 +26,12 @@ export interface ExportOptions {
   /** Writes FAISS and .npy files in float16. Every value must be exactly representable. */
   readonly float16?: boolean;
   /** The field whose inverted index is exported. Default: contents, else the first one that the index has. */
-  readonly ciffField?: LexicalField | undefined;
+  readonly ciffField?: LexicalField;
   /** Omits deleted rows from all files; later rows move up. A CIFF file never has them. */
   readonly dropRemoved?: boolean;
   readonly overwrite?: boolean;
   readonly onProgress?: (progress: ExportProgress) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface ExportProgress {

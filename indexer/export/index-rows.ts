@@ -15,7 +15,7 @@ const PASSAGES_BETWEEN_CHECKS = 4096;
 export interface RowChoice {
   /** The rows to export; undefined: all. */
   readonly kept: RowBitmap | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface ExportedPassage {

@@ -25,7 +25,7 @@ const DELETED = 0xffff_ffff;
 export interface CiffOptions {
   readonly field: LexicalField;
   readonly compression: Compression;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /** Called with the finished share of the work, from 0 to 1. */
   readonly onShare: (share: number) => void;
 }

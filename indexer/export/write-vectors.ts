@@ -77,6 +77,6 @@ function kernelForFloat16(): Kernel {
   if (loaded.ok) return loaded.kernel;
   throw new TrawlError(
     'ENGINE_MISSING',
-    `--float16 needs the native engine, which is not available (${loaded.reason}). Compile it with npm run setup, or omit --float16.`,
+    `--float16 needs the native engine, which is not available (${loaded.reason}). Compile it with npm run build, or omit --float16.`,
   );
 }

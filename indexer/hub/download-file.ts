@@ -22,7 +22,7 @@ export interface FileDownload {
   readonly target: string;
   readonly record: DownloadRecord;
   readonly signal: AbortSignal;
-  readonly onNotice?: ((text: string) => void) | undefined;
+  readonly onNotice?: (text: string) => void;
   /** Called with the number of bytes in the partial file, which falls to 0 when the transfer starts over. */
   onBytes(bytes: number): void;
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { isObject } from '../../src/base/is-object.ts';
+import { isObject } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { FileHash } from './repository.ts';
 import { writingFailed } from './writing-failed.ts';

@@ -25,23 +25,23 @@ export interface DownloadProgress {
 export interface DownloadOptions extends ClientOptions {
   readonly repository: Repository;
   /** Branch, tag or commit; default main. */
-  readonly revision?: string | undefined;
+  readonly revision?: string;
   /** The folder for the files; created if it does not exist. */
   readonly into: string;
   /** Selects the files; default: all. May throw. */
-  readonly select?: ((files: readonly RepositoryFile[]) => readonly RepositoryFile[]) | undefined;
+  readonly select?: (files: readonly RepositoryFile[]) => readonly RepositoryFile[];
   /** Whether to remove files of an earlier run that are not selected now; default false. */
-  readonly prune?: boolean | undefined;
+  readonly prune?: boolean;
   /** Free bytes needed in addition to the files. */
-  readonly reserveBytes?: ((files: readonly RepositoryFile[]) => number) | undefined;
+  readonly reserveBytes?: (files: readonly RepositoryFile[]) => number;
   /** Concurrent transfers; default 4. */
-  readonly concurrency?: number | undefined;
+  readonly concurrency?: number;
   /** Default: from the environment. */
-  readonly settings?: HubSettings | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((progress: DownloadProgress) => void) | undefined;
+  readonly settings?: HubSettings;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: DownloadProgress) => void;
   /** Called with sentences about retries. */
-  readonly onNotice?: ((text: string) => void) | undefined;
+  readonly onNotice?: (text: string) => void;
 }
 
 export interface DownloadedRepository {

@@ -1,13 +1,14 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { RetryLimits } from '../../src/base/net/transfer-retries.ts';
 import { type WatchedReply, watchedFetch } from '../../src/base/net/watched-fetch.ts';
+import { defined } from '../../src/base/objects.ts';
 import type { HubSettings } from './hub-settings.ts';
 import { RETRY_LIMITS } from './retry.ts';
 
 export interface ClientOptions {
-  readonly retry?: Partial<RetryLimits> | undefined;
+  readonly retry?: Partial<RetryLimits>;
   /** A request that receives nothing for this long counts as failed, in milliseconds. Default 30,000. */
-  readonly stallMs?: number | undefined;
+  readonly stallMs?: number;
 }
 
 const MAX_REDIRECTS = 10;
@@ -31,7 +32,7 @@ export class HubClient {
       );
     }
     this.settings = settings;
-    this.limits = { ...RETRY_LIMITS, ...retry };
+    this.limits = { ...RETRY_LIMITS, ...defined(retry) };
     this.#stallMs = stallMs;
     this.#origin = new URL(settings.endpoint).origin;
   }

@@ -9,9 +9,9 @@ export interface RefusedRequest {
   readonly endpoint: string;
   /** `org/name`, or `datasets/org/name`: the address of the repository's page. */
   readonly repository: string;
-  readonly revision?: string | undefined;
+  readonly revision?: string;
   /** Path of the requested file in the repository. */
-  readonly path?: string | undefined;
+  readonly path?: string;
   readonly withToken: boolean;
 }
 

@@ -36,9 +36,9 @@ export interface RepositoryListing {
 
 export interface ListOptions {
   /** Branch, tag or commit; default main. */
-  readonly revision?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onNotice?: ((text: string) => void) | undefined;
+  readonly revision?: string;
+  readonly signal?: AbortSignal;
+  readonly onNotice?: (text: string) => void;
 }
 
 /** Maximum size of an API reply; a page of 1000 files has about 400 KB. */

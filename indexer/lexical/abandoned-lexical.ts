@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { isDeepStrictEqual } from 'node:util';
+import { isSameJson } from '../../src/base/objects.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
@@ -16,7 +16,7 @@ export async function removeAbandonedLexical(folder: string, manifest: IndexMani
     const shard = readShardManifest(shardFolder);
     const current = shardLexical(shard, manifest);
     const changed = withLexical(shard, current);
-    if (isDeepStrictEqual(changed, shard)) continue;
+    if (isSameJson(changed, shard)) continue;
     await writeShard(shardFolder, changed);
     const kept = new Set(pathsOf(current));
     for (const path of [...pathsOf(shard.bm25), ...pathsOf(shard.nextBm25)]) {

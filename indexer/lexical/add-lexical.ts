@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
+import { isSameJson } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
@@ -40,7 +40,7 @@ export async function addLexical(
   options: AddLexicalOptions,
 ): Promise<number> {
   const { signal } = options;
-  const isSwitched = isDeepStrictEqual(manifest.bm25?.made, made);
+  const isSwitched = isSameJson(manifest.bm25?.made, made);
   const passageFiles = shards.map((shard) => within(shard.folder, shard.manifest.passages.path));
   if (!isSwitched && lacksTitles(made, passageFiles, signal)) throw noTitles();
   const foreign = isSwitched ? await filesOfOtherPassages(manifest, shards, kernel, signal) : new Set<string>();
@@ -52,7 +52,7 @@ export async function addLexical(
   for (const shard of shards) {
     const current = shardLexical(shard.manifest, manifest);
     const { changed, isMade } = await withWanted(shard, made, { current, isSwitched, kernel, isUsable, options });
-    if (!isDeepStrictEqual(changed, shard.manifest)) await writeShard(shard.folder, changed);
+    if (!isSameJson(changed, shard.manifest)) await writeShard(shard.folder, changed);
     ready.push({ ...shard, manifest: changed });
     if (isMade) count++;
   }
@@ -65,7 +65,7 @@ export async function addLexical(
   }
   for (const shard of ready) {
     const { bm25, nextBm25 } = shard.manifest;
-    if (nextBm25 === undefined && isDeepStrictEqual(bm25?.made, made)) continue;
+    if (nextBm25 === undefined && isSameJson(bm25?.made, made)) continue;
     await writeShard(shard.folder, withLexical(shard.manifest, shardLexical(shard.manifest, next)!));
   }
   return count;
@@ -84,7 +84,7 @@ export async function replaceLexical(
   options: MakeLexicalOptions,
 ): Promise<ShardManifest> {
   const { folder, manifest } = shard;
-  if (isDeepStrictEqual(manifest.bm25?.made, made)) return manifest;
+  if (isSameJson(manifest.bm25?.made, made)) return manifest;
   const isUsable = (lexical: Shard, found: ShardLexical): Promise<boolean> => isIntact(lexical, found, options.signal);
   const making = { current: undefined, isSwitched: true, kernel, isUsable, options };
   const { changed } = await withWanted(shard, made, making);
@@ -133,7 +133,7 @@ async function makeBeside(
 ): Promise<{ beside: ShardManifest; bm25: ShardLexical }> {
   // The manifest must not name files that are being replaced: those of an earlier call with yet other settings.
   const without = withLexical(manifest, current);
-  if (!isDeepStrictEqual(without, manifest)) await writeShard(folder, without);
+  if (!isSameJson(without, manifest)) await writeShard(folder, without);
   const inUse = new Set(without.files.map(({ path }) => path));
   const passages = within(folder, manifest.passages.path);
   const { bm25, files } = await makeLexical(folder, passages, made, kernel, { ...options, inUse });

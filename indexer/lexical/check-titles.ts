@@ -15,7 +15,7 @@ const BLOCK_ROWS = 1_024;
 export function lacksTitles(
   bm25: Bm25Settings | undefined,
   passageFiles: Iterable<string>,
-  signal?: AbortSignal | undefined,
+  signal?: AbortSignal,
 ): boolean {
   return bm25?.fields.includes('title') === true && !hasTitle(passageFiles, signal);
 }

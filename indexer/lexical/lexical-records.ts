@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
+import { isSameJson } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
@@ -12,7 +12,7 @@ export function hasFilesOf(
 ): lexical is ShardLexical {
   if (lexical === undefined) return false;
   const { k1: _k1, b: _b, ...made } = lexical.made;
-  return isDeepStrictEqual(made, files);
+  return isSameJson(made, files);
 }
 
 /** The manifest with these inverted indexes, the first of them as the current ones, and the records of their files alone. */
@@ -23,8 +23,8 @@ export function withLexical(manifest: ShardManifest, ...found: readonly (ShardLe
   const dropped = new Set([...pathsOf(bm25), ...pathsOf(nextBm25)].filter((path) => !kept.has(path)));
   return {
     ...rest,
-    ...(first === undefined ? {} : { bm25: first }),
-    ...(second === undefined ? {} : { nextBm25: second }),
+    bm25: first,
+    nextBm25: second,
     files: rest.files.filter(({ path }) => !dropped.has(path)),
   };
 }

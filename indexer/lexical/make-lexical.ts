@@ -26,10 +26,10 @@ export interface MakeLexicalOptions {
    * Called with the progress in rows: the finished share of the work over all fields, times the rows of the shard. With two
    * fields, half of the rows are reported when the first index is complete.
    */
-  readonly onRows?: ((rows: number) => void) | undefined;
+  readonly onRows?: (rows: number) => void;
   /** Names of files in the folder that are in use and are not written. */
   readonly inUse?: ReadonlySet<string>;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** Makes the inverted indexes of a shard from its stored passages. Returns undefined without BM25 settings. */

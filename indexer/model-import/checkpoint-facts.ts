@@ -95,7 +95,7 @@ export async function inTemplate(folder: string, { facts, ...others }: Checkpoin
 
 /** As sentence-transformers does for one label: the activation in the config, or sigmoid if the config has none. */
 function scoreActivation(config: JsonObject, path: string): ScoreActivation {
-  const own = config.sentence_transformers as { readonly activation_fn?: unknown } | null | undefined;
+  const own = config.sentence_transformers as { readonly activation_fn?: unknown } | null;
   const named = own?.activation_fn ?? config.sbert_ce_default_activation_function;
   if (named === undefined || named === null) return 'sigmoid';
   const known: Readonly<Record<string, ScoreActivation>> = { Sigmoid: 'sigmoid', Identity: 'identity' };

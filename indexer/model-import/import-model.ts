@@ -47,23 +47,23 @@ export interface ImportOptions {
   /** The model folder to create. It must not exist. */
   readonly out: string;
   /** Name of the model. Default: the source's id, else the name of the source folder. */
-  readonly name?: string | undefined;
+  readonly name?: string;
   /**
    * Precisions of the graphs; the first is the model's default. Default: float32 and int8. A source with an ONNX graph
    * keeps the precision of that graph.
    */
-  readonly precisions?: readonly Precision[] | undefined;
+  readonly precisions?: readonly Precision[];
   /** What is to run an encoder in int8. Default: the engine, if it computes the model and is fast on this machine; else onnxruntime. */
-  readonly int8?: Int8Runner | undefined;
+  readonly int8?: Int8Runner;
   /**
    * The pooling of an encoder whose checkpoint states none. It also says that the checkpoint is an encoder, where its class is that of
    * another model, and takes the encoder under the head of a late-interaction model.
    */
-  readonly pooling?: StatedPooling | undefined;
+  readonly pooling?: StatedPooling;
   /** Where the checkpoint came from. Default: the source folder. Its id helps to recognise the model family. */
-  readonly source?: ModelSource | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+  readonly source?: ModelSource;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: ImportProgress) => void;
 }
 
 export interface ImportedModel {
@@ -224,7 +224,7 @@ async function writeModel(
     ...(labels === null ? {} : { labels }),
     ...(activation === null ? {} : { activation }),
     ...(pairTemplate === null ? {} : { pairTemplate }),
-    ...(facts.beforeTruncation === undefined ? {} : { beforeTruncation: facts.beforeTruncation }),
+    beforeTruncation: facts.beforeTruncation,
     graph: graphs[0]!,
     graphs,
     tokenizer: { path: 'tokenizer.json' },

@@ -3,7 +3,7 @@ import type { ModelKind, PoolingOrigin, ScoreActivation } from '../../src/encode
 import type { WriteTokenizer } from './source-tokenizer.ts';
 
 interface WriteGraphOptions {
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /** Called with the bytes written and the total. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }

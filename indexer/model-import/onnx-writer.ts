@@ -19,9 +19,9 @@ const SMALL_BYTES = 1024;
 const ALIGNMENT = 4096;
 
 export interface WriteOnnxOptions {
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /** Called with the tensor bytes written since the last call. */
-  readonly onBytes?: ((bytes: number) => void) | undefined;
+  readonly onBytes?: (bytes: number) => void;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { isObject } from '../../src/base/is-object.ts';
+import { isObject } from '../../src/base/objects.ts';
 import { repeatedKey } from './json-keys.ts';
 
 /** Bytes per element, by the format's type names. */

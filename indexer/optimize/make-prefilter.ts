@@ -21,7 +21,7 @@ export async function makePrefilter(
   codesPath: string,
   { rows, dimension }: { rows: NativeRows; dimension: number },
   kernel: Kernel,
-  { fileName = PREFILTER_FILE, signal }: { fileName?: string; signal?: AbortSignal | undefined } = {},
+  { fileName = PREFILTER_FILE, signal }: { fileName?: string; signal?: AbortSignal } = {},
 ): Promise<WrittenPrefilter> {
   const path = join(folder, fileName);
   const { components, reason } = await kernel.makePrefilter(path, codesPath, rows, dimension, { signal });

@@ -45,7 +45,7 @@ export interface OptimizeOptions {
   /** Store vectors as float16 if that is lossless. */
   readonly float16: boolean;
   /** Settings of the inverted indexes to make or replace; damaged ones are made again. Absent: they stay as they are. */
-  readonly bm25?: Bm25Settings | undefined;
+  readonly bm25?: Bm25Settings;
   /** Columns for filters to add, and the names of those to remove. Absent: they stay as they are. */
   readonly columns?: Pick<ColumnChanges, 'add' | 'drop'> | undefined;
   /** Called with a description of each step. */

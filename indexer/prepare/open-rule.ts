@@ -33,11 +33,11 @@ const DEFAULT_SIZES: Partial<Record<RuleName, number>> = {
 export interface RuleOptions {
   readonly rule: RuleName;
   /** Passage size in words, sentences or tokens, depending on the rule. */
-  readonly size?: number | undefined;
+  readonly size?: number;
   /** Words, sentences or tokens that consecutive passages share. Default 0. */
-  readonly overlap?: number | undefined;
+  readonly overlap?: number;
   /** Name or folder of the model whose tokens the rule `tokens` counts. */
-  readonly model?: string | undefined;
+  readonly model?: string;
 }
 
 /** Throws USAGE for options that cannot be combined. */

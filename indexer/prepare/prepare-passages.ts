@@ -17,7 +17,7 @@ import { type BatchJob, PreparePool } from './prepare-pool.ts';
 
 export interface PrepareOptions extends RuleOptions {
   readonly documents: readonly string[];
-  readonly format?: DocumentFormat | undefined;
+  readonly format?: DocumentFormat;
   /** Path of the output. Its suffix selects the format: .jsonl or .tsv, optionally followed by .gz or .zst. */
   readonly out: string;
   readonly overwrite?: boolean;
@@ -26,9 +26,9 @@ export interface PrepareOptions extends RuleOptions {
   readonly columns?: boolean;
   readonly skipBadLines?: boolean;
   /** Worker threads. Default: the cores that this process may use. Does not affect the output. */
-  readonly workers?: number | undefined;
+  readonly workers?: number;
   readonly onProgress?: (progress: PrepareProgress) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface PrepareProgress {

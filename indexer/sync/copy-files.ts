@@ -2,6 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inParallel } from '../../src/base/in-parallel.ts';
 import type { RetryLimits } from '../../src/base/net/transfer-retries.ts';
+import { defined } from '../../src/base/objects.ts';
 import type { IndexSnapshot } from '../../src/index/files/index-snapshot.ts';
 import { fileProblem } from './check-file.ts';
 import type { CopiesFolder } from './copies-folder.ts';
@@ -45,7 +46,7 @@ export async function copyFiles(
   const staging = folder.folderOf(name);
   const journal = folder.journal(name);
   const rate = new RateLimit(options.bytesPerSecond);
-  const limits = { ...RETRY_LIMITS, ...options.retry };
+  const limits = { ...RETRY_LIMITS, ...defined(options.retry) };
   const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   let doneBytes = 0;
   let transferred = 0;

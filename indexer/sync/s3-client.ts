@@ -28,7 +28,7 @@ export async function openS3(options: {
     // The manifest has checksums of the whole files. The storage has them only of uploaded parts.
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
-    ...(region === undefined ? {} : { region }),
+    region,
     // An own storage often has no region, but a signature needs one.
     ...(region === undefined && endpoint !== undefined ? { region: 'us-east-1' } : {}),
     ...(anonymous ? { signer: { sign: async (request) => request } } : {}),

@@ -4,8 +4,8 @@ import type { CopySource, FileFacts, OpenSource } from './copy-source.ts';
 import { openS3 } from './s3-client.ts';
 
 export interface S3SourceOptions {
-  readonly endpoint?: string | undefined;
-  readonly region?: string | undefined;
+  readonly endpoint?: string;
+  readonly region?: string;
   readonly anonymous?: boolean;
 }
 

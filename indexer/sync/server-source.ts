@@ -6,9 +6,9 @@ import type { CopySource, OpenSource } from './copy-source.ts';
 
 export interface ServerSourceOptions {
   /** Key with the scope admin. */
-  readonly apiKey?: string | undefined;
+  readonly apiKey?: string;
   /** A request that gets nothing for this long is repeated, in milliseconds. Default: 30,000. */
-  readonly stallMs?: number | undefined;
+  readonly stallMs?: number;
 }
 
 interface ListedFile {
@@ -142,8 +142,8 @@ function errorOf(text: string): { readonly code?: string; readonly message?: str
   try {
     const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown } };
     return {
-      ...(error?.code === undefined ? {} : { code: String(error.code) }),
-      ...(error?.message === undefined ? {} : { message: String(error.message) }),
+      code: error?.code === undefined ? undefined : String(error.code),
+      message: error?.message === undefined ? undefined : String(error.message),
     };
   } catch {
     return {};

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
 import { syncFolder, writeFileDurably } from '../../src/base/system/durable-file.ts';
 import { requireFreeBytes } from '../../src/base/system/free-bytes.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
@@ -134,7 +135,7 @@ async function withSource<T>(
   { open, retry, signal, note }: SyncOptions,
   use: (source: CopySource, snapshot: IndexSnapshot) => Promise<T>,
 ): Promise<T> {
-  const limits = { ...RETRY_LIMITS, ...retry };
+  const limits = { ...RETRY_LIMITS, ...defined(retry) };
   const source = await withSourceRetries(() => open(signal), { what: 'source', limits, signal, note });
   try {
     const snapshot = await readSnapshot(source.shown, (path) =>

@@ -28,7 +28,7 @@ export interface WantedUpdate {
   readonly corpusOptions: CorpusOptions;
   readonly shardRows: number;
   /** Remove an unfinished update instead of resuming it. */
-  readonly restart?: boolean | undefined;
+  readonly restart?: boolean;
 }
 
 /** @throws TrawlError BUILD_DIFFERS if the folder has an unfinished build. */

@@ -34,7 +34,7 @@ const BLOCK_ROWS = 1_024;
 export interface CompactOptions {
   /** Called with a description of each step. */
   readonly onStep: (step: string) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface CompactSummary {

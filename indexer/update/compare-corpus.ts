@@ -23,7 +23,7 @@ export interface CompareOptions {
   /** A folder for up to `comparisonBytes` of temporary files. Created, and removed at the end. */
   readonly scratch: string;
   readonly onProgress: OnProgress;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** The changes that bring an index up to a corpus. */

@@ -36,7 +36,7 @@ export interface RemoveSummary {
 export async function removePassages(
   index: string,
   ids: AsyncIterable<string> | Iterable<string>,
-  { signal }: { signal?: AbortSignal | undefined } = {},
+  { signal }: { signal?: AbortSignal } = {},
 ): Promise<RemoveSummary> {
   readIndexManifest(index);
   const output = await OutputFolder.prepareChange(index);

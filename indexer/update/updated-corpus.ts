@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import type { UpdateType } from '../../src/index/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
@@ -21,7 +21,7 @@ export function holdsCorpus(
   if (options.type !== 'update' || (options.uniqueIds && corpus.duplicateIds > 0)) return false;
   if (lastUpdate === undefined ? tombstones !== null : lastUpdate.kind !== 'update') return false;
   return (
-    isDeepStrictEqual(lastReading(manifest, shards[0]?.manifest), readingRecord(options.corpusOptions)) &&
+    isSameJson(lastReading(manifest, shards[0]?.manifest), readingRecord(options.corpusOptions)) &&
     corpusDiffers(corpus.files, fileRecords(scan)).length === 0
   );
 }
@@ -33,7 +33,7 @@ export function holdsCorpus(
 export function changesManifest(before: IndexManifest, { corpus, lastUpdate }: NextGeneration): boolean {
   if (lastUpdate.kind !== 'update') return false;
   const wasUpdate = before.lastUpdate === undefined || before.lastUpdate.kind === 'update';
-  return !wasUpdate || !isDeepStrictEqual(before.corpus, corpus);
+  return !wasUpdate || !isSameJson(before.corpus, corpus);
 }
 
 /** The corpus record of the next generation. */
@@ -44,8 +44,7 @@ export function corpusRecord(
   { type, newShards, duplicateIds }: { type: UpdateType; newShards: readonly AddedShard[]; duplicateIds: number },
 ): CorpusRecord {
   const files = fileRecords(scan).map((file, i) => ({ ...file, passages: changes.passagesByFile[i] ?? 0 }));
-  const isKnown = (file: (typeof files)[number]): boolean =>
-    before.files.some((known) => isDeepStrictEqual(known, file));
+  const isKnown = (file: (typeof files)[number]): boolean => before.files.some((known) => isSameJson(known, file));
   return {
     files: type === 'update' ? files : [...before.files, ...files.filter((file) => !isKnown(file))],
     skippedLines: changes.skippedLines + (type === 'update' ? 0 : before.skippedLines),

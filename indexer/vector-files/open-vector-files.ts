@@ -11,9 +11,9 @@ export interface OpenVectorFilesOptions {
   /** Dimension of the model; used for files without a header. */
   readonly dimension: number;
   /** Type of the values in files without a header. Default float32. */
-  readonly dtype?: VectorDtype | undefined;
+  readonly dtype?: VectorDtype;
   /** Format of the files. Default: detected from their first bytes. */
-  readonly format?: VectorFileFormat | undefined;
+  readonly format?: VectorFileFormat;
 }
 
 /** Rows of one file, or of a file that was split into pieces. */

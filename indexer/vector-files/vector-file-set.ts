@@ -19,9 +19,9 @@ export interface VectorFileSet {
   /** Byte ranges whose concatenation is the matrix of rows, row-major. A row may continue in the next segment. */
   readonly segments: readonly VectorSegment[];
   /** The metric recorded in the files; undefined for formats without one. */
-  readonly metric?: 'inner-product' | 'l2' | undefined;
+  readonly metric?: 'inner-product' | 'l2';
   /** Ids by row, if the files contain ids. */
-  readonly ids?: readonly string[] | undefined;
+  readonly ids?: readonly string[];
   readonly files: readonly VectorFile[];
   readonly formats: readonly VectorFileFormat[];
 }

@@ -78,7 +78,7 @@ export async function checkModel(
   const texts = textsOf(samples, template, '')!;
   const { vectors, outcomes } = await encoder.encode(texts, {
     inputType: 'passage',
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   });
   for (const outcome of outcomes) if (!outcome.ok) throw outcome.error;
   const found = similarities(vectors, samples);

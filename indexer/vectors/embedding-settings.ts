@@ -61,7 +61,7 @@ export async function bestSettings(
     encoders.set(key, encoder);
     const { vectors } = await encoder.encode(texts, {
       inputType: 'passage',
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     const { mean, median, lowest } = similarities(vectors, tried);
     // Settings with the same vectors as earlier ones are not an improvement.

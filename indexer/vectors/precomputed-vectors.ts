@@ -20,9 +20,9 @@ export interface PrecomputedVectors {
   readonly use: 'adopt' | 'copy';
   readonly metric: Metric;
   /** Store the paths of adopted files relative to the shard, so that both can be moved together. Default: absolute. */
-  readonly relativePaths?: boolean | undefined;
+  readonly relativePaths?: boolean;
   /** Embed some passages again, to check that the vectors come from the model. */
-  readonly check?: ModelCheck | undefined;
+  readonly check?: ModelCheck;
 }
 
 /** The vectors of one shard. */

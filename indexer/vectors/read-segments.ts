@@ -25,7 +25,7 @@ export interface SegmentBlock {
 export async function* readSegments(
   segments: readonly VectorSegment[],
   dimension: number,
-  { first = 0, signal }: { first?: number; signal?: AbortSignal | undefined } = {},
+  { first = 0, signal }: { first?: number; signal?: AbortSignal } = {},
 ): AsyncGenerator<SegmentBlock> {
   const dtype = segments[0]?.dtype ?? 'float32';
   const rowBytes = dimension * DTYPE_BYTES[dtype];

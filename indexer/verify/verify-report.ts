@@ -9,13 +9,13 @@ export interface VerifyOptions {
   /** Passages to embed again, and to analyse again where there are inverted indexes. Default: 0. */
   readonly sample?: number;
   /** See `SampleOptions`. */
-  readonly largestDistance?: number | undefined;
+  readonly largestDistance?: number;
   /** Opens the model of the index. Called at most once, only if there are passages to embed. */
   readonly openEncoder?: (folder: string, manifest: IndexManifest) => Promise<TextEncoder>;
   /** Open the model first, and fail without it. */
   readonly requireEncoder?: boolean;
   readonly onProgress?: (progress: VerifyProgress) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 interface VerifyProgress {

@@ -26,10 +26,10 @@ export interface SampleOptions {
   /** Passages. */
   readonly sample: number;
   /** Largest accepted distance, as a fraction of the vector's length. Default: 0.05, for int8 models 0.3. */
-  readonly largestDistance?: number | undefined;
+  readonly largestDistance?: number;
   /** Called after each batch with its passages. */
   readonly onPassages: (passages: number) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface SampleReport {
@@ -68,7 +68,7 @@ export async function verifySample(
         const texts = documents.map((document) => template(parsed(document)));
         const { vectors, outcomes } = await encoder.encode(texts, {
           inputType: 'passage',
-          ...(signal === undefined ? {} : { signal }),
+          signal,
         });
         for (const [i, outcome] of outcomes.entries()) {
           if (!outcome.ok) throw outcome.error;

@@ -29,7 +29,7 @@ export async function verifyWords(
   manifest: IndexManifest,
   shards: readonly OpenedShard[],
   kernel: Kernel,
-  { sample, signal }: { sample: number; signal?: AbortSignal | undefined },
+  { sample, signal }: { sample: number; signal?: AbortSignal },
 ): Promise<{ problems: VerifyProblem[]; passages: number }> {
   const problems: VerifyProblem[] = [];
   let passages = 0;
@@ -91,7 +91,7 @@ async function fileProblems(
       const [explained] = await index.explain({
         query: text!,
         rows: [row],
-        ...(signal === undefined ? {} : { signal }),
+        signal,
       });
       const indexed = new Set(explained!.map(({ term }) => term));
       const missing = terms.find((term) => !indexed.has(term));

@@ -43,7 +43,7 @@ export function notReady({ path, response, text }: Answer): string | undefined {
 }
 
 function errorOf(body: Record<string, unknown> | undefined): { code: string; message: string } | undefined {
-  const error = body?.error as { code?: unknown; message?: unknown } | null | undefined;
+  const error = body?.error as { code?: unknown; message?: unknown } | null;
   return error?.code === undefined ? undefined : { code: String(error.code), message: String(error.message) };
 }
 

@@ -78,7 +78,7 @@ export class Requests {
 
   /** Sends one request to one server, and sets it aside if it is unreachable or not ready. Rejects if `signal` aborts. */
   async #send(url: string, path: string, body: object | undefined, signal: AbortSignal | undefined): Promise<Outcome> {
-    const init: RequestInit = { headers: this.#headers, ...(signal === undefined ? {} : { signal }) };
+    const init: RequestInit = { headers: this.#headers, signal };
     if (body !== undefined) {
       init.method = 'POST';
       init.headers = { ...this.#headers, 'content-type': 'application/json' };

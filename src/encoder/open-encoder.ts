@@ -19,44 +19,44 @@ export interface RunOptions {
    * Whether the grouping trial runs while the encoder opens (0.2 s for 22 million weights, 1.3 s for 110 million) instead of with
    * the first texts of equal length. For servers. Default: false.
    */
-  readonly trialAtStart?: boolean | undefined;
+  readonly trialAtStart?: boolean;
   /**
    * Worker threads, at least 1. On the CPU, more threads than cores slow each other down; default: the cores that this process may
    * use. On CUDA: the threads of each device. Each has its own copy of the weights, and one tokenises while the device runs another's
    * batch. Default there: 8, 4, 2 or 1, by the size of the weights, and at most the cores.
    */
-  readonly workers?: number | undefined;
+  readonly workers?: number;
   /** `cpu` (default), `cuda`, `cuda:0,cuda:1`. */
-  readonly device?: string | undefined;
+  readonly device?: string;
   /**
    * Whether the workers share one copy of the weights. It takes less memory but is slower, and vectors differ in their last bits.
    * Possible only for weights in external data files. Default: only if a copy per worker would take more than half of the memory
    * that this process may use.
    */
-  readonly shareWeights?: boolean | undefined;
+  readonly shareWeights?: boolean;
   /** Called with a warning about an endpoint, or about the memory of a device. */
-  readonly onWarning?: ((warning: string) => void) | undefined;
+  readonly onWarning?: (warning: string) => void;
 }
 
 export interface OpenEncoderOptions extends RunOptions {
-  readonly overrides?: ModelOverrides | undefined;
+  readonly overrides?: ModelOverrides;
   /** Precision of the graph; CONFIG_INVALID if the folder has no such graph. */
-  readonly precision?: Precision | undefined;
+  readonly precision?: Precision;
   /**
    * Preferred precisions, best first, if `precision` is not given. If the folder has none of them, the model's default graph is
    * used. Default: float16, float32 on CUDA; none on the CPU.
    */
-  readonly preferredPrecisions?: readonly Precision[] | undefined;
+  readonly preferredPrecisions?: readonly Precision[];
   /** Pools that share workers and weights, or an endpoint's client, between encoders of the same model. Default: a separate pool. */
-  readonly pools?: EncoderPools | undefined;
+  readonly pools?: EncoderPools;
   /** For a model that is given by a URL. */
-  readonly endpoint?: EndpointOptions | undefined;
+  readonly endpoint?: EndpointOptions;
   /** For a model that is given by a URL: the model of the index, whose prefixes and settings it takes instead of `overrides`. */
-  readonly recorded?: ModelIdentity | undefined;
+  readonly recorded?: ModelIdentity;
   /** For a model that is given by a URL: see `OpenEndpointOptions`. */
-  readonly answersSince?: number | undefined;
+  readonly answersSince?: number;
   /** For a model that is given by a URL: aborting ends the opening with CANCELLED. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**

@@ -12,16 +12,16 @@ export interface RetrieverParts {
   /** Absent if only BM25 is served. */
   readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex } | undefined;
   /** Absent if only dense search is served. */
-  readonly lexical?: LexicalFields | undefined;
+  readonly lexical?: LexicalFields;
   /** Weights of the fields and tie breaker of the BM25 searches that set none. */
-  readonly fieldRanking?: FieldRanking | undefined;
+  readonly fieldRanking?: FieldRanking;
   /** Absent if the index has no columns. */
-  readonly filters?: FilterCache | undefined;
+  readonly filters?: FilterCache;
   /** The rows of each view by its name; absent if there are none. */
   readonly views?: ReadonlyMap<string, RowBitmap> | undefined;
   readonly passages: PassageStore;
   /** Absent if the index has no model and no tokenizer was named. */
-  readonly cutter?: TokenCutter | undefined;
+  readonly cutter?: TokenCutter;
   /** Rows that are not deleted; absent if no row is deleted. */
-  readonly liveRows?: RowBitmap | undefined;
+  readonly liveRows?: RowBitmap;
 }

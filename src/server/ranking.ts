@@ -17,7 +17,7 @@ export type Ranking = Pick<RetrieveCall, 'mode' | 'bm25Order' | 'hybrid' | 'rera
 export function rankingFor(
   { bm25Order, hybrid, rerank, ...config }: RankingConfig,
   k: number,
-  request: { readonly mode?: SearchMode | null | undefined; readonly hybrid?: HybridOptions | null } = {},
+  request: { readonly mode?: SearchMode | null; readonly hybrid?: HybridOptions | null } = {},
 ): Ranking {
   const mode = request.mode ?? config.mode;
   const depth = Math.max(k, rerank?.depth ?? 0);

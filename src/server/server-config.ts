@@ -1,6 +1,7 @@
 import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TrawlError } from '../base/errors.ts';
+import { defined } from '../base/objects.ts';
 import { TRUNCATE_SIDES, type TruncateSide } from '../encoder/text-encoder.ts';
 import type { Filter } from '../engine/filter/filter.ts';
 import type { WritableIndexes } from '../index/document-store/writable-indexes.ts';
@@ -188,7 +189,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** @throws TrawlError CONFIG_INVALID. */
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
-  const config = { ...DEFAULT_SERVER_CONFIG, ...options };
+  const config = { ...DEFAULT_SERVER_CONFIG, ...defined(options) };
   for (const [name, value] of Object.entries(config)) {
     if (NON_NUMERIC.includes(name)) continue;
     const least = MAY_BE_ZERO.includes(name) ? 0 : 1;

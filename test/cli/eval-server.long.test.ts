@@ -187,8 +187,8 @@ test('passages without id, short lists and passages of other ids are said', asyn
 });
 
 const hit = (id: string | undefined, contents: string, score?: number) => ({
-  document: { ...(id === undefined ? {} : { id }), contents },
-  ...(score === undefined ? {} : { score }),
+  document: { id, contents },
+  score,
 });
 const hits = (...list: readonly object[]): string => JSON.stringify({ result: [list] });
 

@@ -1,4 +1,4 @@
-/** An engine of several nodes that `npm run test:cluster` runs, with the test files `test/cluster/NAME*.cluster.test.ts`. */
+/** An engine of several nodes that `npm run check -- cluster` runs, with the test files `test/cluster/NAME*.cluster.test.ts`. */
 export interface ClusterPart {
   readonly name: string;
   /**

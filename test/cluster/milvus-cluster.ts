@@ -27,7 +27,7 @@ export interface QueryNode {
 
 /**
  * A Milvus of several processes over etcd and Kafka: two query nodes, and one process with everything else. They listen on all addresses, so
- * it is started in a network namespace (scripts/cluster-test.mjs).
+ * it is started in a network namespace (scripts/checks/cluster.mjs).
  */
 export class MilvusCluster {
   readonly queryNodes: readonly QueryNode[];

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { ClusterFigures } from '../../bench/tables/cluster-figures.ts';
 import { TRIAL_DIMENSION, TRIAL_K, TRIAL_ROWS } from './trial-index.ts';
 
-/** Writes the figures of a trial, if `npm run test:cluster` was given a file for them. */
+/** Writes the figures of a trial, if `npm run check -- cluster` was given a file for them. */
 export function writeFigures(figures: Omit<ClusterFigures, 'cores' | 'rows' | 'dimension' | 'k'>): void {
   const file = process.env.TRAWL_CLUSTER_FIGURES;
   if (file === undefined) return;

@@ -18,7 +18,7 @@ async function readAll(paths: readonly string[], part?: CorpusPart): Promise<str
   const found: string[] = [];
   const skipped: string[] = [];
   const options = { skipBadLines: true, onSkipped: (file: number, line: number) => skipped.push(`${file}:${line}`) };
-  const opened = openCorpus(paths, { ...options, ...(part === undefined ? {} : { part }) });
+  const opened = openCorpus(paths, { ...options, part });
   for await (const { fileIndex, location, document } of opened as AsyncIterable<Passage>) {
     found.push(`${fileIndex}:${location.line} ${document}`);
   }

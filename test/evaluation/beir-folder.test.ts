@@ -35,7 +35,7 @@ test('the split of a folder of BEIR can be chosen', async (t) => {
 });
 
 test('a file of judgements takes the place of those in a folder of BEIR, which needs none', async (t) => {
-  for (const splits of [{ test: '1\td\t2' }, {}]) {
+  for (const splits of [{ test: '1\td\t2' }, {}] as Record<string, string>[]) {
     const folder = await beirFolder(t, splits);
     const qrels = join(await tempFolder(t), 'own.qrels');
     await writeFile(qrels, '2 0 d 1\n2 0 e 0\n3 0 f 2\nelsewhere 0 g 1\n');

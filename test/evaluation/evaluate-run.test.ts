@@ -5,7 +5,7 @@ import { evaluateRun, meansOf, metricsByGroup } from '../../evaluation/evaluate-
 import { titleKey } from '../../evaluation/page-title.ts';
 import { failsWith } from './evaluation-dir.ts';
 
-const hit = (id: string, text?: string) => ({ id, score: 1, ...(text === undefined ? {} : { text }) });
+const hit = (id: string, text?: string) => ({ id, score: 1, text });
 
 const run = new Map([
   ['q1', [hit('a', 'the answer'), hit('b', 'no')]],
@@ -79,7 +79,7 @@ test('an answer inside of a word is a substring and not a hit', () => {
 test('pages are judged by title: several passages of a page count once, and passages without title for none', () => {
   const pages = ['Ed_Wood (film)', undefined, 'ed wood (Film)', 'A & B'].map((title, i) => ({
     ...hit(`p${i}`),
-    ...(title === undefined ? {} : { title }),
+    title,
   }));
   const { means, titleJudged, judged } = evaluateRun({
     queryIds: ['q', 'unjudged'],

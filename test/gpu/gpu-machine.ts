@@ -26,7 +26,7 @@ export function freeMemory(device: number): number | undefined {
 
 /**
  * The entries of CUDA_VISIBLE_DEVICES, numbers or UUIDs, which number CUDA's devices; undefined if it is not set. `nvidia-smi` does not
- * read it. Both count in the order of the bus if CUDA_DEVICE_ORDER is PCI_BUS_ID, which scripts/gpu-test.mjs sets.
+ * read it. Both count in the order of the bus if CUDA_DEVICE_ORDER is PCI_BUS_ID, which scripts/checks/gpu.mjs sets.
  */
 function visibleDevices(): string[] | undefined {
   const { CUDA_VISIBLE_DEVICES: text } = process.env;

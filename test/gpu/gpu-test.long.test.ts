@@ -20,10 +20,10 @@ interface Report {
 
 const skip = process.platform === 'linux' && process.arch === 'x64' ? false : 'GPUs are used on Linux x64 only';
 
-/** Runs `npm run test:gpu -- --small …` without the set-up. */
+/** Runs `npm run check -- gpu --small …` without the set-up. */
 async function gpuTest(t: TestContext, args: readonly string[]): Promise<Ended & { report: Report; text: string }> {
   const out = await tempFolder(t);
-  const script = join(packageRoot, 'scripts', 'gpu-test.mjs');
+  const script = join(packageRoot, 'scripts', 'checks', 'gpu.mjs');
   const ended = await endOf(
     spawn(process.execPath, [script, '--no-setup', '--small', '--out', out, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -36,7 +36,7 @@ async function gpuTest(t: TestContext, args: readonly string[]): Promise<Ended &
 const outcomes = ({ steps }: Report): string[] => steps.map(({ name, outcome }) => `${name}: ${outcome}`);
 
 test('without a GPU the test runs up to the first step that needs one, and says what is missing and what to do', {
-  skip: skip || (missingGpu() === undefined ? 'a GPU is at hand: run npm run test:gpu' : false),
+  skip: skip || (missingGpu() === undefined ? 'a GPU is at hand: run npm run check -- gpu' : false),
 }, async (t) => {
   const { code, stderr, report, text } = await gpuTest(t, []);
   assert.equal(code, 3, stderr);
@@ -111,7 +111,7 @@ for (const [signal, expected] of [
 ] as const) {
   test(`${signal} ends the test, and its temporary files are removed`, { skip }, async (t) => {
     const folder = await tempFolder(t);
-    const script = join(packageRoot, 'scripts', 'gpu-test.mjs');
+    const script = join(packageRoot, 'scripts', 'checks', 'gpu.mjs');
     const args = ['--no-setup', '--small', '--rehearse', '--out', join(folder, 'report')];
     // In a group of its own, to which a terminal's Ctrl-C goes.
     const child = spawn(process.execPath, [script, ...args], {

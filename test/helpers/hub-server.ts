@@ -290,7 +290,7 @@ export function commitOf({ name, files }: HubRepositoryContent): string {
 function entryOf({ lfsFrom = 1024 }: HubRepositoryContent, path: string, content: Buffer) {
   const oid = createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex');
   const lfs = content.length >= lfsFrom ? { oid: sha256(content), size: content.length, pointerSize: 134 } : undefined;
-  return { type: 'file', path, size: content.length, oid, ...(lfs === undefined ? {} : { lfs }) };
+  return { type: 'file', path, size: content.length, oid, lfs };
 }
 
 function sha256(content: Buffer): string {

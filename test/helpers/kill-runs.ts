@@ -27,7 +27,7 @@ export interface KillRunsTest {
   readonly seed: number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly onMoment?: ((text: string) => void) | undefined;
+  readonly onMoment?: (text: string) => void;
 }
 
 export interface KillRunsResult {

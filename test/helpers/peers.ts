@@ -12,7 +12,7 @@ export function peerCache(): string {
   return cacheFolder('trawl');
 }
 
-/** A Python environment that `npm run test:peers` makes. */
+/** A Python environment that `npm run check -- peers` makes. */
 class PeerEnvironment {
   /** Files that list its packages. */
   readonly requirements: readonly string[];
@@ -39,7 +39,7 @@ class PeerEnvironment {
 
   /** For the `skip` option of a test: false if it is installed, else the reason. */
   missing(): string | false {
-    return isInstalled(this.folder) ? false : `needs ${this.what}: run npm run test:peers`;
+    return isInstalled(this.folder) ? false : `needs ${this.what}: run npm run check -- peers`;
   }
 
   /** Runs a script of test/peers with JSON on stdin and returns the JSON that it prints. */
@@ -134,7 +134,7 @@ export function withoutTorch(): string | false {
   const own = process.env.TRAWL_TORCH_PYTHON;
   return (own === undefined ? isInstalled(baselineFolder(peerCache(), 'embed')) : existsSync(own))
     ? false
-    : 'torch is not installed: run npm run test:peers, or set TRAWL_TORCH_PYTHON to a Python that has it';
+    : 'torch is not installed: run npm run check -- peers, or set TRAWL_TORCH_PYTHON to a Python that has it';
 }
 
 /**
@@ -153,7 +153,7 @@ export function miniLmFolder(): string | undefined {
 /** For the `skip` option of a test: false if all-MiniLM-L6-v2 is installed, else the reason. */
 export function withoutMiniLm(): string | false {
   return miniLmFolder() === undefined
-    ? 'all-MiniLM-L6-v2 is not installed: run npm run test:peers, or set TRAWL_MINILM to its folder'
+    ? 'all-MiniLM-L6-v2 is not installed: run npm run check -- peers, or set TRAWL_MINILM to its folder'
     : false;
 }
 

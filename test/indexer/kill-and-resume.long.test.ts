@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { killAndResume } from './kill-and-resume.ts';
 
-// The long form: npm run test:kill, and with -- --updates, --bm25, --columns or --search
+// The long form: npm run check -- kill, and with -- --updates, --bm25, --columns or --search
 for (const updates of [false, true]) {
   test(`${updates ? 'updates' : 'builds'} that are killed at random moments and resumed make the same index as undisturbed ones`, async (t) => {
     const result = await killAndResume({

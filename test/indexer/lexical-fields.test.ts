@@ -175,12 +175,12 @@ test('a retriever opened with weights ranks by them unless a call sets others', 
   const [plain, weighted] = await Promise.all([openRetriever(out), openRetriever(out, { fieldRanking })]);
   t.after(() => Promise.all([plain.close(), weighted.close()]));
   const ask = async (retriever: typeof plain, bm25?: Bm25Ranking): Promise<unknown> => {
-    const call = { queries: QUERIES, k: 20, mode: 'bm25', ...(bm25 === undefined ? {} : { bm25 }) } as const;
+    const call = { queries: QUERIES, k: 20, mode: 'bm25', bm25 } as const;
     const hits = (await retriever.retrieve(call)).outcomes.map((outcome) => outcome.ok && outcome.hits);
     const rows = hits.map((list) => (list || []).slice(0, 2).map(({ row }) => row));
     const { explained } = await retriever.explain({
       queries: rows.map((some, i) => ({ query: QUERIES[i]!, rows: some })),
-      ...(bm25 === undefined ? {} : { bm25 }),
+      bm25,
     });
     return { hits, explained };
   };

@@ -19,7 +19,7 @@ export function nodeClientFolder(version: string): string {
 
 /** For the `skip` option of a test: false if the client is installed, else the reason. */
 export function withoutClient(folder: string): string | false {
-  return isInstalled(folder) ? false : `${folder} is not installed: run npm run test:peers`;
+  return isInstalled(folder) ? false : `${folder} is not installed: run npm run check -- peers`;
 }
 
 /** Runs test/peers/elasticsearch_client.py with JSON on stdin and returns the JSON that it prints. */

@@ -42,7 +42,7 @@ function nodeFolder(): string {
 export function withoutElasticsearch(): string | false {
   return isInstalled(nodeFolder())
     ? false
-    : `Elasticsearch ${VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
+    : `Elasticsearch ${VERSION} is not installed: run npm run check -- peers (needs a JDK of version 17 or newer, and Maven)`;
 }
 
 /** Installs the jars of Elasticsearch with Maven, unless they are in the cache. */

@@ -19,7 +19,7 @@ const START_MS = 300_000;
 
 /** For the `skip` option of a test: false if Milvus can be run, else the reason. */
 export function withoutMilvus(): string | false {
-  if (!isMilvusInstalled()) return 'Milvus is not installed: run npm run test:peers';
+  if (!isMilvusInstalled()) return 'Milvus is not installed: run npm run check -- peers';
   const missing = withoutNamespace();
   return missing === undefined
     ? false

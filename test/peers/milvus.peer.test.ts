@@ -173,7 +173,7 @@ for (const metric of METRICS) {
             { rows: values, rowCount: count, dimension, metric, queries, queryCount: 9, filter: filter ?? liveRows },
             heaps,
           );
-          const found = await index.search({ queries, count: 9, k, ...(filter === undefined ? {} : { filter }) });
+          const found = await index.search({ queries, count: 9, k, filter });
           for (const [q, heap] of heaps.entries()) {
             const { rows, scores } = heap.sorted();
             assert.deepEqual([...found.rows.subarray(q * k, q * k + found.counts[q]!)], rows);

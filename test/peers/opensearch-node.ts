@@ -51,7 +51,7 @@ function nodeFolder(): string {
 export function withoutOpenSearch(): string | false {
   return isInstalled(nodeFolder())
     ? false
-    : `OpenSearch ${OPENSEARCH_VERSION} is not installed: run npm run test:peers (needs a JDK of version ${JAVA_VERSION} or newer, and Maven)`;
+    : `OpenSearch ${OPENSEARCH_VERSION} is not installed: run npm run check -- peers (needs a JDK of version ${JAVA_VERSION} or newer, and Maven)`;
 }
 
 /** Installs the jars of OpenSearch with Maven, unless they are in the cache. */
@@ -146,7 +146,7 @@ export class OpenSearchNode {
     const reply = await fetch(`http://127.0.0.1:${this.port}${path}`, {
       method,
       headers: { 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      body: body === undefined ? undefined : JSON.stringify(body),
     });
     const text = await reply.text();
     if (!reply.ok) throw new Error(`${method} ${path}: ${text}`);

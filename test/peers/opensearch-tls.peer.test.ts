@@ -61,7 +61,8 @@ test('with TLS and a password, an index is published and searched as without, an
   assert.equal((await trawl(['doctor', address], env)).code, 0);
 
   // Without a line, and with a wrong password.
-  for (const credentials of [{}, { TRAWL_OPENSEARCH_CREDENTIALS: line.replace('word', 'sword') }]) {
+  const wrong: Record<string, string> = { TRAWL_OPENSEARCH_CREDENTIALS: line.replace('word', 'sword') };
+  for (const credentials of [{}, wrong]) {
     const refused = await trawl(['search', address, 'x'], { ...trusted, ...credentials });
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /refuses to .*Check its line in TRAWL_OPENSEARCH_CREDENTIALS.*\[STORE_REFUSED\]/);

@@ -186,7 +186,7 @@ test('random query trees, filters and limits have the hits of the folder, and wh
       queries,
       k: pick(random, [1, 5, 40, 200]),
       parameters: { ...parameters, k1Factor: round % 2 === 0 },
-      ...(filter === undefined ? {} : { filter }),
+      filter,
       count: pick(random, [undefined, 0, 1, 30, 1000]),
       minScore: pick(random, [undefined, 0, 0.3, 2]),
     });

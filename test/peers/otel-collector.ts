@@ -28,7 +28,7 @@ function collectorFolder(): string {
 export function withoutCollector(): string | false {
   return isInstalled(collectorFolder())
     ? false
-    : 'no OpenTelemetry Collector: npm run test:peers -- traces compiles it where Go is installed (1.26 or newer)';
+    : 'no OpenTelemetry Collector: npm run check -- peers traces compiles it where Go is installed (1.26 or newer)';
 }
 
 /**

@@ -196,7 +196,7 @@ test('a wheel without the binary of its target is refused', { skip }, async () =
   const target = process.arch === 'arm64' ? 'linux-x64' : 'linux-arm64';
   await assert.rejects(
     run(process.execPath, [script, '--compiled-here', '--target', target, '--out', join(folder, 'other')]),
-    new RegExp(`has no prebuilds/${target}/trawl\\.node\\. .npm run prebuild -- ${target}`),
+    new RegExp(`has no prebuilds/${target}/trawl\\.node\\. .npm run prebuilds -- ${target}`),
   );
   assert.deepEqual(readdirSync(join(folder, 'other')), []);
 });

@@ -77,7 +77,7 @@ test('the list of prebuilt binaries is refused while one of them was compiled fr
   assert.equal(refused.code, 1);
   assert.match(
     refused.stderr,
-    /^The prebuilt binaries for linuxmusl-x64 were not compiled from the present sources\. .*npm run prebuild -- linuxmusl-x64\n$/,
+    /^The prebuilt binaries for linuxmusl-x64 were not compiled from the present sources\. .*npm run prebuilds -- linuxmusl-x64\n$/,
   );
   assert.equal(existsSync(join(folder, 'prebuilds.json')), false);
 

@@ -46,7 +46,7 @@ test('a release needs the tag of its version, and the repository that has the ta
 const workflow = readFileSync(join(packageRoot, '.github', 'workflows', 'release.yml'), 'utf8');
 
 test('the workflow checks the tag before it builds, and publishes a file, not a name of a repository', () => {
-  assert.match(workflow, /run: node scripts\/release-check\.mjs "\$GITHUB_REF_NAME"\n {6}- run: npm run setup\n/);
+  assert.match(workflow, /run: node scripts\/release-check\.mjs "\$GITHUB_REF_NAME"\n {6}- run: npm run build\n/);
   const published = [...workflow.matchAll(/npm publish (\S+)/g)].map(([, file]) => file!);
   assert.deepEqual(published, ['./package/trawl-retrieval-*.tgz']);
 });

@@ -89,7 +89,7 @@ for (const { name, version, path } of oldNodes(folder)) {
     assert.deepEqual([started.code, started.stdout], [1, '']);
     assert.match(
       started.stderr,
-      tooOld('`npm run setup` in .* installs Node\\.js 24\\..* into .*empty/trawl/node-24.*'),
+      tooOld('`npm run build` in .* installs Node\\.js 24\\..* into .*empty/trawl/node-24.*'),
     );
     const direct = await endOf(
       spawn('node', [join(packageRoot, 'dist', 'cli', 'trawl.js'), 'serve', 'x'], {

@@ -10,7 +10,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 const FOLDER = join(packageRoot, 'deploy', 'slurm');
 const TRAWL = `${process.execPath} ${join(packageRoot, 'dist', 'cli', 'trawl.js')}`;
 
-/** Runs the scripts with fake Slurm programs that record their calls. `npm run test:slurm` runs them on real Slurm. */
+/** Runs the scripts with fake Slurm programs that record their calls. `npm run check -- slurm` runs them on real Slurm. */
 async function slurm(t: TestContext) {
   const folder = await tempFolder(t);
   const bin = join(folder, 'bin');

@@ -82,29 +82,27 @@ async function definitionsOf(
   };
   return Object.entries(views).map(([name, { filter, date, rows, blockedIds, blockedTitles }]) => ({
     name,
-    ...(filter === undefined ? {} : { filter }),
-    ...(date === undefined ? {} : { date }),
+    filter,
+    date,
     ...(rows === undefined ? {} : { rows: list(`${name}-rows`, rows), generation }),
-    ...(blockedIds === undefined
-      ? {}
-      : {
-          blockIds: [
+    blockIds:
+      blockedIds === undefined
+        ? undefined
+        : [
             list(
               `${name}-ids`,
               blockedIds.map((id) => `p${id}`),
             ),
           ],
-        }),
-    ...(blockedTitles === undefined
-      ? {}
-      : {
-          blockTitles: [
+    blockTitles:
+      blockedTitles === undefined
+        ? undefined
+        : [
             list(
               `${name}-titles`,
               blockedTitles.map((title) => `t${title}`),
             ),
           ],
-        }),
   }));
 }
 
@@ -146,7 +144,7 @@ test('a search in a view finds the first k of the whole ranking that are in it, 
             hitsOf(narrowedRetriever(retriever, { views: names }), {
               k,
               mode,
-              ...(filter === undefined ? {} : { filter }),
+              filter,
             }),
           ),
         );

@@ -120,7 +120,7 @@ test('the filter of a server narrows every dialect and MCP; a request can narrow
   const found = async (filter?: string): Promise<number[]> => {
     const { json } = await postTo(app, '/v1/search', {
       queries: ['rivers'],
-      ...(filter === undefined ? {} : { filter }),
+      filter,
     });
     return numbers((json as { results: { hits: { id: string }[] }[] }).results[0]!.hits);
   };

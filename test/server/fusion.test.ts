@@ -17,7 +17,7 @@ function found(...hits: readonly [row: number, score: number, title?: string][])
     hits: hits.map(([row, score, title]) => ({
       row,
       score,
-      document: JSON.stringify({ id: `p${row}`, ...(title === undefined ? {} : { title }), text: 'words' }),
+      document: JSON.stringify({ id: `p${row}`, title, text: 'words' }),
     })),
     tokens: 1,
     truncated: false,

@@ -22,7 +22,7 @@ test('under full load with hostile clients every answer is right, and neither me
   );
   assert.deepEqual(leftOpen(idleBefore.targets, idleAfter.targets), []);
   const growth = (end.rssBytes - warm.rssBytes) / 1e6;
-  // A heap that the load of 5 s has not yet filled grows too: 154 MB were seen on a busy machine. npm run test:soak finds leaks.
+  // A heap that the load of 5 s has not yet filled grows too: 154 MB were seen on a busy machine. npm run check -- soak finds leaks.
   assert.ok(growth < 250, `${growth.toFixed(0)} MB more at the end than after the warm-up`);
   assert.equal(result.exit, 0);
 });

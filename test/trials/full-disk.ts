@@ -33,7 +33,8 @@ export const logOnFullDevice: Trial = {
           let dropped = await lines();
           const until = performance.now() + AGAIN_MS;
           for (; dropped < tally.answered && performance.now() < until; dropped = await lines()) await sleep(50);
-          const faults = dropped >= tally.answered ? {} : { 'lines neither written nor counted': 1 };
+          const faults: Record<string, number> =
+            dropped >= tally.answered ? {} : { 'lines neither written nor counted': 1 };
           return { counts: { 'lines dropped and counted': dropped }, faults };
         },
       });

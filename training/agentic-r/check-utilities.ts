@@ -90,8 +90,8 @@ export class UtilityCheck {
       noGlobalByDesign: this.#noGlobalByDesign,
       historyDiffers: this.#historyDiffers,
       repeatedRounds: this.#repeatedRounds,
-      ...(local === undefined ? {} : { local: this.#fileCounts(local) }),
-      ...(global === undefined ? {} : { global: this.#fileCounts(global) }),
+      local: local === undefined ? undefined : this.#fileCounts(local),
+      global: global === undefined ? undefined : this.#fileCounts(global),
       examples: this.#examples,
     };
   }

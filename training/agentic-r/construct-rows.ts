@@ -139,8 +139,8 @@ function trainingRow(
     query_text: round.current_query,
     passage_ids: passages.map(idOf),
     scores: passages.map(({ em, local }) => ({
-      ...(em === undefined ? {} : { em }),
-      ...(local === undefined ? {} : { local_utility: local }),
+      em,
+      local_utility: local,
     })),
   };
 }

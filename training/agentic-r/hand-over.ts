@@ -50,7 +50,7 @@ export interface HandOverOptions {
   readonly passages: (chosen: RowBitmap) => AsyncIterable<IndexedPassage>;
   readonly writeRound: (line: string) => Promise<void>;
   readonly writePassage: (line: string) => Promise<void>;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**

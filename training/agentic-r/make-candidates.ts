@@ -57,7 +57,7 @@ export interface MakeCandidatesOptions extends RoundsOptions {
   readonly trajectories: (skip: number) => AsyncIterable<Trajectory>;
   readonly output: ResumableOutput<CandidateCounts>;
   readonly onProgress?: (counts: CandidateCounts) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -137,7 +137,7 @@ async function searchBatch(
   { retriever, k, ranking, signal }: MakeCandidatesOptions,
 ): Promise<{ text: string; counts: CandidateCounts }> {
   const open = batch.flatMap(({ rounds }) => (typeof rounds === 'string' ? [] : rounds));
-  const call = { ...ranking, queries: open.map(({ input }) => input), k, ...(signal === undefined ? {} : { signal }) };
+  const call = { ...ranking, queries: open.map(({ input }) => input), k, signal };
   const outcomes = open.length === 0 ? [] : await searched(retriever, call, batch);
   const counts = { ...before, dropped: { ...before.dropped }, failures: [...before.failures] };
   let text = '';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { noCheckpoint } from './checkpoint.ts';
 import { type IterationInputs, inputsDiffer, recordedInputs } from './iteration-inputs.ts';
@@ -47,7 +47,7 @@ export async function claimIteration(
   if (differences.length === 0) {
     // The files may have been moved. A later run knows the checkpoint by its path once it is gone.
     const moved: Journal = { ...begun, inputs };
-    if (!isDeepStrictEqual(moved, begun)) await writeJournal(folder.root, moved);
+    if (!isSameJson(moved, begun)) await writeJournal(folder.root, moved);
     return moved;
   }
   throw new TrawlError(

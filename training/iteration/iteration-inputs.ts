@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { checkpointFiles } from './checkpoint.ts';
 import type { InputFile, Journal } from './records.ts';
@@ -43,7 +43,7 @@ export async function recordedInputs(
 
 /** Whether files are the recorded ones, or what is left of them. */
 function isRest(found: readonly InputFile[], recorded: readonly InputFile[]): boolean {
-  return found.every((file) => recorded.some((each) => isDeepStrictEqual(each, file)));
+  return found.every((file) => recorded.some((each) => isSameJson(each, file)));
 }
 
 /** With their checksums: an iteration of another corpus must not count as this one, even if the sizes are the same. */
@@ -71,13 +71,13 @@ export function inputsDiffer(begun: RecordedInputs, wanted: RecordedInputs): str
     ...checkpointDiffers(begun, wanted),
     ...corpusDiffers(begun.corpus, wanted.corpus),
     ...[...new Set([...Object.keys(begun.settings), ...Object.keys(wanted.settings)])]
-      .filter((name) => !isDeepStrictEqual(begun.settings[name], wanted.settings[name]))
+      .filter((name) => !isSameJson(begun.settings[name], wanted.settings[name]))
       .map((name) => `${name}: ${shown(begun.settings[name])}, now ${shown(wanted.settings[name])}`),
   ];
 }
 
 function checkpointDiffers(begun: RecordedInputs, wanted: RecordedInputs): string[] {
-  if (isDeepStrictEqual(begun.checkpointFiles, wanted.checkpointFiles)) return [];
+  if (isSameJson(begun.checkpointFiles, wanted.checkpointFiles)) return [];
   if (begun.checkpoint !== wanted.checkpoint) return [`checkpoint: ${begun.checkpoint}, now ${wanted.checkpoint}`];
   const sumsOf = (files: readonly InputFile[]): Map<string, string> =>
     new Map(files.map(({ path, sha256 }) => [path, sha256]));
@@ -88,7 +88,7 @@ function checkpointDiffers(begun: RecordedInputs, wanted: RecordedInputs): strin
 
 function corpusDiffers(begun: RecordedInputs['corpus'], wanted: RecordedInputs['corpus']): string[] {
   const names = (files: RecordedInputs['corpus']): string[] => files.map(({ path }) => basename(path));
-  if (!isDeepStrictEqual(names(begun), names(wanted))) {
+  if (!isSameJson(names(begun), names(wanted))) {
     const paths = (files: RecordedInputs['corpus']): string => files.map(({ path }) => path).join(', ');
     return [`corpus: ${paths(begun)}, now ${paths(wanted)}`];
   }

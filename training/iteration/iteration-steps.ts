@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { formatNumberOf } from '../../src/base/format.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { asUsage } from '../../src/base/options/as-usage.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
@@ -118,7 +118,7 @@ function triageStep(settings: IterationSettings, triage: TriageSettings): NonNul
   const decisive = { questions, qrels, form, recallK, depth, sample, alsoBm25 };
   return {
     run: async (folders, journal) => trialOf(await tryModel(settings, triage, folders, journal), decisive),
-    isTried: (trial) => isDeepStrictEqual(trial.settings, decisive),
+    isTried: (trial) => isSameJson(trial.settings, decisive),
   };
 }
 
@@ -242,7 +242,7 @@ function indexFacts(
   note: IterationSettings['note'],
 ): NonNullable<Journal['index']> {
   const sums = (files: IndexManifest['corpus']['files']): string[] => files.map(({ sha256 }) => sha256);
-  const sameFiles = isDeepStrictEqual(sums(corpus.files), sums(base.corpus.files));
+  const sameFiles = isSameJson(sums(corpus.files), sums(base.corpus.files));
   const back = rows - (base.rows - (base.tombstones?.rows ?? 0));
   if (sameFiles && back > 0) {
     note(

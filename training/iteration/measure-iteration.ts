@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
 import { type QueryForm, queryOf } from '../../evaluation/query-form.ts';
 import { questionFiles, readQuestionSet } from '../../evaluation/question-set.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import { searchQuestions } from '../../evaluation/systems/search-questions.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
@@ -89,7 +89,7 @@ export class IterationMeasurement {
 
   /** Whether measures were made with the same questions and settings. */
   covers({ settings }: Measures): boolean {
-    return isDeepStrictEqual(settings, this.settings);
+    return isSameJson(settings, this.settings);
   }
 
   /** @param base the index that is served. */

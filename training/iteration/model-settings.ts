@@ -82,8 +82,8 @@ export async function inheritedOverrides(
     // The graph of the index before pooled itself; that of a checkpoint does not.
     ...(pooling === undefined || pooling === 'none' ? {} : { pooling }),
     ...(dimension === undefined || dimension > full ? {} : { dimension }),
-    ...(maxQueryTokens === undefined ? {} : { maxQueryTokens: Math.min(maxQueryTokens, positions) }),
-    ...(maxPassageTokens === undefined ? {} : { maxPassageTokens: Math.min(maxPassageTokens, positions) }),
+    maxQueryTokens: maxQueryTokens === undefined ? undefined : Math.min(maxQueryTokens, positions),
+    maxPassageTokens: maxPassageTokens === undefined ? undefined : Math.min(maxPassageTokens, positions),
   };
 }
 

@@ -28,7 +28,7 @@ export interface IterationOptions {
   readonly keep: number;
   readonly restart: boolean;
   /** The last step. Default: all, and publish. */
-  readonly until?: IterationStep | undefined;
+  readonly until?: IterationStep;
   readonly onStep: (step: IterationStep | 'publish', number: number) => void;
   readonly signal: AbortSignal;
 }

@@ -9,7 +9,7 @@ export interface ServeOptions {
   /** What is served now; it is served again if a server fails. */
   readonly from: PublishedIteration;
   readonly servers: readonly ServedIndex[];
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**

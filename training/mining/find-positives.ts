@@ -25,7 +25,7 @@ export async function findPassages(
       by: 'id',
       keys: part,
       limit: PASSAGES_PER_ID,
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     for (const [i, ofKey] of found.entries()) {
       if (ofKey.length === 0) continue;

@@ -27,7 +27,7 @@ export async function judgeCandidates(
         passages: [...positives, ...kept].map(({ contents }) => contents),
       };
     });
-    const { outcomes } = await retriever.rerank({ lists, ...(signal === undefined ? {} : { signal }) });
+    const { outcomes } = await retriever.rerank({ lists, signal });
     for (const [at, outcome] of outcomes.entries()) {
       const i = part[at]!;
       if (outcome.ok) judged[i] = withScores(queries[i]!, outcome.scores);

@@ -9,9 +9,9 @@ import type { WorkFile } from './work-file.ts';
 export interface QuerySource {
   readonly queries: AsyncIterable<MiningQuery | SkipReason>;
   /** Judged questions. If given, a query takes positives, answers and id from its question among them (`WorkFile.judged`). */
-  readonly judged?: AsyncIterable<MiningQuery> | undefined;
+  readonly judged?: AsyncIterable<MiningQuery>;
   /** Judgements that take the place of the queries' positives, by the id of the query. */
-  readonly qrels?: string | undefined;
+  readonly qrels?: string;
   /** Files of questions that must not be trained on. */
   readonly excluded: readonly string[];
 }

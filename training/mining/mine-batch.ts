@@ -132,7 +132,7 @@ async function withPositiveScores(
       text: searched.ok ? searched.text : '',
       rows: searched.ok ? positives.filter(({ score }) => score === null).map(({ row }) => row) : [],
     })),
-    { mode, ...(search.ranking.bm25 === undefined ? {} : { bm25: search.ranking.bm25 }) },
+    { mode, bm25: search.ranking.bm25 },
     signal,
   );
   return queries.map((query, i) => ({

@@ -28,7 +28,7 @@ export interface MineOptions {
   /** The files that the source reads besides `records`; their checksums must be the same when a run resumes. */
   readonly inputs: readonly string[];
   /** The records that the source reads. They may grow: a run that resumes has its queries in the work file. */
-  readonly records?: RecordSource | undefined;
+  readonly records?: RecordSource;
   readonly out: string;
   /** Whether what an unfinished run left is dropped, and existing files are replaced. */
   readonly restart: boolean;
@@ -38,10 +38,10 @@ export interface MineOptions {
   /** The settings as JSON: those of the report, and what a resumed run must have in common with the first. */
   readonly settings: Readonly<Record<string, unknown>>;
   /** The server that is asked, for the report; another server with the same index may resume. */
-  readonly server?: string | undefined;
+  readonly server?: string;
   readonly onProgress?: (progress: MiningProgress) => void;
   readonly onWarning?: (message: string) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface MiningProgress {
@@ -215,7 +215,7 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions): Promi
     out: options.out,
     origins: ROW_FORMATS[format].onlyInputs ? RowFiles.originsOf(options.out) : null,
     origin,
-    ...(options.server === undefined ? {} : { server: options.server }),
+    server: options.server,
     settings: options.settings,
     inputs: work.load('inputs')!,
     read: work.load('read')!,

@@ -24,7 +24,7 @@ export interface QueryOutcome {
   readonly stored: StoredQuery;
   readonly result: { readonly mined: MinedQuery } | { readonly unmined: UnminedReason };
   /** The first positive that was found. */
-  readonly positive?: MinedPassage | undefined;
+  readonly positive?: MinedPassage;
   /** Positives that the index does not have. */
   readonly positivesNotFound: number;
   /** Positives without any of the golden answers that can be looked for. */

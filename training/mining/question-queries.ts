@@ -20,10 +20,10 @@ function miningQuery({
   return {
     id,
     question,
-    ...(query === undefined ? {} : { query }),
-    ...(history === undefined ? {} : { history }),
-    ...(roundIndex === undefined ? {} : { round: roundIndex }),
-    ...(dataset === undefined ? {} : { dataset }),
+    query,
+    history,
+    round: roundIndex,
+    dataset,
     positiveIds: [...new Set(goldIds)],
     answers: [...new Set(goldenAnswers)],
   };

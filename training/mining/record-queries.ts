@@ -6,9 +6,9 @@ import type { MiningQuery, SkipReason } from './mining-query.ts';
 
 export interface RecordLimits {
   /** Only queries of this split; undefined: of all. */
-  readonly split?: string | undefined;
+  readonly split?: string;
   /** Only records of this index generation are allowed; undefined: any. Another one throws. */
-  readonly generation?: string | undefined;
+  readonly generation?: string;
 }
 
 /**
@@ -40,10 +40,10 @@ function miningQuery(recorded: RecordedQuery): MiningQuery {
   return {
     id: questionId ?? '',
     question,
-    ...(query === undefined ? {} : { query }),
-    ...(history === undefined ? {} : { history }),
-    ...(turn === undefined ? {} : { round: turn }),
-    ...(dataset === undefined ? {} : { dataset }),
+    query,
+    history,
+    round: turn,
+    dataset,
     positiveIds: [],
     answers: [],
   };

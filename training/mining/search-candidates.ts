@@ -46,7 +46,7 @@ export async function searchCandidates(
   signal?: AbortSignal,
 ): Promise<readonly SearchedQuery[]> {
   const { ranking, depth, alsoBm25 } = search;
-  const call = { queries: inputs, k: depth, ...(signal === undefined ? {} : { signal }) };
+  const call = { queries: inputs, k: depth, signal };
   const { outcomes } = await retriever.retrieve({ ...call, ...ranking });
   checkOutcomes(outcomes);
   const prefix = scoringMode(retriever, search) === 'bm25' ? '' : (retriever.info.model?.prefixes.query ?? '');
@@ -58,8 +58,8 @@ export async function searchCandidates(
   const words = await retriever.retrieve({
     ...call,
     mode: 'bm25',
-    ...(filter === undefined ? {} : { filter }),
-    ...(template === undefined ? {} : { template }),
+    filter,
+    template,
   });
   checkOutcomes(words.outcomes);
   const merged = searched.map((dense, i): SearchedQuery => {
@@ -140,8 +140,8 @@ export async function scoreRows(
     queries: asked.map(({ text, rows }) => ({ query: text, rows })),
     mode,
     maxRank: 0,
-    ...(bm25 === undefined ? {} : { bm25 }),
-    ...(signal === undefined ? {} : { signal }),
+    bm25,
+    signal,
   });
   let next = 0;
   return queries.map(({ rows }, i) => {

@@ -4,7 +4,7 @@ import { comparableText } from '../../src/base/comparable-text.ts';
 export interface Known {
   readonly id: string;
   readonly question: string;
-  readonly dataset?: string | undefined;
+  readonly dataset?: string;
 }
 
 /** What is known of a question that is looked for. */
@@ -13,7 +13,7 @@ export interface WantedQuestion {
   readonly dataset: string | undefined;
   readonly text: string | undefined;
   /** What was searched for; without `text` it may be the question. */
-  readonly query?: string | undefined;
+  readonly query?: string;
 }
 
 /** Where questions are kept. */

@@ -46,7 +46,7 @@ export interface ReadRecordsOptions {
    * throws CORPUS_BAD_LINE.
    */
   readonly onDamaged?: (line: DamagedLine) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 const CHUNK_BYTES = 256 * 1024;

@@ -15,8 +15,8 @@ const SELECTED_FIELDS = [
 /** Which records are selected. An empty list selects any value. */
 export type RecordSelection = Readonly<Record<(typeof SELECTED_FIELDS)[number], readonly string[]>> & {
   /** Selects times from `since` and before `until`, as ISO 8601 texts of dates or times. */
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
+  readonly since?: string;
+  readonly until?: string;
 };
 
 /** @throws TrawlError USAGE for a time that cannot be read. */

@@ -38,7 +38,7 @@ export interface Redaction {
   readonly drop: readonly string[];
   readonly hash: readonly string[];
   /** Secret of the hashes; needed if `hash` has fields. */
-  readonly key?: Uint8Array | undefined;
+  readonly key?: Uint8Array;
 }
 
 /**

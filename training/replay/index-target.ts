@@ -47,7 +47,7 @@ export class IndexTarget implements ReplayTarget {
         by: 'id',
         keys: ids,
         limit: 1,
-        ...(signal === undefined ? {} : { signal }),
+        signal,
       });
       const known = new Map<string, KnownPassage>();
       for (const [i, [passage]] of found.entries()) {

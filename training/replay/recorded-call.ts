@@ -1,5 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { isObject } from '../../src/base/is-object.ts';
+import { isObject } from '../../src/base/objects.ts';
 import { QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
 import { type EncoderInput, TRUNCATE_SIDES, TRUNCATIONS, type Truncation } from '../../src/encoder/text-encoder.ts';
 import { filterOf } from '../../src/engine/filter/filter-json.ts';
@@ -83,7 +83,7 @@ export function recordedCall(query: RecordedQuery, text: string): RecordedCall |
 /** The query as it was sent: a plain text, or with its question and history. */
 function inputOfRecord({ query, question, history }: RecordedQuery): EncoderInput {
   if (question === undefined && history === undefined) return query;
-  return { question: question ?? '', query, ...(history === undefined ? {} : { history }) };
+  return { question: question ?? '', query, history };
 }
 
 function isOneOf(value: unknown, known: readonly string[]): boolean {

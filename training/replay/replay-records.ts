@@ -26,11 +26,11 @@ export interface ReplayOptions {
   readonly p: number;
   /** The k of overlap@k. */
   readonly cutoffs: readonly number[];
-  readonly gold?: GoldQuestions | undefined;
+  readonly gold?: GoldQuestions;
   /** Number of queries to show whose lists differ most. */
   readonly examples: number;
   readonly onProgress?: (records: number) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** Records asked at once. */
@@ -179,9 +179,9 @@ class Replay {
     const { changes } = this.#options;
     const { hybrid, bm25, bm25Order, ...kept } = recorded;
     const ofMode = {
-      ...(hybrid === undefined ? {} : { hybrid }),
-      ...(bm25 === undefined ? {} : { bm25 }),
-      ...(bm25Order === undefined ? {} : { bm25Order }),
+      hybrid,
+      bm25,
+      bm25Order,
     };
     const call = {
       ...kept,

@@ -16,7 +16,7 @@ export interface TargetHit extends KnownPassage {
   /** Larger is nearer. */
   readonly score: number;
   /** The index of the passage, if several are searched as one. */
-  readonly index?: string | undefined;
+  readonly index?: string;
 }
 
 export type TargetOutcome =
@@ -46,7 +46,7 @@ export interface ReplayTarget {
 export interface TargetSearchOptions {
   /** Whether the hits need their texts. */
   readonly texts: boolean;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** Codes with which a target refuses one search, and not all. */

@@ -94,7 +94,7 @@ export class ServerTarget implements ReplayTarget {
 
 /** The settings of a call as fields of /v1/search. */
 function settingsOf({ bm25, bm25Order, views: _, ...call }: KeyedCall): object {
-  const ranking = { ...(bm25 === undefined ? {} : { bm25 }), ...(bm25Order === undefined ? {} : { bm25Order }) };
+  const ranking = { bm25, bm25Order };
   return { ...call, ...bm25Fields(ranking) };
 }
 

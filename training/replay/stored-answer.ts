@@ -40,8 +40,8 @@ export function replayedAnswer(
       row: rows[i]!,
       score: scores[i]!,
       document,
-      ...(firstStage === undefined ? {} : { firstStage }),
-      ...(places === undefined ? {} : { places }),
+      firstStage,
+      places,
     };
   });
   return {
@@ -55,9 +55,9 @@ export function replayedAnswer(
     certificate: {
       exact: true,
       rescored: facts?.rescored ?? null,
-      ...(facts?.depth === undefined ? {} : { depth: facts.depth }),
+      depth: facts?.depth === undefined ? undefined : facts.depth,
     },
-    ...(facts?.ranges === undefined ? {} : { ranges: facts.ranges }),
+    ranges: facts?.ranges === undefined ? undefined : facts.ranges,
     ...(facts?.rerank == null ? {} : { rerank: { ok: true, ...facts.rerank } }),
   };
 }

@@ -31,7 +31,7 @@ export interface WriteBundleOptions {
   /** The folder to write, which must not exist. */
   readonly out: string;
   readonly onProgress?: (progress: BundleProgress) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface BundleProgress {

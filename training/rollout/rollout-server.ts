@@ -45,7 +45,7 @@ export class RolloutServer {
     this.#apiKey = apiKey;
     this.client = new TrawlClient(`${this.url}/indexes/${encodeURIComponent(name)}`, {
       retry: { attempts: 3 },
-      ...(apiKey === undefined ? {} : { apiKey }),
+      apiKey,
     });
   }
 

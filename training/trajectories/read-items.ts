@@ -24,7 +24,7 @@ export interface ReadItemsOptions {
   readonly skip?: number;
   /** Called with the bytes of the file (compressed, if it is) as they are read. */
   readonly onBytes?: (bytes: number) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**

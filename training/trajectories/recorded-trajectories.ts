@@ -48,7 +48,7 @@ export interface RecordedTrajectories {
 
 export interface RecordedOptions {
   /** Questions that give golden answers, found as `KnownQuestions` says. */
-  readonly questions?: readonly Question[] | undefined;
+  readonly questions?: readonly Question[];
   readonly queriesInMemory?: number;
 }
 
@@ -146,13 +146,13 @@ function kept({ ids, rows, ...record }: RecordedQuery): KeptQuery {
     place,
     query,
     shown: ids.map((id, i) => id ?? `row:${rows[i]}`),
-    ...(turn === undefined ? {} : { turn }),
-    ...(questionId === undefined ? {} : { questionId }),
-    ...(dataset === undefined ? {} : { dataset }),
-    ...(question === undefined ? {} : { question }),
-    ...(history === undefined ? {} : { history }),
-    ...(template === undefined ? {} : { template }),
-    ...(cut === undefined ? {} : { cut }),
+    turn,
+    questionId,
+    dataset,
+    question,
+    history,
+    template,
+    cut,
   };
 }
 

@@ -33,7 +33,7 @@ export interface Trajectory {
    */
   readonly questionId: string | undefined;
   /** The data set of the question, if the file names it. */
-  readonly dataset?: string | undefined;
+  readonly dataset?: string;
   readonly goldenAnswers: readonly string[];
   /** In their order. */
   readonly searches: readonly Search[];

@@ -39,7 +39,7 @@ export interface PoolVectorsOptions {
   /** The row in the index of a place in the pool, for messages. */
   readonly rowOf: (place: number) => number;
   readonly encoder: TextEncoder;
-  readonly checkpointMs?: number | undefined;
+  readonly checkpointMs?: number;
   readonly onProgress: (passages: number) => void;
   readonly signal: AbortSignal;
 }

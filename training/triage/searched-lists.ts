@@ -37,8 +37,8 @@ export async function* answersOf(
       k: depth,
       ...how,
       ...scope,
-      ...(template === undefined ? {} : { template }),
-      ...(signal === undefined ? {} : { signal }),
+      template,
+      signal,
     });
     for (const outcome of outcomes) {
       if (!outcome.ok) throw outcome.error;

@@ -38,10 +38,10 @@ export interface TriageOptions {
   /** Held-out questions, with ids that are unique. */
   readonly questions: readonly Question[];
   /** In place of the `gold_ids` of the questions. */
-  readonly judgements?: Judgements | undefined;
+  readonly judgements?: Judgements;
   readonly inputOf: (question: Question) => EncoderInput;
   /** Which of question, history and query are embedded. Undefined: what each model says. */
-  readonly template?: QueryTemplate | undefined;
+  readonly template?: QueryTemplate;
   /** Limits the trial to a part of the index. */
   readonly scope: RowScope;
   /** Hits of each list that join the pool, ≥ 1. */
@@ -59,12 +59,12 @@ export interface TriageOptions {
   /** Whether the vectors stay there after the run. Default: false. */
   readonly keepVectors?: boolean;
   /** Search threads; default: the available cores. */
-  readonly searchThreads?: number | undefined;
+  readonly searchThreads?: number;
   /** Time between two checkpoints of the vectors. Default: 5 s. */
-  readonly checkpointMs?: number | undefined;
+  readonly checkpointMs?: number;
   readonly onProgress?: (progress: TriageProgress) => void;
   readonly onWarning?: (message: string) => void;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 export interface TriageProgress {
@@ -197,8 +197,8 @@ async function triedEstimator(
     onProgress({ step: 'searching the pool', done: 0, total: 1 });
     const queries = await queryVectors(encoder, inputs, options);
     const engine = await openEngine(vectors.source, {
-      ...(searchThreads === undefined ? {} : { threads: searchThreads }),
-      ...(onWarning === undefined ? {} : { onWarning }),
+      threads: searchThreads,
+      onWarning,
     });
     try {
       const places = await relevantPlaces({

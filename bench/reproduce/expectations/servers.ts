@@ -19,7 +19,7 @@ export function serverExpectations({ records }: Pick<BenchServeResult, 'records'
   });
 }
 
-/** Figures of scripts/replicas-test.mjs that are never more than 0. */
+/** Figures of scripts/checks/replicas.mjs that are never more than 0. */
 export interface ReplicasResult {
   readonly failed: number;
   readonly mixed: number;

@@ -127,7 +127,7 @@ export const SEARCH: readonly Reproduction[] = [
     file: 'bench/results/size.json',
     about: 'times, memory and checked results over 21,000,000 × 768 rows; 71 GB of disk',
     time: 'an hour',
-    ...script('size-test.mjs'),
+    ...script('checks/size.mjs'),
     expectations: (result) => sizeExpectations(result as SizeResult),
   },
 ];

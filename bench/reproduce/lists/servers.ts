@@ -46,7 +46,7 @@ export const SERVERS: readonly Reproduction[] = [
     about:
       'failed, mixed and outdated answers of three servers under load; one is killed, and the index of all is swapped',
     time: 'a minute',
-    ...script('replicas-test.mjs'),
+    ...script('checks/replicas.mjs'),
     expectations: (result) => replicasExpectations(result as ReplicasResult),
   },
   {
@@ -55,7 +55,7 @@ export const SERVERS: readonly Reproduction[] = [
     about:
       'answers of servers under rare events: swaps, full disks, clocks, 100,000 connections, clients that misbehave',
     time: '5 minutes',
-    ...script('trials.mjs'),
+    ...script('checks/trials.mjs'),
     expectations: (result) => trialsExpectations(result as TrialsResult),
   },
   {
@@ -63,7 +63,7 @@ export const SERVERS: readonly Reproduction[] = [
     file: 'bench/results/soak.json',
     about: 'answers, memory and handles of a server under full load for 20 minutes',
     time: '21 minutes',
-    ...script('soak-test.mjs'),
+    ...script('checks/soak.mjs'),
     expectations: (result) => soakExpectations(result as SoakFigures),
   },
   {
@@ -72,7 +72,7 @@ export const SERVERS: readonly Reproduction[] = [
     about:
       'answers of an index in Milvus with two query nodes, of which one is killed, frozen and restarted under load',
     time: '15 minutes',
-    ...script('cluster-test.mjs', ['milvus']),
+    ...script('checks/cluster.mjs', ['milvus']),
     expectations: (result) => clusterExpectations(result as ClusterFigures),
   },
   {
@@ -81,7 +81,7 @@ export const SERVERS: readonly Reproduction[] = [
     about:
       'answers of an index in OpenSearch with three nodes, of which one is killed, frozen and restarted under load',
     time: '15 minutes',
-    ...script('cluster-test.mjs', ['opensearch']),
+    ...script('checks/cluster.mjs', ['opensearch']),
     expectations: (result) => clusterExpectations(result as ClusterFigures),
   },
   {

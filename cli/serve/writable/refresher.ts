@@ -1,4 +1,5 @@
 import { TrawlError } from '../../../src/base/errors.ts';
+import { defined } from '../../../src/base/objects.ts';
 
 export interface RefresherOptions {
   /** Makes what was written before the call visible. */
@@ -34,7 +35,7 @@ export class Refresher {
   #closed = false;
 
   constructor(options: RefresherOptions) {
-    this.#options = { rest: REST, quietMs: QUIET_MS, ...options };
+    this.#options = { rest: REST, quietMs: QUIET_MS, ...defined(options) };
   }
 
   /** Resolves when everything is visible that was written before the call. @throws the refresh's error. */

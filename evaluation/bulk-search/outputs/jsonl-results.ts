@@ -32,11 +32,11 @@ function lineOf({ id, round, hits, ids, error }: FoundQuery): string {
     return `${JSON.stringify({ ...query, error: { code, message } })}\n`;
   }
   const written = hits.map((hit, i) => ({
-    ...(hit.source === undefined ? {} : { index: hit.source.index }),
+    index: hit.source?.index,
     row: rowOfHit(hit),
     id: ids[i]!,
     score: hit.score,
-    ...(hit.firstStage === undefined ? {} : { firstStage: hit.firstStage }),
+    firstStage: hit.firstStage,
   }));
   return `${JSON.stringify({ ...query, hits: written })}\n`;
 }

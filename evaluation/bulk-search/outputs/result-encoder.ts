@@ -9,7 +9,7 @@ export interface FoundQuery {
   readonly hits: readonly Hit[];
   /** The ids of the hits; empty if the encoder needs none. */
   readonly ids: readonly string[];
-  readonly error?: TrawlError | undefined;
+  readonly error?: TrawlError;
 }
 
 /** What an encoder knows of the whole output. */

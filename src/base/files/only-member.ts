@@ -12,10 +12,7 @@ const MAX_PAX_BYTES = 1024 * 1024;
  *
  * @throws DamagedDataError if the archive is damaged or truncated, or does not have exactly one file.
  */
-export async function* onlyMember(
-  source: AsyncIterable<Buffer>,
-  onArchive?: (() => void) | undefined,
-): AsyncGenerator<Buffer, void> {
+export async function* onlyMember(source: AsyncIterable<Buffer>, onArchive?: () => void): AsyncGenerator<Buffer, void> {
   const input = new BlockReader(source);
   try {
     const start = await input.peek(BLOCK);

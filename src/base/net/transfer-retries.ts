@@ -7,7 +7,7 @@ export class TransientFailure extends Error {
   /** The server's Retry-After. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(reason: string, options: { retryAfterMs?: number | undefined; cause?: unknown } = {}) {
+  constructor(reason: string, options: { retryAfterMs?: number; cause?: unknown } = {}) {
     super(reason, options.cause === undefined ? undefined : { cause: options.cause });
     this.retryAfterMs = options.retryAfterMs;
   }
@@ -27,9 +27,9 @@ export interface Retrying {
   /** Name of the work for messages, such as `model.safetensors`. */
   readonly what: string;
   readonly limits: RetryLimits;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /** Called with a sentence before each pause. */
-  readonly note?: ((text: string) => void) | undefined;
+  readonly note?: (text: string) => void;
   /** The error for work that failed for good. `why` ends its message, such as `given up after 6 attempts`. */
   readonly givenUp: (failure: TransientFailure, attempts: number, why: string) => Error;
 }

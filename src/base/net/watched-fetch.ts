@@ -24,7 +24,7 @@ export async function watchedFetch(
   }: {
     readonly headers: Readonly<Record<string, string>>;
     readonly stallMs: number;
-    readonly signal?: AbortSignal | undefined;
+    readonly signal?: AbortSignal;
   },
 ): Promise<WatchedReply> {
   const controller = new AbortController();

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { TrawlError } from '../errors.ts';
-import { isObject } from '../is-object.ts';
+import { isObject } from '../objects.ts';
 import { closestTo } from './closest.ts';
 import { type OptionSpec, type OptionTable, optionOf } from './option-spec.ts';
 import { optionValue } from './option-value.ts';

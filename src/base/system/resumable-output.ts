@@ -17,7 +17,7 @@ export interface ResumableOptions {
   /** Whether an existing output is replaced in any case. It stays in place until the new one is complete. */
   readonly replaces: boolean;
   /** The server that is asked, for the record and the report. Another one with the same settings may resume. */
-  readonly server?: string | undefined;
+  readonly server?: string;
 }
 
 /** Version of the record; a record of another version is refused. */

@@ -27,7 +27,7 @@ export interface SentSettings {
 export interface Freshness {
   /** `performance.now()` from which on an answer must have been asked for. */
   readonly since: number;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 type Encoding = EmbeddingRequest['encoding'];
@@ -35,13 +35,13 @@ type Encoding = EmbeddingRequest['encoding'];
 /** How one request is sent. */
 export interface EmbedCall {
   /** Default: the least busy one. */
-  readonly server?: number | undefined;
+  readonly server?: number;
   /** Default: those of the options. */
-  readonly attempts?: number | undefined;
+  readonly attempts?: number;
   /** Default: what the client knows of its servers. */
-  readonly encoding?: Encoding | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onStart?: (() => void) | undefined;
+  readonly encoding?: Encoding;
+  readonly signal?: AbortSignal;
+  readonly onStart?: () => void;
 }
 
 /** Bytes of a value as JSON text, and of what surrounds the vectors of a reply. */
@@ -267,7 +267,7 @@ function failed({ shown }: EndpointAddress, reason: string, status: number | und
   return new TrawlError(
     status !== undefined && REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
     `The encoder's endpoint ${shown} failed: ${reason}.${status === undefined ? hintOf(reason) : (HINTS[status] ?? '')}`,
-    { details: { ...(status === undefined ? {} : { status }) } },
+    { details: { status } },
   );
 }
 

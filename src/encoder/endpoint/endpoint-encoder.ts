@@ -144,7 +144,7 @@ export class EndpointEncoder implements TextEncoder {
     return {
       vectors,
       outcomes,
-      ...(tokens === undefined ? {} : { tokens }),
+      tokens,
       waitedMs: firstStart === undefined ? 0 : firstStart - begun,
     };
   }

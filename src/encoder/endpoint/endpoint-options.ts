@@ -6,32 +6,32 @@ export interface EndpointOptions {
    * Default: the API that the index records, else that of the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`;
    * of text-embeddings-inference `/embed` first.
    */
-  readonly api?: EmbeddingApi | undefined;
+  readonly api?: EmbeddingApi;
   /** `model` of the requests. Default: the endpoint's only model. */
-  readonly model?: string | undefined;
+  readonly model?: string;
   /** Sent as `authorization: Bearer`. Never part of a message or a manifest. */
-  readonly apiKey?: string | undefined;
+  readonly apiKey?: string;
   /** Time limit of one request, in milliseconds. Default: 60,000. */
-  readonly timeoutMs?: number | undefined;
+  readonly timeoutMs?: number;
   /** Requests at the same time to each endpoint. Default: 8. */
-  readonly requests?: number | undefined;
+  readonly requests?: number;
   /** Most texts of a request, at most the limit that the endpoint states. Default: 32. */
-  readonly batchTexts?: number | undefined;
+  readonly batchTexts?: number;
   /** Most tokens of a request, estimated with four characters per token. Default: 16,384. */
-  readonly batchTokens?: number | undefined;
+  readonly batchTokens?: number;
   /** Members added to the requests of queries and of passages, such as `{"prompt_name": "query"}`. */
   readonly queryRequest?: Readonly<Record<string, unknown>> | undefined;
   readonly passageRequest?: Readonly<Record<string, unknown>> | undefined;
   /** See `TextEncoder.separator`. Default: null. */
-  readonly separator?: string | undefined;
+  readonly separator?: string;
   /** Attempts of a request that is refused with 429 or 503, or that gets no answer. Default: 5. */
-  readonly attempts?: number | undefined;
+  readonly attempts?: number;
   /** Longest pause between two attempts, in milliseconds. Default: 10,000. */
-  readonly maxWaitMs?: number | undefined;
+  readonly maxWaitMs?: number;
   /** First pause, in milliseconds. Default: 250. */
-  readonly firstWaitMs?: number | undefined;
+  readonly firstWaitMs?: number;
   /** Milliseconds between two checks of the probes; 0: they are checked at the opening alone. Default: 0. */
-  readonly checkEveryMs?: number | undefined;
+  readonly checkEveryMs?: number;
   /** Whether an endpoint that has changed fails every text, or is only reported to `onWarning`. Default: `refuse`. */
-  readonly onChange?: 'refuse' | 'report' | undefined;
+  readonly onChange?: 'refuse' | 'report';
 }

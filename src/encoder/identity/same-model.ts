@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
+import { isSameJson } from '../../base/objects.ts';
 import type { ModelIdentity } from './model-identity.ts';
 import { areSameProbes, compareProbes } from './probe-vectors.ts';
 
@@ -22,5 +22,5 @@ export function haveSameProbes(a: ModelIdentity, b: ModelIdentity): boolean {
 /** Whether vectors of both models can be in one index. */
 export function isSameModel(a: ModelIdentity | null, b: ModelIdentity | null): boolean {
   if (a === null || b === null) return a === b;
-  return isDeepStrictEqual(comparedFields(a), comparedFields(b)) && haveSameProbes(a, b);
+  return isSameJson(comparedFields(a), comparedFields(b)) && haveSameProbes(a, b);
 }

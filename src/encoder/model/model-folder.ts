@@ -58,11 +58,11 @@ export interface ModelFolder {
 
 export interface ModelChoice {
   /** Precision of the graph. Default: that of the description's default graph. */
-  readonly precision?: Precision | undefined;
+  readonly precision?: Precision;
   /** The expected model kind, or `any`. Default: `encoder`. */
-  readonly kind?: ModelKind | 'any' | undefined;
+  readonly kind?: ModelKind | 'any';
   /** Whether to compare small files with their checksums. Default: true. */
-  readonly checksums?: boolean | undefined;
+  readonly checksums?: boolean;
 }
 
 /**
@@ -166,8 +166,8 @@ async function readDescribed(folder: string, { precision, checksums = true }: Mo
       maxTokens: { query: maxTokens.query, passage: maxTokens.passage },
       precision: graph.precision,
       batchInvariant,
-      ...(description.beforeTruncation === undefined ? {} : { beforeTruncation: description.beforeTruncation }),
-      ...(description.queryTemplate === undefined ? {} : { queryTemplate: description.queryTemplate }),
+      beforeTruncation: description.beforeTruncation,
+      queryTemplate: description.queryTemplate,
     },
     graphPath,
     enginePrecision: enginePrecisions.find((one) => one === graph.precision) ?? null,

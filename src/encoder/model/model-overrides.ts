@@ -11,19 +11,19 @@ import {
 
 /** Settings that replace those of a model's description. They change the vectors, so the identity records them. */
 export interface ModelOverrides {
-  readonly queryPrefix?: string | undefined;
-  readonly passagePrefix?: string | undefined;
+  readonly queryPrefix?: string;
+  readonly passagePrefix?: string;
   /** Which of question, history and query are embedded. */
-  readonly queryTemplate?: QueryTemplate | undefined;
-  readonly pooling?: Pooling | undefined;
-  readonly normalize?: boolean | undefined;
+  readonly queryTemplate?: QueryTemplate;
+  readonly pooling?: Pooling;
+  readonly normalize?: boolean;
   /** Token limit, prefix and special tokens included; from 3 to the model's positions. */
-  readonly maxQueryTokens?: number | undefined;
-  readonly maxPassageTokens?: number | undefined;
+  readonly maxQueryTokens?: number;
+  readonly maxPassageTokens?: number;
   /** Number of values to keep of each vector, before normalisation; from 1 to the model's dimension. */
-  readonly dimension?: number | undefined;
+  readonly dimension?: number;
   /** What comes before the truncation to `dimension`; null: nothing. Default: as the model's description says. */
-  readonly beforeTruncation?: BeforeTruncation | null | undefined;
+  readonly beforeTruncation?: BeforeTruncation | null;
 }
 
 const KNOWN = [
@@ -91,9 +91,7 @@ export function applyOverrides(
       query: checkLimit('maxQueryTokens', overrides.maxQueryTokens ?? identity.maxTokens.query, maxPositions),
       passage: checkLimit('maxPassageTokens', overrides.maxPassageTokens ?? identity.maxTokens.passage, maxPositions),
     }),
-    ...(dimension === identity.dimension
-      ? {}
-      : { fullDimension: identity.dimension, ...(step === undefined ? {} : { beforeTruncation: step }) }),
+    ...(dimension === identity.dimension ? {} : { fullDimension: identity.dimension, beforeTruncation: step }),
     ...(differing.length === 0 ? {} : { overrides: differing }),
   });
 }

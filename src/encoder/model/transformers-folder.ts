@@ -80,7 +80,7 @@ export async function readTransformersFacts(
     pooling: given,
   }: {
     readonly modules?: 'known' | 'with Dense' | 'ignored';
-    readonly pooling?: StatedPooling | undefined;
+    readonly pooling?: StatedPooling;
   } = {},
 ): Promise<TransformersFacts> {
   const config = await readJsonFile(join(folder, 'config.json'));
@@ -108,7 +108,7 @@ export async function readTransformersFacts(
       },
       precision: 'float32',
       batchInvariant: true,
-      ...(family?.beforeTruncation === undefined ? {} : { beforeTruncation: family.beforeTruncation }),
+      beforeTruncation: family?.beforeTruncation === undefined ? undefined : family.beforeTruncation,
     },
     maxPositions,
     poolingFrom,

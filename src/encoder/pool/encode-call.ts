@@ -22,7 +22,7 @@ export class PoolUser {
 export interface CallOptions {
   readonly user: PoolUser;
   readonly tokenize: TokenizeOptions;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** Texts of one call that go into the same chunk. */

@@ -34,7 +34,7 @@ export interface EncoderPoolOptions {
   /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null. */
   readonly batchTokens?: number | null;
   /** Called when a device had not enough memory, and batches become smaller. */
-  readonly onWarning?: ((warning: string) => void) | undefined;
+  readonly onWarning?: (warning: string) => void;
   /** The file that each thread runs; replaceable for tests. */
   readonly workerUrl?: URL;
 }

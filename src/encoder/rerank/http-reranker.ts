@@ -7,15 +7,15 @@ import type { Reranker, RerankerInfo, RerankList, RerankOptions, RerankOutcome, 
 
 export interface HttpRerankerOptions {
   /** Default: the first of `RERANK_APIS` that the server answers. */
-  readonly api?: RerankApi | undefined;
+  readonly api?: RerankApi;
   /** `model` of the requests, which Cohere's format has. Default: none. */
-  readonly model?: string | undefined;
+  readonly model?: string;
   /** Sent as `authorization: Bearer`. Never part of a message. */
-  readonly apiKey?: string | undefined;
+  readonly apiKey?: string;
   /** Time limit of one request, in milliseconds. Default: 60,000. */
-  readonly timeoutMs?: number | undefined;
+  readonly timeoutMs?: number;
   /** Pause before the first retry, in milliseconds; it doubles with each further one. Default: 250. */
-  readonly firstWaitMs?: number | undefined;
+  readonly firstWaitMs?: number;
 }
 
 /** Attempts of a request that the server refuses with 429 or 503, or that gets no answer. */
@@ -128,7 +128,7 @@ function completeUrl(text: string): string {
 }
 
 /** The messages have no part of the reply, which may repeat queries. */
-function failed(reason: string, { status }: { readonly status?: number | undefined } = {}): TrawlError {
+function failed(reason: string, { status }: { readonly status?: number } = {}): TrawlError {
   if (status !== undefined && REFUSED_STATUSES.includes(status)) return refused(reason);
   return new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
 }

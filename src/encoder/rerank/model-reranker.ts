@@ -30,7 +30,7 @@ export class ModelReranker implements Reranker {
     const pairs = lists.flatMap(({ query, passages }) => passages.map((passage) => ({ query, passage })));
     const result = await this.#model.scorePairs(pairs, {
       activation: raw ? 'none' : 'model',
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     let start = 0;
     const outcomes = lists.map(({ passages }) => {

@@ -22,7 +22,7 @@ export function rerankBody(
     );
   }
   return {
-    ...(model === undefined ? {} : { model }),
+    model,
     query,
     documents: passages,
     top_n: passages.length,

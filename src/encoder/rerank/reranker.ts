@@ -8,9 +8,9 @@ export interface RerankList {
 
 export interface RerankOptions {
   /** Whether scores are the model's output before its activation. Default: false. */
-  readonly raw?: boolean | undefined;
+  readonly raw?: boolean;
   /** Aborting drops the pairs that are not being scored yet and rejects with CANCELLED. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** The scores of one list. A list fails as a whole if one of its pairs fails. */

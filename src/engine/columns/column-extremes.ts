@@ -8,7 +8,7 @@ export interface ExtremesRequest {
   readonly rows: ArrayLike<number>;
   /** Which value of a row with several is taken. */
   readonly which: 'least' | 'most';
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** Rows between two checks of the time slice. */

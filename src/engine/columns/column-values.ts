@@ -1,4 +1,4 @@
-import { isObject } from '../../base/is-object.ts';
+import { isObject } from '../../base/objects.ts';
 import type { StoredValue } from '../filter/bind-filter.ts';
 import type { Column, ColumnType } from '../filter/column.ts';
 import { DATE_FORMATS, parseDate } from '../filter/date.ts';

@@ -74,8 +74,8 @@ function range(
   return {
     type: 'range',
     column,
-    ...(least === undefined ? {} : { least }),
-    ...(most === undefined ? {} : { most }),
+    least,
+    most,
   };
 }
 

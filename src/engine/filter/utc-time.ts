@@ -3,10 +3,10 @@ export interface TimeParts {
   readonly year: number;
   readonly month: number;
   readonly day: number;
-  readonly hour?: number | undefined;
-  readonly minute?: number | undefined;
-  readonly second?: number | undefined;
-  readonly millisecond?: number | undefined;
+  readonly hour?: number;
+  readonly minute?: number;
+  readonly second?: number;
+  readonly millisecond?: number;
 }
 
 /** Milliseconds since 1970 in UTC. Undefined for a day or a time of day that does not exist. */

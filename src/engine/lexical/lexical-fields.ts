@@ -5,14 +5,14 @@ import type { LexicalField } from './lexical-settings.ts';
 export interface LexicalFieldsRequest extends Omit<LexicalRequest, 'queries'> {
   readonly queries: readonly LexicalQuery[];
   /** Counts the matching rows exactly up to this number. The search skips less meanwhile. Default: 0, they are not counted. */
-  readonly count?: number | undefined;
+  readonly count?: number;
   /** Rows with a lower score (compared as float32) do not match. Default: none. */
-  readonly minScore?: number | undefined;
+  readonly minScore?: number;
 }
 
 export interface LexicalFieldsResult extends LexicalResult {
   /** Matching rows of each query: exact up to `count` of the request, else `count + 1`. Absent if they were not counted. */
-  readonly totals?: Float64Array | undefined;
+  readonly totals?: Float64Array;
 }
 
 /**

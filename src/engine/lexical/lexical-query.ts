@@ -19,7 +19,7 @@ export type LexicalQuery =
 
 interface Boosted {
   /** A float32 of at least 0. */
-  readonly boost?: number | undefined;
+  readonly boost?: number;
 }
 
 /** Rows whose field has the term. */
@@ -36,14 +36,14 @@ export interface MatchQuery extends Boosted {
   readonly field: LexicalField;
   readonly text: string;
   /** Whether one of the terms is enough (`or`, the default) or all are needed. */
-  readonly operator?: 'or' | 'and' | undefined;
+  readonly operator?: 'or' | 'and';
   /**
    * With `or`: how many of the terms are needed, repeated ones counted each. A negative number says how many may be absent. A
    * text of one term ignores it. Rules choose a number by the length of the text.
    */
-  readonly minimumShouldMatch?: number | readonly MinimumRule[] | undefined;
+  readonly minimumShouldMatch?: number | readonly MinimumRule[];
   /** Which rows a text without terms matches. Default: none. */
-  readonly withoutTerms?: 'none' | 'all' | undefined;
+  readonly withoutTerms?: 'none' | 'all';
 }
 
 /**
@@ -60,12 +60,12 @@ export interface MinimumRule {
 /** Rows that match all of `must` and `filter`, none of `mustNot`, and enough of `should`. `must` and `should` make the score. */
 export interface BoolQuery extends Boosted {
   readonly type: 'bool';
-  readonly must?: readonly LexicalQuery[] | undefined;
-  readonly should?: readonly LexicalQuery[] | undefined;
-  readonly filter?: readonly LexicalQuery[] | undefined;
-  readonly mustNot?: readonly LexicalQuery[] | undefined;
+  readonly must?: readonly LexicalQuery[];
+  readonly should?: readonly LexicalQuery[];
+  readonly filter?: readonly LexicalQuery[];
+  readonly mustNot?: readonly LexicalQuery[];
   /** Clauses of `should` that must match, at least 0. Without `must` and `filter`, at least one must match in any case. */
-  readonly minimumShouldMatch?: number | undefined;
+  readonly minimumShouldMatch?: number;
 }
 
 /** Rows that match any of the queries; the score is the best one plus `tieBreaker` times the sum of the others. */
@@ -73,7 +73,7 @@ export interface DisMaxQuery extends Boosted {
   readonly type: 'dis-max';
   readonly queries: readonly LexicalQuery[];
   /** From 0 to 1. Default: 0. */
-  readonly tieBreaker?: number | undefined;
+  readonly tieBreaker?: number;
 }
 
 /** Rows that match the query; the score is the boost. */
@@ -88,9 +88,9 @@ export interface RowsQuery extends Boosted {
   /** Covers the rows of the index. Must not change until the search has ended, nor may `scores`. */
   readonly rows: RowBitmap;
   /** A finite score of at least 0 for each row of the set, in the order of the rows. Default: 1 each. */
-  readonly scores?: Float32Array | undefined;
+  readonly scores?: Float32Array;
   /** With scores: the rows among which the set was found, as by the filter of a knn; no search needs them. Default: all. */
-  readonly among?: RowBitmap | undefined;
+  readonly among?: RowBitmap;
 }
 
 /** The terms of `terms` that must match, at least 0; may be more than there are. */

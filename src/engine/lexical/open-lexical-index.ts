@@ -53,7 +53,7 @@ function lexicalKernel({ threads, onWarning = () => undefined }: LexicalEngineOp
   if (!loaded.ok) {
     onWarning(
       `The native engine is missing (${loaded.reason}). BM25 runs in TypeScript, with the same answers, many times slower. ` +
-        'Install a C++ compiler and run `npm run setup` to build the engine.',
+        'Install a C++ compiler and run `npm run build` to build the engine.',
     );
     return undefined;
   }

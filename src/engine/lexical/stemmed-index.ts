@@ -44,7 +44,7 @@ export class StemmedIndex implements LexicalIndex {
 
 interface MadeWith {
   readonly analyser: AnalyserName;
-  readonly stemmer?: string | undefined;
+  readonly stemmer?: string;
 }
 
 /**

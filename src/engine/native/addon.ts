@@ -21,8 +21,8 @@ export interface NativeRows {
 }
 
 export interface NativeShard extends NativeRows {
-  readonly codes?: string | undefined;
-  readonly prefilter?: string | undefined;
+  readonly codes?: string;
+  readonly prefilter?: string;
 }
 
 export interface NativeIndexSpec {
@@ -30,7 +30,7 @@ export interface NativeIndexSpec {
   readonly dimension: number;
   readonly shards: readonly NativeShard[];
   /** Bitmap of the live rows, as in RowBitmap; copied once. Absent: all rows. */
-  readonly liveRows?: Uint8Array | undefined;
+  readonly liveRows?: Uint8Array;
 }
 
 export interface NativeSearchResult {

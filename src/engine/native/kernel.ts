@@ -174,7 +174,7 @@ export class Kernel {
     codesPath: string,
     rows: NativeRows,
     dimension: number,
-    { components = 0, signal }: { components?: number; signal?: AbortSignal | undefined } = {},
+    { components = 0, signal }: { components?: number; signal?: AbortSignal } = {},
   ): Promise<MadePrefilter> {
     return this.#calls.run(signal, (id) => this.#addon.makePrefilter(id, path, codesPath, rows, dimension, components));
   }

@@ -14,9 +14,9 @@ export interface NativeLexicalSpec {
   /** Files of the shards in row order, one field each. */
   readonly shards: readonly string[];
   /** A file over the texts of the deleted rows, whose counts are subtracted. Absent: no row is deleted. */
-  readonly deleted?: string | undefined;
+  readonly deleted?: string;
   /** Bits of the rows that are not deleted, as in RowBitmap; copied once. Absent: all rows. */
-  readonly liveRows?: Uint8Array | undefined;
+  readonly liveRows?: Uint8Array;
 }
 
 /** A field in a search over several fields. */
@@ -71,7 +71,7 @@ export interface NativeLexicalResult {
 /** The same of query trees. */
 export interface NativeLexicalFieldsResult extends NativeLexicalResult {
   /** Matching rows of each query, exact up to `count`, else `count + 1`; absent if they were not counted. */
-  readonly totals?: Float64Array | undefined;
+  readonly totals?: Float64Array;
 }
 
 /** The terms of a query that each of several rows has. */

@@ -59,6 +59,6 @@ function load(path: string, origin: AddonOrigin): LoadedAddon {
   if (missing.length === 0) return { ok: true, addon, origin };
   return {
     ok: false,
-    reason: `${path} is of another version: it has no ${missing.join(', ')}; run npm run setup, or npm rebuild in an installed package`,
+    reason: `${path} is of another version: it has no ${missing.join(', ')}; run npm run build, or npm rebuild in an installed package`,
   };
 }

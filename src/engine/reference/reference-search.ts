@@ -17,7 +17,7 @@ export interface ReferenceInput {
   /** Row number of the first of `rows` in the index. Default 0. */
   readonly firstRow?: number;
   /** By row number within the index. */
-  readonly filter?: RowBitmap | undefined;
+  readonly filter?: RowBitmap;
 }
 
 /**

@@ -31,7 +31,7 @@ export interface VectorCheckpoint {
 export interface ResumeOptions {
   /** Called with the existing rows, row-major, a block at a time, so that the caller can make derived files again. */
   readonly onRows: (rows: Float32Array) => Promise<void>;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** Bytes read at once by `resume`. */

@@ -24,7 +24,7 @@ export interface EngineOptions {
   /** Called if the native engine cannot be used, or a GPU for a part of the index, and when a GPU fails in a search. */
   readonly onWarning?: (warning: string) => void;
   /** Aborting ends the copying to a GPU with CANCELLED. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -46,7 +46,7 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
     if (device !== undefined) throw withoutGpu(named, `the native engine is missing (${loaded.reason})`);
     onWarning(
       `The native engine is missing (${loaded.reason}). Searches run in TypeScript, with the same results, but 20 to 1,000 ` +
-        'times slower. Install a C++ compiler and run `npm run setup` to build the engine.',
+        'times slower. Install a C++ compiler and run `npm run build` to build the engine.',
     );
     return ReferenceIndex.open(source, referenceOptions);
   }

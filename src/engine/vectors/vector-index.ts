@@ -100,7 +100,7 @@ export interface VectorIndex {
   readonly mappedBytes: number;
   readonly load: SearchLoad;
   /** Undefined or absent: searches run on the CPU. */
-  readonly gpu?: SearchGpu | undefined;
+  readonly gpu?: SearchGpu;
   search(request: SearchRequest): Promise<SearchResult>;
   /** Waits for running searches, then closes files and threads. May be called twice. */
   close(): Promise<void>;

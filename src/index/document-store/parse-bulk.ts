@@ -1,4 +1,4 @@
-import { isObject } from '../../base/is-object.ts';
+import { isObject } from '../../base/objects.ts';
 import { parseNumbers } from '../passages/exact-numbers.ts';
 import type { Failure, WriteItem } from './operations.ts';
 
@@ -7,11 +7,11 @@ export interface RequestedOperation {
   readonly action: WriteItem['action'];
   readonly index: string;
   /** Absent: the index chooses one. */
-  readonly id?: string | undefined;
+  readonly id?: string;
   /** JSON text of the document; absent for a deletion. */
   readonly source?: string;
   /** Why it is refused although the request is not. */
-  readonly failure?: Failure | undefined;
+  readonly failure?: Failure;
 }
 
 const ACTIONS = ['create', 'delete', 'index', 'update'] as const;

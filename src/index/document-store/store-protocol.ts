@@ -24,7 +24,7 @@ export interface WriteRequest {
   /** A `_bulk` body, or operations. */
   readonly body: string | readonly RequestedOperation[];
   /** The index of operations that name none. */
-  readonly index?: string | undefined;
+  readonly index?: string;
   /** Indexes that cannot be written, and why. */
   readonly refusals: Readonly<Record<string, Failure>>;
 }

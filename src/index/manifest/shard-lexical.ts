@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
+import { isSameJson } from '../../base/objects.ts';
 import type { IndexManifest } from './index-manifest.ts';
 import type { ShardLexical, ShardManifest } from './shard-manifest.ts';
 
@@ -8,5 +8,5 @@ export function shardLexical(
   index: Pick<IndexManifest, 'bm25'>,
 ): ShardLexical | undefined {
   const made = index.bm25?.made;
-  return made && [bm25, nextBm25].find((lexical) => isDeepStrictEqual(lexical?.made, made));
+  return made && [bm25, nextBm25].find((lexical) => isSameJson(lexical?.made, made));
 }

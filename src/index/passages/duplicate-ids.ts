@@ -20,8 +20,8 @@ export interface Duplicates {
 export interface DuplicateOptions {
   readonly exampleCount?: number;
   /** Rows to compare, numbered over all files. Default: all. */
-  readonly liveRows?: { has(row: number): boolean } | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly liveRows?: { has(row: number): boolean };
+  readonly signal?: AbortSignal;
 }
 
 /** Limit of the rows listed per repeated id. */

@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { TrawlError } from '../../base/errors.ts';
-import { isObject } from '../../base/is-object.ts';
+import { isObject } from '../../base/objects.ts';
 import { parseDate } from '../../engine/filter/date.ts';
 import type { Filter } from '../../engine/filter/filter.ts';
 import { filterOf } from '../../engine/filter/filter-json.ts';
@@ -60,13 +60,13 @@ class ViewReader {
       );
     }
     return {
-      ...(indexes === undefined ? {} : { indexes: this.#texts('indexes', indexes) }),
-      ...(filter === undefined ? {} : { filter: this.#filter(filter) }),
-      ...(date === undefined ? {} : { date: this.#date(date) }),
-      ...(rows === undefined ? {} : { rows: this.#file('rows', rows) }),
-      ...(generation === undefined ? {} : { generation: this.#text('generation', generation) }),
-      ...(blockIds === undefined ? {} : { blockIds: this.#files('blockIds', blockIds) }),
-      ...(blockTitles === undefined ? {} : { blockTitles: this.#files('blockTitles', blockTitles) }),
+      indexes: indexes === undefined ? undefined : this.#texts('indexes', indexes),
+      filter: filter === undefined ? undefined : this.#filter(filter),
+      date: date === undefined ? undefined : this.#date(date),
+      rows: rows === undefined ? undefined : this.#file('rows', rows),
+      generation: generation === undefined ? undefined : this.#text('generation', generation),
+      blockIds: blockIds === undefined ? undefined : this.#files('blockIds', blockIds),
+      blockTitles: blockTitles === undefined ? undefined : this.#files('blockTitles', blockTitles),
     };
   }
 

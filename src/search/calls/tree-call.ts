@@ -16,7 +16,7 @@ export interface TreeCall extends RowScope {
   /** Counts the matching passages exactly up to this number; 0 does not count them. */
   readonly count: number;
   /** Passages with a lower score do not match. Default: none. */
-  readonly minScore?: number | undefined;
+  readonly minScore?: number;
   /**
    * The order of the hits, the first criterion first. More than a million matches reject the call with INVALID_REQUEST, as
    * does a column that the index does not have. Default: by score, best first, equal scores by row.

@@ -20,7 +20,7 @@ interface NearestRows {
   readonly k: number;
   /** The rows that may be found; undefined: all. */
   readonly filter: RowBitmap | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** The encoder and the vectors of an index. */
@@ -59,8 +59,8 @@ export class DenseSearch {
     const inputs = queries.filter(isText).map((query) => this.#templated(query, template));
     const options = {
       inputType: 'query',
-      ...(truncate === undefined ? {} : { truncate }),
-      ...(signal === undefined ? {} : { signal }),
+      truncate,
+      signal,
     } as const;
     const encoded =
       inputs.length === 0 ? { vectors: new Float32Array(0), outcomes: [] } : await this.#encode(inputs, options, watch);
@@ -92,8 +92,8 @@ export class DenseSearch {
       queries,
       count,
       k,
-      ...(filter === undefined ? {} : { filter }),
-      ...(signal === undefined ? {} : { signal }),
+      filter,
+      signal,
     });
   }
 

@@ -36,7 +36,7 @@ export interface QueuedIndexOptions {
    * of the other. A batch takes the queries of the waiting searches in their order, up to this number. Default: one batch at a time, of as
    * many queries as a target time allows (`batch-size.ts`), shared by all searches, so that later queries do not wait long.
    */
-  readonly batchQueries?: number | undefined;
+  readonly batchQueries?: number;
 }
 
 /**
@@ -225,7 +225,7 @@ export class QueuedIndex implements VectorIndex {
         queries: vectorsOf(slices, count, this.dimension),
         count,
         k,
-        ...(first.filter === undefined ? {} : { filter: first.filter }),
+        filter: first.filter,
         signal: controller.signal,
       });
       this.#sizerOf(first.queueClass).observe(count, performance.now() - started);

@@ -60,7 +60,7 @@ export function mergeOutcomes(
       rescored: rescored.includes(null) ? null : rescored.reduce((sum: number, rows) => sum + rows!, 0),
     },
     ...(ranges.length === 0 ? {} : { ranges }),
-    ...(rerank === undefined ? {} : { rerank }),
+    rerank,
     ...(failed.length === 0 ? {} : { failedIndexes: failed }),
   };
 }

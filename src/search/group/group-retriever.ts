@@ -141,7 +141,7 @@ export class GroupRetriever implements Retriever {
         query: treeOfMember(query, member),
         from: 0,
         size: from + size,
-        ...(order === undefined ? {} : { order }),
+        order,
         ...(order === undefined || after === undefined ? {} : { after: movedValues(after, order, -member.firstRow) }),
       }),
     );
@@ -167,7 +167,7 @@ export class GroupRetriever implements Retriever {
     const { rows, k } = call;
     const results = await this.#each(({ retriever, firstRow }) => {
       const own = rows?.slice(firstRow, retriever.info.rows);
-      return retriever.nearest({ ...call, ...(own === undefined ? {} : { rows: own }) });
+      return retriever.nearest({ ...call, rows: own });
     });
     const nearest = results
       .flatMap(({ nearest: found }, m) =>

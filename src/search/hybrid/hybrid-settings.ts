@@ -1,3 +1,4 @@
+import { defined } from '../../base/objects.ts';
 /**
  * How hybrid search merges the dense and the BM25 list of a query (`hybrid-fusion.ts` has the arithmetic):
  * - `rrf`: reciprocal rank fusion, by the ranks in both lists;
@@ -38,14 +39,20 @@ const DEFAULT_WEIGHTS = {
  */
 export function hybridSettings(given: HybridOptions, k: number, base: HybridOptions = {}): HybridSettings {
   const { fusion = DEFAULT_FUSION, ...others } = mergedHybrid(given, base);
-  return { fusion, rrfK: DEFAULT_RRF_K, depth: Math.max(DEFAULT_DEPTH, k), ...DEFAULT_WEIGHTS[fusion], ...others };
+  return {
+    fusion,
+    rrfK: DEFAULT_RRF_K,
+    depth: Math.max(DEFAULT_DEPTH, k),
+    ...DEFAULT_WEIGHTS[fusion],
+    ...defined(others),
+  };
 }
 
 /** The settings given, and those of `base` for the others; its weights only if the fusion is that of `base`. */
 export function mergedHybrid(given: HybridOptions, base: HybridOptions): HybridOptions {
   const { denseWeight: _dense, bm25Weight: _bm25, ...withoutWeights } = base;
   const sameFusion = (given.fusion ?? base.fusion ?? DEFAULT_FUSION) === (base.fusion ?? DEFAULT_FUSION);
-  return { ...(sameFusion ? base : withoutWeights), ...given };
+  return { ...(sameFusion ? base : withoutWeights), ...defined(given) };
 }
 
 /** What is wrong with a setting, such as `hybrid.depth is 0; expected …`; undefined if all are allowed. */

@@ -35,5 +35,5 @@ export function narrowedRetriever(retriever: Retriever, scope: RowScope): Retrie
 function bothScopes(one: RowScope, other: RowScope): RowScope {
   const filter = bothFilters(one.filter, other.filter);
   const views = [...new Set([...(one.views ?? []), ...(other.views ?? [])])];
-  return { ...(filter === undefined ? {} : { filter }), ...(views.length === 0 ? {} : { views }) };
+  return { filter, ...(views.length === 0 ? {} : { views }) };
 }

@@ -30,7 +30,7 @@ interface Leader {
 }
 
 export interface SharingOptions {
-  readonly answerCache?: AnswerCache | undefined;
+  readonly answerCache?: AnswerCache;
   readonly singleFlight: boolean;
 }
 

@@ -30,7 +30,7 @@ export async function explainWords(
     for (const [field, index] of indexes) {
       const weight = weights[field] ?? 1;
       if (weight === 0) continue;
-      const request = { query, rows, parameters, weight, maxTerms: left, ...(signal === undefined ? {} : { signal }) };
+      const request = { query, rows, parameters, weight, maxTerms: left, signal };
       const found = await index.explain(request);
       left -= found.reduce((sum, terms) => sum + terms.length, 0);
       if (left < 0) throw tooManyTerms();

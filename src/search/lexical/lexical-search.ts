@@ -1,3 +1,4 @@
+import { defined } from '../../base/objects.ts';
 import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import { applyTemplate, composeText } from '../../encoder/text-encoder.ts';
 import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../engine/lexical/bm25.ts';
@@ -13,10 +14,10 @@ import { searchWords } from './search-words.ts';
 
 interface TextSearch {
   readonly k: number;
-  readonly bm25?: Bm25Ranking | undefined;
+  readonly bm25?: Bm25Ranking;
   /** The rows that may be found; undefined: all. */
   readonly filter: RowBitmap | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /** The inverted indexes of an index, the settings of their searches, and the count of them. */
@@ -50,7 +51,7 @@ export class LexicalSearch {
   rankingOf(bm25: Bm25Ranking | undefined): Bm25Ranking {
     const { bm25: settings } = this.#info;
     const parameters = settings === null ? {} : { k1: settings.k1, b: settings.b };
-    return { ...DEFAULT_BM25, ...parameters, ...this.#fieldRanking, ...bm25 };
+    return { ...DEFAULT_BM25, ...parameters, ...defined(this.#fieldRanking), ...defined(bm25) };
   }
 
   search(texts: readonly string[], { k, bm25, filter, signal }: TextSearch): Promise<LexicalResult> {

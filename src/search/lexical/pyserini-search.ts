@@ -40,7 +40,7 @@ export async function searchPyserini(search: SearchTexts, request: HitsRequest):
     }
   }
   const { terms, postings, postingsRead, isExact } = found;
-  return { lists, terms, postings, postingsRead, ...(isExact === undefined ? {} : { isExact }) };
+  return { lists, terms, postings, postingsRead, isExact };
 }
 
 interface RankedRows {

@@ -13,8 +13,8 @@ export interface WordSearch {
   readonly k: number;
   readonly ranking: Bm25Ranking;
   /** The rows that may be found. Default: all. */
-  readonly filter?: RowBitmap | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly filter?: RowBitmap;
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -30,8 +30,8 @@ export function searchWords(lexical: LexicalFields, search: WordSearch): Promise
   const request = {
     k,
     parameters,
-    ...(filter === undefined ? {} : { filter }),
-    ...(signal === undefined ? {} : { signal }),
+    filter,
+    signal,
   };
   const contents = lexical.indexes.get('contents');
   if (contents !== undefined) return contents.search({ ...request, queries: texts });

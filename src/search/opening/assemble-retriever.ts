@@ -12,7 +12,7 @@ import { SearchRetriever } from '../search-retriever.ts';
 
 export interface ServingOptions {
   /** Cache of finished answers, which several retrievers may share. Default: none. */
-  readonly answerCache?: AnswerCache | undefined;
+  readonly answerCache?: AnswerCache;
   /** Whether equal queries in flight are computed once. Default: true. */
   readonly singleFlight?: boolean;
   /**
@@ -21,11 +21,11 @@ export interface ServingOptions {
    */
   readonly maxWaitingBytes?: number;
   /** Queries of a batch of the vector engine, for throughput; default: as many as keep waits short (`QueuedIndex`). */
-  readonly batchQueries?: number | undefined;
+  readonly batchQueries?: number;
   /** Reranker, which several retrievers may share and which they do not close. Default: none. */
-  readonly reranker?: Reranker | undefined;
+  readonly reranker?: Reranker;
   /** Limit of the estimated tokens that the reranker reads for one call. Default: 16 Mi (32,768 pairs of 512 tokens). */
-  readonly maxRerankTokens?: number | undefined;
+  readonly maxRerankTokens?: number;
 }
 
 /** Builds a retriever that batches searches, reranks their hits, coalesces equal queries and limits the waiting calls. */

@@ -19,9 +19,9 @@ import { openUnchanged } from './open-unchanged.ts';
  */
 export function folderParts(folder: string, options: IndexPartsOptions): IndexParts {
   const engine = {
-    ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
-    ...(options.searchDevice === undefined ? {} : { device: options.searchDevice }),
-    ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
+    threads: options.searchThreads,
+    device: options.searchDevice,
+    onWarning: options.onWarning,
     signal: options.signal,
   };
   // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.

@@ -83,7 +83,7 @@ function openFolder(folder: string, { checkLexical = true }: IndexDirectoryOptio
         ...(shard.manifest.codes === null ? {} : { codes: within(shard.folder, shard.manifest.codes.path) }),
         ...(prefilterPath(shard) === null ? {} : { prefilter: prefilterPath(shard)! }),
       })),
-      ...(liveRows === undefined ? {} : { liveRows }),
+      liveRows,
     },
     lexical: lexicalSources({ folder, manifest, shards, liveRows }, checkLexical),
     columns: columnSources(manifest, shards),
@@ -120,7 +120,7 @@ function lexicalSources(
     if (check && deleted !== undefined) checkFile(within(folder, deleted.path), deleted.bytes);
     sources.set(field, {
       analyser: bm25!.made.analyser,
-      ...(bm25!.made.stemmer === undefined ? {} : { stemmer: bm25!.made.stemmer }),
+      stemmer: bm25!.made.stemmer,
       shards: shards.map((shard) => ({
         path: within(
           shard.folder,
@@ -129,8 +129,8 @@ function lexicalSources(
         firstRow: shard.firstRow,
         rows: shard.manifest.rows,
       })),
-      ...(deleted === undefined ? {} : { deleted: within(folder, deleted.path) }),
-      ...(liveRows === undefined ? {} : { liveRows }),
+      deleted: deleted === undefined ? undefined : within(folder, deleted.path),
+      liveRows,
     });
   }
   return sources;

@@ -18,11 +18,11 @@ export interface IndexPartsOptions extends Pick<IndexEncoderOptions, 'onWarning'
    */
   readonly modes?: readonly SearchMode[];
   /** Weights of the fields and tie breaker of the BM25 searches that set none, for an index with title and text apart. */
-  readonly fieldRanking?: FieldRanking | undefined;
+  readonly fieldRanking?: FieldRanking;
   /** Search threads; default: the available cores. */
   readonly searchThreads?: number;
   /** Where the first pass over the vectors of a folder runs: `cpu`, `cuda` or `cuda:1`. Default: `cpu`. */
-  readonly searchDevice?: string | undefined;
+  readonly searchDevice?: string;
 }
 
 /** What a retriever is made of, from a folder or from a store. */

@@ -5,7 +5,7 @@ import { type IndexEncoderOptions, recordedModel } from './open-index-encoder.ts
 
 export interface CutterOptions extends Pick<IndexEncoderOptions, 'model'> {
   /** The tokenizer of `cut`: a model's name or folder, or a tokenizer.json. Default: that of the index's model. */
-  readonly cutTokenizer?: string | undefined;
+  readonly cutTokenizer?: string;
 }
 
 /**

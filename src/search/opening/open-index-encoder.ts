@@ -25,7 +25,7 @@ export interface IndexEncoderOptions {
   /** `cpu` (default) or CUDA devices (src/encoder/inference/device.ts). */
   readonly device?: string;
   /** See `RunOptions` of the encoder. */
-  readonly shareWeights?: boolean | undefined;
+  readonly shareWeights?: boolean;
   /** See `RunOptions` of the encoder. */
   readonly trialAtStart?: boolean;
   /** Encoder threads, on GPUs of each device. Default: that of `RunOptions.workers`. */
@@ -33,16 +33,16 @@ export interface IndexEncoderOptions {
   /** Pools that share encoder threads and weights between indexes of the same model. Default: a separate pool. */
   readonly encoderPools?: EncoderPools;
   /** For a URL as `model`. */
-  readonly endpoint?: EndpointOptions | undefined;
+  readonly endpoint?: EndpointOptions;
   /** For a URL as `model`: see `OpenEndpointOptions`. */
-  readonly answersSince?: number | undefined;
+  readonly answersSince?: number;
   /** Aborting ends the opening of an endpoint with CANCELLED. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /**
    * For a URL as `model` and an index of a model folder, which has no probes: embeds passages of the index again and compares them with
    * their vectors. Resolves to the largest relative distance and whether all are near enough. Without it such an index is refused.
    */
-  readonly checkStored?: CheckStored | undefined;
+  readonly checkStored?: CheckStored;
   /** Called with a warning when answers may differ in the last bits or be slower than possible, or a block list has unknown entries. */
   readonly onWarning?: (warning: string) => void;
 }

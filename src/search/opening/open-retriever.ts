@@ -14,7 +14,7 @@ import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder
 
 export interface OpenRetrieverOptions extends IndexPartsOptions, IndexEncoderOptions, CutterOptions, ServingOptions {
   /** Embeds the queries instead of the encoder of the index, which is not opened then. The caller answers for its vectors. */
-  readonly encoder?: TextEncoder | undefined;
+  readonly encoder?: TextEncoder;
   /** Name of the index. Default: the name of its directory. */
   readonly name?: string;
   /** Views that calls can name (`RetrieveCall.views`); an index that cannot have one of them is not opened. */
@@ -78,14 +78,14 @@ export async function openParts(parts: IndexParts, options: OpenRetrieverOptions
       columns: columns.map(({ name, type }) => ({ name, type })),
       views: views.infos,
       reranker: options.reranker?.info ?? null,
-      ...(parts.description === undefined ? {} : { description: parts.description }),
+      description: parts.description,
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
         touchedBytes: dense?.index.touchedBytes ?? 0,
         mappedBytes: dense?.index.mappedBytes ?? 0,
         lexicalBytes: lexical?.mappedBytes ?? 0,
       },
-      ...(dense?.index.gpu === undefined ? {} : { gpu: dense.index.gpu }),
+      gpu: dense?.index.gpu === undefined ? undefined : dense.index.gpu,
     };
     return assembleRetriever(
       info,

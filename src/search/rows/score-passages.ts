@@ -36,8 +36,8 @@ export async function scoreVectors(
   const embedded = await dense.embedQueries(
     {
       queries: queries.map(({ query }) => query),
-      ...(truncate === undefined ? {} : { truncate }),
-      ...(signal === undefined ? {} : { signal }),
+      truncate,
+      signal,
     },
     watch,
   );

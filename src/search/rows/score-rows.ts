@@ -15,7 +15,7 @@ export interface RowsToScore {
   /** The rows of each query. */
   readonly rows: readonly (readonly number[])[];
   /** The rows that count; undefined for all rows. */
-  readonly among?: RowBitmap | undefined;
+  readonly among?: RowBitmap;
   /** Rows of the index, at least 1. */
   readonly indexRows: number;
   /** Largest rank to find; 0: none. */

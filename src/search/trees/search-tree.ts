@@ -102,8 +102,8 @@ function search(
       parameters,
       count,
       minScore,
-      ...(filter === undefined ? {} : { filter }),
-      ...(signal === undefined ? {} : { signal }),
+      filter,
+      signal,
     }),
   );
 }

@@ -31,7 +31,7 @@ export async function treeRows(
       k: Math.max(1, Math.min(k, rows)),
       count: Math.max(1, rows),
       parameters: BM25_PROFILES.elasticsearch,
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
   let found = await search(FIRST_ROWS);
   const total = found.totals?.[0] ?? 0;

@@ -170,10 +170,10 @@ export function otherOperation(operation: Operation): Json {
     ...(parameters.length === 0
       ? {}
       : { parameters: parameters.map((each) => pathParameter(each.name, each.description, each.example)) }),
-    ...(request === undefined
-      ? {}
-      : {
-          requestBody: {
+    requestBody:
+      request === undefined
+        ? undefined
+        : {
             required: request.required,
             content: {
               'application/json': {
@@ -182,7 +182,6 @@ export function otherOperation(operation: Operation): Json {
               },
             },
           },
-        }),
     responses: {
       200: replyContent(name, reply),
       ...Object.fromEntries(

@@ -89,7 +89,7 @@ export const foldAgentOpen = defineDialect({
         const result =
           documents[0] === undefined ? { docid, url, text: unknown(name) } : shown(documents[0], OPEN_WORDS);
         const pieces = [JSON.stringify({ results: [result], took_ms: totalMs(timings) })];
-        const openings = [openingOfDocument('id' in name ? name.id : name.url, documents[0])];
+        const openings = [openingOfDocument(name.id ?? name.url, documents[0])];
         return { timings, search: null, openings, truncated: 0, pieces };
       },
     };

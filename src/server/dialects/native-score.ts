@@ -122,7 +122,7 @@ function searchScores(
   { bm25, ...call }: Omit<ScoreCall, 'queries' | 'bm25'> & { readonly bm25: Bm25Ranking | undefined },
 ): Promise<ModeScores> {
   const queries = asked.map(({ query, passages }) => ({ query, rows: passages.map(({ row }) => row) }));
-  return retriever.score({ ...call, queries, ...(bm25 === undefined ? {} : { bm25 }) });
+  return retriever.score({ ...call, queries, bm25 });
 }
 
 /** Scores as the reranker of a search gives them. */

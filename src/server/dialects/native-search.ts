@@ -84,9 +84,9 @@ export const nativeSearch = defineDialect({
         const explained = request.explain
           ? await explainHits(retriever, found, {
               queries: call.queries,
-              ...(call.template === undefined ? {} : { template: call.template }),
+              template: call.template,
               signal,
-              ...(bm25 === undefined ? {} : { bm25 }),
+              bm25,
             })
           : undefined;
         const timings = explained === undefined ? searchTimings : addTimings(searchTimings, explained.timings);
@@ -104,7 +104,7 @@ export const nativeSearch = defineDialect({
           search: {
             ...call,
             k,
-            ...(chosen === undefined ? {} : { selection: chosen }),
+            selection: chosen,
             outcomes: selectedOutcomes(outcomes, lists, k),
           },
           truncated: outcomes.filter((outcome) => outcome.ok && outcome.truncated).length,

@@ -7,7 +7,7 @@ import type { WholeDocument } from './whole-document.ts';
 export function openingOf(opened: string, found: readonly FoundPassage[]): RecordedOpening {
   const passages = found.map(({ row, source, document }) => ({
     row: source?.row ?? row,
-    ...(source === undefined ? {} : { index: source.index }),
+    index: source?.index,
     idJson: documentFields(document).idJson,
   }));
   return { opened, passages };

@@ -73,10 +73,10 @@ export async function runSearch(
       from: isOne ? from : 0,
       size: isOne ? size : from + size,
       count: trackTotal === false ? 0 : Math.max(1, Math.min(trackTotal, info.rows)),
-      ...(minScore === undefined ? {} : { minScore }),
+      minScore,
       ...(order === undefined ? {} : { order, scored: trackScores }),
       ...(sort === undefined || after === undefined ? {} : { after: orderValuesAfter(after, sort, info) }),
-      ...(key === undefined ? {} : { key }),
+      key,
       text,
       signal,
     });

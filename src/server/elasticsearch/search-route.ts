@@ -93,7 +93,7 @@ function recorded(search: SearchRequest, hits: readonly Hit[], { perturbed }: Se
     cut: 'nothing',
     vector: null,
     certificate: { exact: !hasOtherHits(perturbed), rescored: null },
-    ...(perturbed === undefined ? {} : { perturbed }),
+    perturbed,
   } as const;
   return { queries: [text], k: search.size, mode: 'bm25', outcomes: [outcome] };
 }

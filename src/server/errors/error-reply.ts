@@ -64,7 +64,7 @@ function logError(error: TrawlError, status: number, request: FastifyRequest, re
   const { url: route } = request.routeOptions;
   const where = {
     method: request.method,
-    ...(route === undefined ? {} : { route }),
+    route,
     ...(request.dialect == null ? {} : { dialect: request.dialect.name }),
   };
   if (reply.raw.destroyed || request.raw.socket.destroyed) {

@@ -25,7 +25,7 @@ export interface OpenProgress {
 export interface IndexTarget {
   readonly folder: string;
   /** Folder or name of the query encoder. Default: the encoder recorded in the manifest. */
-  readonly model?: string | undefined;
+  readonly model?: string;
 }
 
 /** An index as it was when the server opened it. */
@@ -193,7 +193,7 @@ export class IndexSlot {
   }
 
   /** A new folder gets the encoder configured at the start; the encoder of the last reload may not match the new index. */
-  #modelFor({ folder }: Partial<IndexTarget>): { readonly model?: string | undefined } {
+  #modelFor({ folder }: Partial<IndexTarget>): { readonly model?: string } {
     return folder === undefined ? {} : { model: this.#modelAtStart };
   }
 

@@ -8,7 +8,7 @@ export const DEFAULT_SNIPPET_TOKENS = 512;
 /** Which tools assistants get. */
 export interface McpToolConfig {
   /** Default: `trawl`. */
-  readonly tools?: McpToolSet | undefined;
+  readonly tools?: McpToolSet;
   /** Tokens of a snippet of BrowseComp-Plus's `search`; 0: the whole document. Default: 512. */
-  readonly snippetTokens?: number | undefined;
+  readonly snippetTokens?: number;
 }

@@ -46,7 +46,7 @@ function mcpServer(options: McpOptions): Server {
     { name: 'trawl', title: 'Trawl', version: packageVersion },
     {
       capabilities: { tools: {} },
-      ...(instructions === undefined ? {} : { instructions }),
+      instructions,
       jsonSchemaValidator: validator,
     },
   );
@@ -100,7 +100,7 @@ async function callTool(
     const content = reply.texts.map((text) => ({ type: 'text' as const, text }));
     return {
       content,
-      ...(reply.structured === undefined ? {} : { structuredContent: reply.structured }),
+      structuredContent: reply.structured,
       // An event stream has no headers for each reply.
       ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),
     };

@@ -95,7 +95,7 @@ export const TRAWL_TOOLS: readonly Tool[] = [
         k,
         truncate: limits.truncate,
         ...rankingFor(limits, k, { mode }),
-        ...(filter === undefined ? {} : { filter }),
+        filter,
       };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
@@ -134,7 +134,7 @@ export const TRAWL_TOOLS: readonly Tool[] = [
         ...textColumns(first.document),
         index: retriever.info.index,
         generation: retriever.info.generation,
-        ...(retriever.info.within === undefined ? {} : { view: retriever.info.within.join() }),
+        view: retriever.info.within?.join(),
         rows: passages.map(({ row }) => row).join(','),
       };
       return structured({ id, title, text: joinPassages(all.map(({ fields }) => fields)), url, metadata });

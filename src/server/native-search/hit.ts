@@ -63,7 +63,7 @@ export function hitJson(
     documents: boolean;
     terms: readonly ExplainedTerm[] | undefined;
     /** In place of those of the hit. */
-    places?: HybridPlaces | undefined;
+    places?: HybridPlaces;
   },
 ): string {
   const { text, whole } =

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { defined } from '../../base/objects.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../search/calls/rerank-call.ts';
 import type { RetrieveCall } from '../../search/calls/retrieve-call.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
@@ -36,7 +37,13 @@ type Given = Static<typeof RerankField>;
 /** The reranking that a request asks for, or that the server does by default; empty for none. */
 export function rerankOf(given: Given, { rerank: ofServer }: RequestLimits): Pick<RetrieveCall, 'rerank'> {
   if (given === false || (given === null && ofServer === null)) return {};
-  return { rerank: { depth: DEFAULT_RERANK_DEPTH, ...ofServer, ...(typeof given === 'object' ? given : {}) } };
+  return {
+    rerank: {
+      depth: DEFAULT_RERANK_DEPTH,
+      ...defined(ofServer ?? {}),
+      ...defined(typeof given === 'object' ? (given ?? {}) : {}),
+    },
+  };
 }
 
 /** @throws RequestError K_TOO_LARGE for a depth over the limits of k. */

@@ -35,7 +35,7 @@ export function searchCall(request: SearchRequest, limits: RequestLimits, info: 
     truncate: request.truncate ?? limits.truncate,
     ...rankingFor(config, k, { mode, hybrid: request.hybrid }),
     mode,
-    ...(filter === undefined ? {} : { filter }),
-    ...(bm25 === undefined ? {} : { bm25 }),
+    filter,
+    bm25,
   };
 }

@@ -26,7 +26,7 @@ export interface MixOptions {
   readonly length: number;
   readonly scope: RowScope & { readonly signal?: AbortSignal };
   /** What distractors must match, in addition to the scope. Default: all passages of the scope. */
-  readonly conditions?: LexicalQuery | undefined;
+  readonly conditions?: LexicalQuery;
 }
 
 /** Rows drawn in addition, in case some are deleted, outside of the scope, or gold. */
@@ -72,9 +72,7 @@ async function drawPassages<H extends Hit>(
   // Most draws find a live row of the scope, so its bitmap, of millions of bytes, is made only for the lists where they do not.
   for (const direct of conditions === undefined ? [true, false] : [false]) {
     if (open.length === 0) break;
-    const among = direct
-      ? every
-      : await retriever.select({ ...scope, ...(conditions === undefined ? {} : { query: conditions }) });
+    const among = direct ? every : await retriever.select({ ...scope, query: conditions });
     const drawn = open.map((i) => drawRows(among, lists[i]!, seed, (direct ? 2 : 1) * count + SPARE));
     const keys = [...new Set(drawn.flat())];
     const { found: passages } = await retriever.find({ by: 'row', keys: keys.map(String), limit: 1, ...scope });
@@ -139,9 +137,9 @@ function asHit<H extends Hit>({ row, document, source }: DrawnPassage, neighbour
     score,
     document,
     distractor: true,
-    ...(source === undefined ? {} : { source: { ...source, score: neighbour?.source?.score ?? score } }),
+    source: source === undefined ? undefined : { ...source, score: neighbour?.source?.score ?? score },
     // Neither list of a hybrid search has it.
-    ...(neighbour?.places === undefined ? {} : { places: { dense: null, bm25: null } }),
-    ...(orderValues === undefined ? {} : { orderValues }),
+    places: neighbour?.places === undefined ? undefined : { dense: null, bm25: null },
+    orderValues,
   } as unknown as H;
 }

@@ -27,9 +27,9 @@ interface Change {
 
 export interface PerturbingOptions {
   /** Hits that the client gets per query. Default: those that a call asks for. */
-  readonly shown?: number | undefined;
+  readonly shown?: number;
   /** Most hits of all queries of a search that goes deeper for passages in place of gold ones. Default: no limit. */
-  readonly maxHits?: number | undefined;
+  readonly maxHits?: number;
 }
 
 /**
@@ -168,8 +168,8 @@ function textsOf(input: EncoderInput): Texts {
 
 function scopeOf({ filter, views, signal }: RowScope & { readonly signal?: AbortSignal }) {
   return {
-    ...(filter === undefined ? {} : { filter }),
-    ...(views === undefined ? {} : { views }),
-    ...(signal === undefined ? {} : { signal }),
+    filter,
+    views,
+    signal,
   };
 }

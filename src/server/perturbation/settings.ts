@@ -1,4 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
+import { defined } from '../../base/objects.ts';
 
 /** What a server can do to its answers on purpose, in the order in which replies name it. */
 export const PERTURBATIONS = ['drop-gold', 'distractors', 'delay', 'fail'] as const;
@@ -38,7 +39,12 @@ export function perturbationSettings(
   if (!isCount(delayMs, 1) || delayMs > MAX_DELAY_MS) {
     throw invalid('the delay', delayMs, `whole milliseconds from 1 to ${MAX_DELAY_MS}`);
   }
-  return { rates: { 'drop-gold': 0, distractors: 0, delay: 0, fail: 0, ...rates }, seed, distractors, delayMs };
+  return {
+    rates: { 'drop-gold': 0, distractors: 0, delay: 0, fail: 0, ...defined(rates) },
+    seed,
+    distractors,
+    delayMs,
+  };
 }
 
 function invalid(what: string, value: number, expected: string): TrawlError {

@@ -27,11 +27,11 @@ export function answerFacts(input: EncoderInput, answer: QueryAnswer): AnswerFac
     tokens,
     ...(contextOf(input).length === 0 ? {} : { text }),
     rescored,
-    ...(depth === undefined ? {} : { depth }),
+    depth,
     ...(places.length === 0 ? {} : { places }),
-    ...(ranges === undefined ? {} : { ranges }),
+    ranges,
     ...(firstStage.length === 0 ? {} : { firstStage }),
-    ...(rerank === undefined ? {} : { rerank: rerank.ok ? countsOf(rerank) : null }),
+    rerank: rerank?.ok ? countsOf(rerank) : null,
   };
 }
 

@@ -21,15 +21,15 @@ export function* recordLines(time: string, request: object, search: RecordedSear
       ...origin,
       ...textsOf(input, question, search.template),
       k,
-      ...(mode === undefined ? {} : { mode }),
+      mode,
       ...(mode === 'hybrid' && hybrid !== undefined ? { hybrid } : {}),
-      ...(rerank === undefined ? {} : { rerank }),
-      ...(truncate === undefined ? {} : { truncate }),
+      rerank,
+      truncate,
       ...(outcome.ok && outcome.cut !== 'nothing' ? { cut: outcome.cut } : {}),
-      ...(filter === undefined ? {} : { filter }),
-      ...(bm25 === undefined ? {} : { bm25 }),
-      ...(bm25Order === undefined ? {} : { bm25Order }),
-      ...(selection === undefined ? {} : { selection }),
+      filter,
+      bm25,
+      bm25Order,
+      selection,
     };
     if (!outcome.ok) {
       yield `${JSON.stringify({ ...head, error: outcome.error.code })}\n`;
@@ -42,8 +42,8 @@ export function* recordLines(time: string, request: object, search: RecordedSear
       answer: answerFacts(input, outcome),
       ...placesOf(hits),
       scores: hits.map(({ score }) => score),
-      ...(failedIndexes === undefined ? {} : { failedIndexes: failedIndexes.map(({ index }) => index) }),
-      ...(outcome.perturbed === undefined ? {} : { perturbed: outcome.perturbed }),
+      failedIndexes: failedIndexes?.map(({ index }) => index),
+      perturbed: outcome.perturbed,
     };
     yield `${JSON.stringify({ ...head, ...found }).slice(0, -1)},"ids":[${ids}]}\n`;
   }
@@ -67,9 +67,9 @@ function textsOf(input: EncoderInput, unsearched: string | undefined, template: 
   const shown = isUnsearched ? unsearched : question;
   const used = isUnsearched ? (template?.includes('history') === true ? 'history-query' : 'query') : template;
   return {
-    ...(shown === undefined ? {} : { question: shown }),
+    question: shown,
     query,
-    ...(history === undefined ? {} : { history }),
-    ...(used === undefined ? {} : { template: used }),
+    history,
+    template: used,
   };
 }

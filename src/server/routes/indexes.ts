@@ -153,10 +153,10 @@ function indexFacts({
     modes: [...modes],
     bm25: bm25 && bm25Facts(bm25),
     columns: columns.map(({ name, type }) => ({ name, type })),
-    views: views.map(({ name, passages, sha256 }) => ({ name, passages, ...(sha256 === undefined ? {} : { sha256 }) })),
+    views: views.map(({ name, passages, sha256 }) => ({ name, passages, sha256 })),
     model: model && modelFacts(model),
     reranker: reranker && rerankerFacts(reranker),
-    ...(gpu === undefined ? {} : { gpu }),
+    gpu,
   };
 }
 
@@ -171,7 +171,7 @@ function modelFacts({
 }
 
 function rerankerFacts({ name, maxTokens, sha256 }: RerankerInfo): Static<typeof IndexFacts>['reranker'] {
-  return { name, maxTokens, ...(sha256 === undefined ? {} : { sha256 }) };
+  return { name, maxTokens, sha256 };
 }
 
 function bm25Facts({
@@ -181,5 +181,5 @@ function bm25Facts({
   b,
   scoredBy,
 }: NonNullable<RetrieverInfo['bm25']>): Static<typeof IndexFacts>['bm25'] {
-  return { fields: [...fields], analyser, k1, b, ...(scoredBy === undefined ? {} : { scoredBy }) };
+  return { fields: [...fields], analyser, k1, b, scoredBy };
 }

@@ -45,8 +45,8 @@ export async function drawSample(
   return {
     passages: passages.map(({ row, fields: { id, title, text } }) => ({
       row,
-      ...(id === undefined ? {} : { id }),
-      ...(title === undefined ? {} : { title }),
+      id,
+      title,
       text: text.slice(0, SHOWN_CHARACTERS),
       words: text.split(/\s+/).filter((word) => word !== '').length,
     })),

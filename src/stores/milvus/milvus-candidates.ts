@@ -76,7 +76,7 @@ export class MilvusCandidates implements CandidateSource {
 export async function readRows(
   client: MilvusClient,
   collection: string,
-  { rows, fields, signal }: { rows: readonly number[]; fields: readonly string[]; signal?: AbortSignal | undefined },
+  { rows, fields, signal }: { rows: readonly number[]; fields: readonly string[]; signal?: AbortSignal },
 ): Promise<readonly Entity[]> {
   const filter = expressionOf({ type: 'in', rows });
   // Rows that are there cannot be wrong, whatever was written since; rows that are not yet there are asked for again.

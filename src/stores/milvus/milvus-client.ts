@@ -45,7 +45,7 @@ export interface VectorSearch {
   readonly filter: string;
   readonly params: Readonly<Record<string, number>>;
   readonly consistency: Consistency;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 interface FoundEntity {
@@ -57,7 +57,7 @@ export interface AskedRows {
   /** An expression of Milvus; empty: all rows. */
   readonly filter: string;
   readonly consistency: Consistency;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -335,7 +335,7 @@ export class MilvusClient {
   async #call(
     doing: string,
     call: () => Promise<SdkReply>,
-    { signal, readsRows = false }: { readonly signal?: AbortSignal | undefined; readonly readsRows?: boolean } = {},
+    { signal, readsRows = false }: { readonly signal?: AbortSignal; readonly readsRows?: boolean } = {},
   ): Promise<SdkReply> {
     const attempt = async (): Promise<SdkReply> => {
       const reply = await call();

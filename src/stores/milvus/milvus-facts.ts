@@ -59,5 +59,5 @@ export function foundField({
   type_params: params,
 }: SdkField): FoundField {
   const dimension = params?.find(({ key }) => key === 'dim')?.value;
-  return { name, type, isKey: isKey === true, ...(dimension === undefined ? {} : { dimension: Number(dimension) }) };
+  return { name, type, isKey: isKey === true, dimension: dimension === undefined ? undefined : Number(dimension) };
 }

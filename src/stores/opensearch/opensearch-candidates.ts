@@ -99,7 +99,7 @@ export async function readRows(
     readonly rows: readonly number[];
     readonly source?: readonly string[];
     readonly docValues?: readonly string[];
-    readonly signal?: AbortSignal | undefined;
+    readonly signal?: AbortSignal;
   },
 ): Promise<readonly OpenSearchHit[]> {
   if (rows.length === 0) return [];

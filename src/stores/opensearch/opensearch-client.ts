@@ -50,7 +50,7 @@ interface Call {
   readonly body?: unknown;
   /** Lines of NDJSON. */
   readonly lines?: readonly unknown[];
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   readonly limitMs?: number;
   /** Reads the reply; throws OpenSearchFailure for one that lacks results. */
   readonly check?: (body: Body) => void;
@@ -85,7 +85,7 @@ export class OpenSearchClient {
       servers.join(','),
       new sdk.Client({
         nodes: servers.map((server) => `${tls ? 'https' : 'http'}://${server}`),
-        ...(auth === undefined ? {} : { auth }),
+        auth,
         // Attempts are counted here: the package would also repeat calls after a time limit.
         maxRetries: 0,
         requestTimeout: READ_MS,
@@ -289,9 +289,9 @@ export class OpenSearchClient {
     const params = {
       method,
       path,
-      ...(query === undefined ? {} : { querystring: query }),
-      ...(body === undefined ? {} : { body }),
-      ...(lines === undefined ? {} : { bulkBody: lines.map((line) => JSON.stringify(line)) }),
+      querystring: query,
+      body,
+      bulkBody: lines?.map((line) => JSON.stringify(line)),
     };
     const attempt = async (): Promise<Body> => {
       const request = this.#client.transport.request(params, { requestTimeout: limitMs });

@@ -25,7 +25,7 @@ export function openSearchPassages(client: OpenSearchClient, index: string): Pas
             size: MAX_CANDIDATES,
             query: { terms: { [field]: hashes } },
             sort: [{ [ROW_FIELD]: 'asc' }],
-            ...(after === undefined ? {} : { search_after: [after] }),
+            search_after: after === undefined ? undefined : [after],
             docvalue_fields: [field],
             _source: false,
           },

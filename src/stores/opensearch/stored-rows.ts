@@ -50,7 +50,7 @@ export interface RowSettings {
   readonly shards: number;
   /** Of each shard, on different nodes. */
   readonly copies: number;
-  readonly words?: Bm25Record | undefined;
+  readonly words?: Bm25Record;
 }
 
 export function rowSettings({ shards, copies, words }: RowSettings): object {

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../../base/errors.ts';
+import { isSameJson } from '../../base/objects.ts';
 import { fieldDifferences } from '../opensearch/check-index.ts';
 import { type OpenSearchAddress, shownAddress } from '../opensearch/opensearch-address.ts';
 import type { IndexFacts, OpenSearchClient } from '../opensearch/opensearch-client.ts';
@@ -68,7 +68,7 @@ export function checkSameIndex(
   const earlier = complete ?? progress;
   if (earlier !== undefined && earlier.fingerprint !== fingerprint) throw occupied(address, 'is of another index');
   // Rows are not stored again, so that their words stay as they are.
-  if (earlier !== undefined && !isDeepStrictEqual(earlier.words, words)) {
+  if (earlier !== undefined && !isSameJson(earlier.words, words)) {
     throw occupied(address, `was published ${wordsText(earlier.words)}, and the folder is now ${wordsText(words)}`);
   }
   if (facts === undefined) return;

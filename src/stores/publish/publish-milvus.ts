@@ -103,7 +103,7 @@ async function begin(
   // The pieces of an earlier run are enough for the same index.
   const pieces = earlier?.pieces ?? longestIn(local, options);
   const keyColumns = earlier === undefined ? await local.singleColumns() : earlier.keyColumns;
-  const plan = planOf(manifest, { indexType, pieces, ...(keyColumns === undefined ? {} : { keyColumns }) });
+  const plan = planOf(manifest, { indexType, pieces, keyColumns });
   checkSameIndex(held, address, plan);
   const fields = rowFields(manifest.dimension, plan);
   checkFields(held, address, fields);

@@ -78,7 +78,7 @@ async function begin(
   const earlier = complete ?? progress;
   const pieces = earlier?.pieces ?? piecesOf(local, options);
   const words = manifest.bm25?.made;
-  const plan = planOf(manifest, { indexType: SCRIPT_INDEX, pieces, ...(words === undefined ? {} : { words }) });
+  const plan = planOf(manifest, { indexType: SCRIPT_INDEX, pieces, words });
   checkSameIndex(held, address, { fingerprint: plan.fingerprint, words });
   const { copies, shards } = options;
   if (held.facts === undefined) {

@@ -43,7 +43,7 @@ export interface CandidateIndexFacts extends ScoredVectors {
   /** Whether the first pass scores every row (in Milvus, a FLAT index). If not, nothing is proved, and replies say so. */
   readonly scoresEveryRow: boolean;
   /** Filters that the store can evaluate, and counts the rows of; absent: none. */
-  readonly pushed?: StoreFilters | undefined;
+  readonly pushed?: StoreFilters;
 }
 
 /** A part and the value of its last candidate. */

@@ -38,7 +38,7 @@ export interface CandidateSource {
       /** Rows that fulfil the condition. */
       readonly among: number;
       readonly condition: RowCondition;
-      readonly signal?: AbortSignal | undefined;
+      readonly signal?: AbortSignal;
     },
   ): Promise<readonly Candidates[]>;
   /** How many rows fulfil a condition, in a store that evaluates filters. */

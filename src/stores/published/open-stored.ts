@@ -53,7 +53,7 @@ export interface StoreParts {
   readonly pushed?: StoreFilters;
   readonly passages: PassageReader;
   /** Opens the search of words; `end` is called when it is closed. */
-  readonly words?: ((liveRows: RowBitmap | undefined, end: () => Promise<void>) => LexicalFields) | undefined;
+  readonly words?: (liveRows: RowBitmap | undefined, end: () => Promise<void>) => LexicalFields;
 }
 
 /** Opens a publication whose state was checked. `closeClient` is called after the last of its parts was closed. */

@@ -1,4 +1,5 @@
 import { bug, TrawlError } from '../../base/errors.ts';
+import { defined } from '../../base/objects.ts';
 import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
 import type { RerankOutcome } from '../../encoder/rerank/reranker.ts';
 import type { FindCall, FindResult, FoundPassage } from '../../search/calls/find-call.ts';
@@ -24,12 +25,12 @@ import { trawlServerUrl } from './trawl-server-url.ts';
 
 export interface ServerRetrieverOptions extends NativeApiOptions {
   /** Name of the served index. Default: that of the URL, or the server's default. */
-  readonly index?: string | undefined;
+  readonly index?: string;
   /** Name of a view of the server. Default: none but those that the server itself sets. */
-  readonly view?: string | undefined;
+  readonly view?: string;
   /** Requests at the same time, ≥ 1. Default: 4. */
-  readonly concurrency?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly concurrency?: number;
+  readonly signal?: AbortSignal;
 }
 
 /** Sizes of a request: below a server's default limits, and large enough to fill its batches. */
@@ -126,7 +127,7 @@ export class ServerRetriever implements SearchSource {
   }
 
   async score({ queries, mode, maxRank, bm25, truncate = 'tail', signal }: ScoreCall): Promise<ScoreResult> {
-    const ranking = mode === 'bm25' ? bm25Fields(this.#bm25Of({ ...(bm25 === undefined ? {} : { bm25 }) })) : {};
+    const ranking = mode === 'bm25' ? bm25Fields(this.#bm25Of({ bm25 })) : {};
     const asked = queries.map(({ query, rows }) => ({ ...scoreField(query), rows }));
     const outcomes = await this.#ofQueries(asked, async (part): Promise<Answered<ScoreOutcome>> => {
       const reply = await this.#send(
@@ -247,10 +248,10 @@ export class ServerRetriever implements SearchSource {
       mode,
       truncate,
       rerank: rerank ?? false,
-      ...(filter === undefined ? {} : { filter }),
+      filter,
       ...(mode === 'dense' ? {} : bm25Fields(this.#bm25Of(call))),
       ...(mode === 'hybrid' && hybrid !== undefined ? { hybrid } : {}),
-      ...(template === undefined ? {} : { template }),
+      template,
     };
   }
 
@@ -261,10 +262,10 @@ export class ServerRetriever implements SearchSource {
   }: Pick<RetrieveCall, 'bm25' | 'bm25Order'>): Required<Pick<RetrieveCall, 'bm25Order'>> & Pick<RetrieveCall, 'bm25'> {
     const { bm25: ofIndex } = this.info;
     if (ofIndex === null || ofIndex.fields.includes('contents')) {
-      return { bm25Order, ...(bm25 === undefined ? {} : { bm25 }) };
+      return { bm25Order, bm25 };
     }
-    const own = { k1: ofIndex.k1, b: ofIndex.b, k1Factor: false, tieBreaker: 0, ...bm25 };
-    return { bm25Order, bm25: { ...own, weights: { title: 1, text: 1, ...bm25?.weights } } };
+    const own = { k1: ofIndex.k1, b: ofIndex.b, k1Factor: false, tieBreaker: 0, ...(bm25 && defined(bm25)) };
+    return { bm25Order, bm25: { ...own, weights: { title: 1, text: 1, ...defined(bm25?.weights) } } };
   }
 
   get #defaultMode(): SearchMode {
@@ -292,7 +293,7 @@ function queryField(query: RetrieveQuery): string | object {
   if (isEmbedded(query)) throw bug('a server is asked for texts, not for vectors');
   if (typeof query === 'string') return query;
   const { question, query: text, history } = query;
-  return { question, query: text, ...(history === undefined ? {} : { history }) };
+  return { question, query: text, history };
 }
 
 function scoreField(query: ScoreCall['queries'][number]['query']): object {
@@ -308,7 +309,7 @@ function hitOf({ index, row, id, score, firstStage, document }: ReplyHit): Hit {
     row,
     score,
     document: document === undefined ? '' : JSON.stringify(document),
-    ...(firstStage === undefined ? {} : { firstStage }),
+    firstStage,
     ...(text === null ? {} : { id: text }),
   };
 }

@@ -14,7 +14,7 @@ test('the endpoint gives a numbered query its held-out vector, with and without 
   const endpoint = await openVectorEndpoint(basis, 3);
   t.after(() => endpoint.close());
   const ask = async (input: unknown, format?: string) => {
-    const body = JSON.stringify({ input, ...(format === undefined ? {} : { encoding_format: format }) });
+    const body = JSON.stringify({ input, encoding_format: format });
     const reply = await fetch(`${endpoint.url}/v1/embeddings`, { method: 'POST', body });
     return ((await reply.json()) as { data: { embedding: unknown }[] }).data.map(({ embedding }) => embedding);
   };

@@ -35,7 +35,7 @@ test('all formats have the hits of single calls, queries of one id and several r
   t.after(() => retriever.close());
   for (const place of [0, 1, 20, 255, 256, QUERIES - 1]) {
     const { question, query, history_queries: history } = asked[place]!;
-    const input = query === undefined ? question : { question, query, ...(history === undefined ? {} : { history }) };
+    const input = query === undefined ? question : { question, query, history };
     const { outcomes } = await retriever.retrieve({ queries: [input], k: 7 });
     const [outcome] = outcomes;
     assert.ok(outcome?.ok === true);

@@ -6,7 +6,7 @@ import { eventually } from '../../server/build.ts';
 /** A refresher whose refreshes end when the test says so. */
 function controlled(intervalMs = -1, pauses: Pick<RefresherOptions, 'rest' | 'quietMs'> = {}) {
   const state = { written: 0, visible: 0, refreshes: 0, failures: [] as unknown[] };
-  let end: ((error?: Error) => void) | undefined;
+  let end: (error?: Error) => void;
   const refresher = new Refresher({
     refresh() {
       state.refreshes++;

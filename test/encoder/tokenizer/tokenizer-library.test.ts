@@ -11,7 +11,7 @@ import { fixture } from '../model-fixtures.ts';
 
 /**
  * The library version that src/encoder/tokenizer/tokenizer-rules.ts and the files beside it correct. Before changing this
- * number, compare the new version's code with those files, and run this test and `npm run test:peers`.
+ * number, compare the new version's code with those files, and run this test and `npm run check -- peers`.
  */
 const CORRECTED_VERSION = '0.2.0';
 

@@ -268,7 +268,7 @@ test('both engines have the same hits for random trees, corpora, deletions, filt
       queries,
       k: pick(random, [1, 5, 40, 200]),
       parameters: pick(random, PROFILES),
-      ...(filter === undefined ? {} : { filter }),
+      filter,
       count: pick(random, [undefined, 0, 1, 30, 1000]),
       minScore: pick(random, [undefined, 0, 0.3, 2]),
     };

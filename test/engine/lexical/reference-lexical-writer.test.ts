@@ -137,7 +137,7 @@ test('more postings or terms than fit into memory are refused with the way out',
   await few.append(['a1 b1', 'a1 a1 c1']);
   await assert.rejects(
     few.append(['b1']),
-    trawlError('ENGINE_MISSING', /a\.bm25: .* more than 4 postings.*npm run setup.*--shard-rows/),
+    trawlError('ENGINE_MISSING', /a\.bm25: .* more than 4 postings.*npm run build.*--shard-rows/),
   );
   const terms = new ReferenceLexicalWriter(path, 'english', { terms: 2 });
   await assert.rejects(terms.append(['a1 b1 c1']), trawlError('ENGINE_MISSING', /more than 2 terms/));

@@ -120,7 +120,7 @@ test('a binary of another version, without a function that the program calls, is
   assert.ok(!older.ok);
   assert.match(
     older.reason,
-    /older\.cjs is of another version: it has no \w.*\bthreads, setThreads, .*run npm run setup/,
+    /older\.cjs is of another version: it has no \w.*\bthreads, setThreads, .*run npm run build/,
   );
   assert.doesNotMatch(older.reason, /no .*\b(isas|selectIsa)\b/);
   assert.match(older.reason, /; there are no prebuilt binaries$/, 'the next choice is tried');

@@ -142,7 +142,7 @@ test('only live rows of the filter are found', async (t) => {
   const withDeleted = await openForTest(t, await writeSource(folder, rows, { shards: 3, liveRows }), 2);
   const k = 600;
   const search = async (index: ReferenceIndex, bitmap?: RowBitmap): Promise<unknown> =>
-    hitsOf(await index.search({ ...request(queries, k), ...(bitmap === undefined ? {} : { filter: bitmap }) }), k);
+    hitsOf(await index.search({ ...request(queries, k), filter: bitmap }), k);
   assert.deepEqual(await search(whole, filter), expectedHits(rows, queries, k, { filter }));
   assert.deepEqual(await search(withDeleted), expectedHits(rows, queries, k, { filter: liveRows }));
   assert.deepEqual(

@@ -204,7 +204,7 @@ test('any shape, metric, shard count, live rows and filter give the reference an
           queries: queries.values,
           count: queryCount,
           k,
-          ...(filter === undefined ? {} : { filter }),
+          filter,
         });
         assert.deepEqual(
           hitsOf(found, k),

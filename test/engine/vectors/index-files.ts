@@ -43,7 +43,7 @@ export async function writeSource(
     await writer.append(values.subarray(firstRow * dimension, end * dimension));
     sources.push({ firstRow, rows: end - firstRow, segments: [(await writer.finish()).segment] });
   }
-  return { dimension, metric, rows, shards: sources, ...(liveRows === undefined ? {} : { liveRows }) };
+  return { dimension, metric, rows, shards: sources, liveRows };
 }
 
 /** Writes the rows as a raw float32 file, without a check for NaN. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { killSearches } from './kill-bulk-search.ts';
 
-// The long form: npm run test:kill -- --search
+// The long form: npm run check -- kill --search
 test('bulk searches that are killed at random moments and resumed have the same output as undisturbed ones', async (t) => {
   const result = await killSearches({ folder: await tempFolder(t), moments: 6, seed: 5, passages: 500 });
   if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);

@@ -30,7 +30,7 @@ test('a body has the operations that were written to it', () => {
           id,
           failure: undefined,
           index,
-          ...(source === undefined ? {} : { source }),
+          source,
         })),
       );
     }),

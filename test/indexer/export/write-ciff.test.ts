@@ -47,7 +47,7 @@ async function indexOf(
     kernel,
     encoder: undefined,
     bm25,
-    ...(shardRows === undefined ? {} : { shardRows }),
+    shardRows,
   });
   if (removed.length > 0) await removePassages(index, removed);
   return { folder, index };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { killSyncs } from './kill-syncs.ts';
 
-// The long form: npm run test:kill -- --sync
+// The long form: npm run check -- kill --sync
 test('a copy that is killed leaves the old or the new index, and is completed by the same command', async (t) => {
   const folder = await tempFolder(t);
   const result = await killSyncs({ folder, moments: 4, seed: 3 });

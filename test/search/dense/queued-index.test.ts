@@ -18,7 +18,7 @@ function ask(index: QueuedIndex, values: number[], k: number, signal?: AbortSign
     queries: Float32Array.from(values),
     count: values.length,
     k,
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   });
 }
 

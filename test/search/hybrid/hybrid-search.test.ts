@@ -37,7 +37,7 @@ async function hybridHits(
 async function naiveHits(retriever: Retriever, k: number, options: HybridOptions, bm25?: RetrieveCall['bm25']) {
   const { fusion, rrfK, denseWeight, bm25Weight, depth } = hybridSettings(options, k);
   const listsOf = async (mode: 'dense' | 'bm25'): Promise<(readonly Hit[])[]> => {
-    const call = { queries: QUERIES, k: depth, mode, ...(bm25 === undefined ? {} : { bm25 }) };
+    const call = { queries: QUERIES, k: depth, mode, bm25 };
     return answers((await retriever.retrieve(call)).outcomes).map(({ hits }) => hits);
   };
   const [dense, words] = [await listsOf('dense'), await listsOf('bm25')];

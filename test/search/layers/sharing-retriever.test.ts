@@ -93,9 +93,7 @@ test('queries that may be embedded differently are not equal', async () => {
     { query: { question: '', query: 'ab' } },
     { query: 'ab ' },
   ];
-  const calls = inputs.map(({ query, truncate }) =>
-    shared.retrieve({ queries: [query], k: 1, ...(truncate === undefined ? {} : { truncate }) }),
-  );
+  const calls = inputs.map(({ query, truncate }) => shared.retrieve({ queries: [query], k: 1, truncate }));
   await pendingCallbacks();
   assert.equal(asked().length, inputs.length);
   // A blank question counts as none, and both truncations cut a plain text at its end.

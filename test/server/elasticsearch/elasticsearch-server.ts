@@ -141,8 +141,8 @@ export async function ask(
   const options: InjectOptions = {
     method,
     url,
-    headers: { ...(payload === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-    ...(payload === undefined ? {} : { payload }),
+    headers: { 'content-type': payload === undefined ? undefined : 'application/json', ...headers },
+    payload,
   };
   const response = await app.inject(options);
   const isJson = /json/.test(String(response.headers['content-type']));

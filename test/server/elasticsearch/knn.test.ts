@@ -60,7 +60,7 @@ for (const metric of ['cosine', 'l2', 'inner-product'] as const) {
           (i: number) => i < 20 && i % 3 === 0,
         ],
       ][round % 4] as [object | undefined, (i: number) => boolean];
-      const knn = { field: 'vector', query_vector, k, num_candidates: 50, ...(filter === undefined ? {} : { filter }) };
+      const knn = { field: 'vector', query_vector, k, num_candidates: 50, filter };
       const expected = ARTICLES.flatMap(({ id }, i) =>
         passes(i) ? [{ id, score: scoreOf(metric, query_vector, vectors[i]!) }] : [],
       ).sort((a, b) => b.score - a.score);

@@ -124,7 +124,7 @@ function randomQuery(random: Random, depth: number): object {
   const text = {
     query,
     ...pick(random, [{}, {}, { operator: 'and' }, { zero_terms_query: 'all' }]),
-    ...(minimum === undefined ? {} : { minimum_should_match: minimum }),
+    minimum_should_match: minimum,
     ...boost,
   };
   const some = (most: number): object[] =>

@@ -177,7 +177,7 @@ test('replies have the media type that accept names, and a version in only one h
     { accept: type(8) },
     { 'content-type': type(8) },
     { accept: type(8), 'content-type': type(9) },
-  ]) {
+  ] as Record<string, string>[]) {
     const reply = await ask(app, 'POST', '/wiki_en/_search', {}, headers);
     assert.deepEqual([reply.status, reply.json.error!.type], [400, 'media_type_header_exception']);
   }

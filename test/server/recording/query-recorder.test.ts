@@ -172,10 +172,7 @@ test('a question that was not searched for is written with a template that leave
     [{ question: '', query: 'q', history }, 'question-history-query'],
     [{ question: 'Searched?', query: 'q' }, undefined],
   ] as const) {
-    recorder.record(
-      {},
-      await answer({ queries: [query], k: 1, origins, ...(template === undefined ? {} : { template }) }),
-    );
+    recorder.record({}, await answer({ queries: [query], k: 1, origins, template }));
   }
   await recorder.close();
   assert.deepEqual(

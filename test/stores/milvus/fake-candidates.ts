@@ -15,7 +15,7 @@ export interface FakeOptions {
   readonly values: Float32Array;
   readonly dimension: number;
   readonly metric: Metric;
-  readonly liveRows?: RowBitmap | undefined;
+  readonly liveRows?: RowBitmap;
   /** The share of `worstError` by which scores are wrong, at random to either side; 1: as wrong as they may be. Default: 1. */
   readonly wrong?: number;
   /** Computes scores in float32 as Milvus does, in another order of the sum, instead of changing them at random. */

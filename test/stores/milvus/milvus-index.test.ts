@@ -29,7 +29,7 @@ function indexOf(
 interface Asked {
   readonly queries: Float32Array;
   readonly k: number;
-  readonly filter?: RowBitmap | undefined;
+  readonly filter?: RowBitmap;
 }
 
 /** The answer by definition: every row scored. */
@@ -51,7 +51,7 @@ function listsOf({ counts, rows, scores }: SearchResult, k: number) {
 async function assertSame(index: CandidateIndex, rows: Rows, metric: Metric, asked: Asked): Promise<SearchResult> {
   const { filter, ...request } = asked;
   const count = asked.queries.length / rows.dimension;
-  const found = await index.search({ ...request, count, ...(filter === undefined ? {} : { filter }) });
+  const found = await index.search({ ...request, count, filter });
   assert.deepEqual(listsOf(found, asked.k), expected(rows, metric, asked));
   assert.equal(found.exact, true);
   return found;

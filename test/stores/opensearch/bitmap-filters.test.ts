@@ -26,7 +26,7 @@ function indexOf(damage?: (found: Candidates) => Candidates): { fake: FakeCandid
     metric,
     wrong: 0,
     takesBitmaps: true,
-    ...(damage === undefined ? {} : { damage }),
+    damage,
   });
   const facts = { dimension, rows, metric, liveRows: undefined, scores: MILVUS_SCORES, scoresEveryRow: true } as const;
   return { fake, index: new CandidateIndex(fake, { ...facts, largestNorm: fake.largestNorm }) };

@@ -79,7 +79,7 @@ export class FakeLoop {
           mkdirSync(model, { recursive: true });
           return { name, precision: 'float32', overrides: {}, changes: [] };
         },
-        ...(trial === undefined ? {} : { triage: this.#triage(trial, step) }),
+        triage: trial === undefined ? undefined : this.#triage(trial, step),
         index: async ({ index }, { number }) => {
           await step('index');
           makeIndex(index);

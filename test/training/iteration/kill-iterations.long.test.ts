@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { killIterations } from './kill-iterations.ts';
 
-// The long form: npm run test:kill -- --iterate
+// The long form: npm run check -- kill --iterate
 test('an iteration that is killed at random moments and resumed has the same files as an undisturbed one', async (t) => {
   const folder = await tempFolder(t);
   const result = await killIterations({ folder, moments: 3, seed: 4, passages: 100, onlyFirst: true });

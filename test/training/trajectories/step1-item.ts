@@ -41,7 +41,7 @@ export function step1Item({
       pred: 'x',
       finish_flag: true,
       retrieved_times: searches.length,
-      ...(em === undefined ? {} : { metric_score: { em, f1: 0.5 } }),
+      metric_score: em === undefined ? undefined : { em, f1: 0.5 },
       retrieval_results: Object.fromEntries(
         searches.map(({ query, searchedText = query, shown = [] }, i) => [
           String(i),

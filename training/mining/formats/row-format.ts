@@ -36,15 +36,15 @@ export interface RowFormat {
 
 /** Where a row comes from: the last fields of each row, or the line of the file of origins. */
 export function originFields({ query, group }: MinedQuery, { generation, model, reranker }: MiningOrigin): object {
-  return { ...(query.dataset === undefined ? {} : { dataset: query.dataset }), group, generation, model, reranker };
+  return { dataset: query.dataset, group, generation, model, reranker };
 }
 
 /** The question and the agent's queries, where the row's query is a composed text. */
 export function queryFields({ query }: MinedQuery): object {
   return {
     question: query.question,
-    ...(query.query === undefined ? {} : { sub_query: query.query }),
-    ...(query.history === undefined ? {} : { history_queries: query.history }),
-    ...(query.round === undefined ? {} : { round_index: query.round }),
+    sub_query: query.query,
+    history_queries: query.history,
+    round_index: query.round,
   };
 }

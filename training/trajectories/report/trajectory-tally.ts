@@ -88,7 +88,7 @@ export class TrajectoryTally {
     this.#trajectories += 1;
     this.#turns += turns.length;
     if (turns.length === 0) this.#withoutSearch += 1;
-    const em = (trajectory.output['metric_score'] as { em?: unknown } | null | undefined)?.em;
+    const em = (trajectory.output['metric_score'] as { em?: unknown } | null)?.em;
     if (typeof em === 'number') {
       this.#graded += 1;
       this.#correct += em;

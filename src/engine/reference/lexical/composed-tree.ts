@@ -1,4 +1,5 @@
 import { TrawlError } from '../../../base/errors.ts';
+import { defined } from '../../../base/objects.ts';
 import { type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES, minimumOf } from '../../lexical/lexical-query.ts';
 import type { LexicalField } from '../../lexical/lexical-settings.ts';
 import type { RowBitmap } from '../../row-bitmap.ts';
@@ -30,7 +31,7 @@ export const MATCH_NONE: Node = { type: 'match-none' };
 const NO_CLAUSES: Clauses = { must: [], should: [], filter: [], mustNot: [], minimum: 0 };
 
 export function makeBool(clauses: Partial<Clauses>): BoolNode {
-  return { ...NO_CLAUSES, ...clauses, type: 'bool' };
+  return { ...NO_CLAUSES, ...defined(clauses), type: 'bool' };
 }
 
 /** @throws TrawlError INVALID_REQUEST if the boost, which may be a product or a sum of boosts, overflows float32. */

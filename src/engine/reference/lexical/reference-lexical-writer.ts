@@ -95,7 +95,7 @@ export class ReferenceLexicalWriter implements LexicalWriter {
     throw new TrawlError(
       'ENGINE_MISSING',
       `${this.#path}: the inverted index has more than ${limit.toLocaleString('en')} ${what}, which only the native engine can write. ` +
-        'Install a C++ compiler and run npm run setup, or build the index in smaller shards (--shard-rows).',
+        'Install a C++ compiler and run npm run build, or build the index in smaller shards (--shard-rows).',
       { details: { path: this.#path, limit } },
     );
   }

@@ -42,7 +42,7 @@ export function searchPlan(
   const request = {
     queries,
     k,
-    ...(truncate === undefined ? {} : { truncate }),
+    truncate,
     ...(template === null ? {} : { template }),
     ...rankingFor(limits, k),
   };
@@ -53,7 +53,7 @@ export function searchPlan(
     k,
     async run(retriever, signal) {
       const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, ...asked, signal });
-      const known = { ...(origins === undefined ? {} : { origins }), ...(items === undefined ? {} : { items }) };
+      const known = { origins, items };
       const search = k === 0 ? null : { ...request, ...known, outcomes: result.outcomes };
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
       const failures = failuresOf === undefined ? {} : { failures: failuresOf(result) };

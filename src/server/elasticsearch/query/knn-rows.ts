@@ -59,7 +59,7 @@ export async function nearestRows(
   const { nearest } = await retriever.nearest({
     vector: Float32Array.from(vector),
     k,
-    ...(rows === undefined ? {} : { rows }),
+    rows,
     signal,
   });
   const least =

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../../../base/errors.ts';
+import { isSameJson } from '../../../base/objects.ts';
 import { ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from '../elasticsearch-route.ts';
 import { JsonBody, type ObjectNode } from '../json-nodes.ts';
@@ -83,7 +83,7 @@ function changeMapping(asked: ElasticsearchRequest): ElasticsearchReply {
   const body = new JsonBody(text);
   const wanted = readMapping(objectOf(body, body.root, 'a mapping'));
   const other = Object.entries(wanted.properties).find(
-    ([name, field]) => !isDeepStrictEqual(properties[name], field) && !isAdded(name, field),
+    ([name, field]) => !isSameJson(properties[name], field) && !isAdded(name, field),
   );
   if (other === undefined) return json(ACKNOWLEDGED);
   throw illegalArgument(
@@ -92,7 +92,7 @@ function changeMapping(asked: ElasticsearchRequest): ElasticsearchReply {
 
   /** Whether `readMapping` added the field to the request: it has the analyser that the index chose. */
   function isAdded(name: string, field: unknown): boolean {
-    return (fields as string[]).includes(name) && isDeepStrictEqual(field, { type: 'text' });
+    return (fields as string[]).includes(name) && isSameJson(field, { type: 'text' });
   }
 }
 

@@ -41,7 +41,7 @@ export function settingsJson({ name, uuid, createdAt, settings }: IndexDefinitio
   const { shards, replicas, refreshInterval } = settings;
   return {
     index: {
-      ...(refreshInterval === undefined ? {} : { refresh_interval: refreshInterval }),
+      refresh_interval: refreshInterval,
       number_of_shards: String(shards),
       provided_name: name,
       creation_date: String(createdAt),

@@ -180,7 +180,7 @@ export class OpenSearchWords implements LexicalFields {
       // Without a count, lists that cannot reach the best k are skipped.
       track_total_hits: count === 0 ? false : Math.min(count + 1, MAX_COUNT),
       ...(minScore === undefined || minScore === Number.NEGATIVE_INFINITY ? {} : { min_score: Math.fround(minScore) }),
-      ...(after === undefined ? {} : { search_after: after }),
+      search_after: after,
       _source: false,
       stored_fields: '_none_',
     };

@@ -1,11 +1,11 @@
-// Brings what `npm run test:gpu` needs of CUDA: onnxruntime's CUDA provider, and the libraries that it is linked with.
+// Brings what `npm run check -- gpu` needs of CUDA: onnxruntime's CUDA provider, and the libraries that it is linked with.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { cachePath } from './cached-packages.mjs';
-import { fail } from './steps.mjs';
+import { cachePath } from '../../cached-packages.mjs';
+import { fail } from '../../steps.mjs';
 
 /** The files that onnxruntime-node loads for CUDA. */
 const PROVIDER = ['libonnxruntime_providers_cuda.so', 'libonnxruntime_providers_shared.so'];

@@ -1,5 +1,5 @@
-// `node scripts/engine-check.mjs PACKAGE`: searches random vectors with the native engine of an installed package, by their int8 codes,
-// and compares rows and scores with the search in TypeScript. Prints one line of JSON. test:install runs it on emulated processors.
+// `node scripts/checks/install/engine-check.mjs PACKAGE`: searches random vectors with the native engine of an installed package, by their int8 codes,
+// and compares rows and scores with the search in TypeScript. Prints one line of JSON. npm run check -- install runs it on emulated processors.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

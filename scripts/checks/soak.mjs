@@ -1,11 +1,11 @@
-// `npm run test:soak`: 20 minutes of full load, with clients that disconnect, stall, never read the answer or send garbage.
-// `-- --minutes N` and `--seed N` change the load; `--out FILE` writes the figures as JSON. Linux only.
+// 20 minutes of full load, with clients that disconnect, stall, never read the answer or send garbage (Linux).
+// `--minutes N` and `--seed N` change the load; `--out FILE` writes the figures as JSON.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fail, root, setup } from './setup.mjs';
+import { fail, root, setup } from '../setup.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -20,9 +20,9 @@ const LATENCY_LIMIT = 1.25;
 const GROWTH_LIMIT_MB = 100;
 
 await setup();
-const { soak } = await import('../dist/test/soak/soak.js');
-const { leftOpen } = await import('../dist/test/soak/handles.js');
-const { machineFacts } = await import('../dist/bench/environment.js');
+const { soak } = await import('../../dist/test/soak/soak.js');
+const { leftOpen } = await import('../../dist/test/soak/handles.js');
+const { machineFacts } = await import('../../dist/bench/environment.js');
 const machine = machineFacts({ engines: [], loadBefore: loadavg()[0] });
 const folder = mkdtempSync(join(tmpdir(), 'trawl-soak-'));
 const say = (line) => process.stderr.write(`${line}\n`);

@@ -1,16 +1,17 @@
-// `npm run test:size`: 21,000,000 × 768 float16 rows of E5's distribution, imported, opened, served and compared with a scan.
+// 21 million rows of 768 dimensions imported, served and compared with a scan (71 GB of free disk, 1 to 2 hours).
+// The rows are float16 and have E5's distribution. The steps:
 // - rows: generates the rows in files of a million.         - corpus: a short passage for each row.
 // - index: imports the rows in place.                       - scan: finds the best rows of 8 queries by reading all rows.
 // - plan: what `trawl serve --plan` expects.                - open: time until the server is ready, with cold and warm files.
 // - memory: requests of 1, 16, 64 and 512 queries.          - prefilter: the same in a memory control group that holds little more
 //                                                             than the prefilters (root, Linux).
-// Each step keeps its result in the folder, so that a stopped run resumes; `-- --steps open,memory` runs only these. The last step
+// Each step keeps its result in the folder, so that a stopped run resumes; `--steps open,memory` runs only these. The last step
 // writes --out and removes the folder, unless --keep. `--rows N` makes it smaller; `--folder F` chooses the disk.
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { setup } from './setup.mjs';
+import { setup } from '../setup.mjs';
 
 const DIMENSION = 768;
 const SEED = 1;
@@ -27,13 +28,13 @@ const { values: args } = parseArgs({
   },
 });
 await setup();
-const making = await import('./size-test/make-files.mjs');
-const serving = await import('./size-test/serve-index.mjs');
-const { basisFor } = await import('../dist/bench/vectors/vector-basis.js');
-const { machineFacts, loadNow } = await import('../dist/bench/environment.js');
-const { rowFiles } = await import('../dist/bench/size/row-files.js');
-const estimates = await import('../dist/bench/size/size-estimates.js');
-const { openVectorEndpoint } = await import('../dist/bench/size/vector-endpoint.js');
+const making = await import('./size/make-files.mjs');
+const serving = await import('./size/serve-index.mjs');
+const { basisFor } = await import('../../dist/bench/vectors/vector-basis.js');
+const { machineFacts, loadNow } = await import('../../dist/bench/environment.js');
+const { rowFiles } = await import('../../dist/bench/size/row-files.js');
+const estimates = await import('../../dist/bench/size/size-estimates.js');
+const { openVectorEndpoint } = await import('../../dist/bench/size/vector-endpoint.js');
 const STEPS = { ...making, ...serving };
 
 const rows = Number(args.rows);

@@ -1,13 +1,13 @@
-// The steps of scripts/size-test.mjs that start a server: plan, open, memory, prefilter.
+// The steps of scripts/checks/size.mjs that start a server: plan, open, memory, prefilter.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { cachedShare, dropFromCache } from '../../dist/bench/size/page-cache.js';
-import { queryText } from '../../dist/bench/size/vector-endpoint.js';
-import { limitedGroup } from '../../dist/test/helpers/limited-group.js';
-import { serveTrawl, startTrawl, statusBytes } from '../measured-trawl.mjs';
+import { cachedShare, dropFromCache } from '../../../dist/bench/size/page-cache.js';
+import { queryText } from '../../../dist/bench/size/vector-endpoint.js';
+import { limitedGroup } from '../../../dist/test/helpers/limited-group.js';
+import { serveTrawl, startTrawl, statusBytes } from '../../measured-trawl.mjs';
 
 const REQUESTS = [1, 16, 64, 512];
 /** Requests of a size: at most MOST, and no further one after BUDGET_MS. */

@@ -1,5 +1,6 @@
-// `npm run test:gpu`: proves the encoder on an NVIDIA GPU in one command (test/gpu, docs/gpu.md). Without one it runs up to the
-// first step that needs it, says what is missing and what to do, and ends with 3. Writes gpu-report.txt and gpu-report.json.
+// The encoder on an NVIDIA GPU beside the CPU and torch (test/gpu, docs/gpu.md).
+// Without a GPU it runs up to the first step that needs one, says what is missing and what to do, and ends with 3. Writes gpu-report.txt
+// and gpu-report.json.
 // `--out DIR` (default: gpu-report); `--provider DIR` has onnxruntime's CUDA libraries, for a machine without internet;
 // `--cuda-libraries DIR,DIR` has those that they are linked with; `--python PATH` has torch for the GPU and sentence-transformers, to
 // compare with. `--models DIR` keeps the models and takes them again. `--only STEP,STEP` runs only these steps on the GPU, as the report
@@ -10,8 +11,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { bringProvider, cudaFolders } from './gpu-libraries.mjs';
-import { setup } from './setup.mjs';
+import { setup } from '../setup.mjs';
+import { bringProvider, cudaFolders } from './gpu/gpu-libraries.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -54,7 +55,7 @@ else {
 }
 
 async function runSteps() {
-  const { runGpuTest } = await import('../dist/test/gpu/gpu-test.js');
+  const { runGpuTest } = await import('../../dist/test/gpu/gpu-test.js');
   const folder = mkdtempSync(join(tmpdir(), 'trawl-gpu-'));
   // Files may still be written while they are removed.
   const clean = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

@@ -1,13 +1,14 @@
-// `npm run test:trials`: disturbs a server under load and checks every answer (test/trials). The index is swapped each second,
-// its folder is renamed, the disk fills up, the clock jumps, 100,000 connections open, clients are slow or send bad requests.
-// `-- INDEX OTHER`: two indexes with different answers. Default: two indexes of the sample corpus, built first.
+// A server with index swaps, full disks, clock jumps, 100,000 connections and slow clients, every answer checked (Linux).
+// The index is swapped each second, its folder is renamed, the disk fills up, the clock jumps, 100,000 connections open, clients are slow
+// or send bad requests (test/trials).
+// `INDEX OTHER`: two indexes with different answers. Default: two indexes of the sample corpus, built first.
 // `--seconds N` per trial, `--connections N`, `--only swaps,clock`; `--out FILE` writes the figures as JSON. Linux only.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fail, root, setup } from './setup.mjs';
+import { fail, root, setup } from '../setup.mjs';
 
 const { values, positionals } = parseArgs({
   options: {
@@ -20,13 +21,13 @@ const { values, positionals } = parseArgs({
 });
 if (process.platform !== 'linux') fail('The trials need /proc, which this system does not have.');
 if (positionals.length === 1 || positionals.length > 2)
-  fail('Expected two indexes or none: npm run test:trials -- INDEX OTHER');
+  fail('Expected two indexes or none: npm run check -- trials INDEX OTHER');
 
 await setup();
-const { TRIALS } = await import('../dist/test/trials/trials.js');
-const { runTrials } = await import('../dist/test/trials/trial.js');
-const { otherPassages, otherPrefix } = await import('../dist/test/trials/other-index.js');
-const { machineFacts } = await import('../dist/bench/environment.js');
+const { TRIALS } = await import('../../dist/test/trials/trials.js');
+const { runTrials } = await import('../../dist/test/trials/trial.js');
+const { otherPassages, otherPrefix } = await import('../../dist/test/trials/other-index.js');
+const { machineFacts } = await import('../../dist/bench/environment.js');
 
 const words = values.only?.split(',') ?? Object.keys(TRIALS);
 for (const word of words) {

@@ -1,15 +1,16 @@
-// `npm run test:cluster`: runs the tests of published indexes with engines of several nodes (test/cluster/*.cluster.test.ts), in a network
-// namespace, and in turn. It first installs what comes from package registries into the user's cache folder, and stops with a list if something
-// else is missing. `-- milvus` or `-- opensearch` runs a part; with `--out FILE` the part writes its figures as JSON.
+// Published indexes in Milvus and OpenSearch clusters whose nodes are killed, frozen and restarted (etcd-server, a JDK, Maven).
+// Runs test/cluster/*.cluster.test.ts in turn, in a network namespace. First installs what comes from package registries into the user's
+// cache folder, and stops with a list if something else is missing. `milvus` or `opensearch` runs a part; `--out FILE` writes the figures
+// of the part as JSON. TRAWL_CLUSTER_ROWS=5000 makes a small index.
 import { spawn } from 'node:child_process';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fail, filesBelow, root, setup } from './setup.mjs';
+import { fail, filesBelow, root, setup } from '../setup.mjs';
 
 const { values, positionals } = parseArgs({ options: { out: { type: 'string' } }, allowPositionals: true });
 await setup();
-const { CLUSTER_PARTS } = await import('../dist/test/cluster/parts.js');
-const { inNamespace, withoutNamespace } = await import('../dist/test/cluster/namespace.js');
+const { CLUSTER_PARTS } = await import('../../dist/test/cluster/parts.js');
+const { inNamespace, withoutNamespace } = await import('../../dist/test/cluster/namespace.js');
 
 const names = CLUSTER_PARTS.map(({ name }) => name);
 const unknown = positionals.filter((name) => !names.includes(name));
@@ -21,7 +22,7 @@ if (values.out !== undefined && parts.length !== 1)
 const note = (text) => process.stderr.write(`${text}\n`);
 const missing = [];
 for (const part of parts) missing.push(...(await part.prepare(note)).map((what) => `  ${part.name}: ${what}`));
-if (missing.length > 0) fail(`npm run test:cluster stops, because something is missing:\n${missing.join('\n')}`);
+if (missing.length > 0) fail(`npm run check -- cluster stops, because something is missing:\n${missing.join('\n')}`);
 
 const files = filesBelow(join(root, 'dist', 'test', 'cluster'), '.cluster.test.js')
   .filter((file) => parts.some(({ name }) => basename(file).startsWith(name)))

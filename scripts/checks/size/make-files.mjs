@@ -1,10 +1,10 @@
-// The steps of scripts/size-test.mjs that make files and read them: rows, corpus, index, scan.
+// The steps of scripts/checks/size.mjs that make files and read them: rows, corpus, index, scan.
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { heldOutQueries } from '../../dist/bench/flat/queries.js';
-import { writeRows } from '../../dist/bench/size/row-files.js';
-import { scanRows } from '../../dist/bench/size/scan-rows.js';
-import { secondsSince, startTrawl } from '../measured-trawl.mjs';
+import { heldOutQueries } from '../../../dist/bench/flat/queries.js';
+import { writeRows } from '../../../dist/bench/size/row-files.js';
+import { scanRows } from '../../../dist/bench/size/scan-rows.js';
+import { secondsSince, startTrawl } from '../../measured-trawl.mjs';
 
 export async function rows({ folder, basis, seed, rows, signal, note }) {
   const from = performance.now();

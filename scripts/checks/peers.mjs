@@ -1,21 +1,17 @@
-// `npm run test:peers`: runs the tests that compare Trawl with Python programs, Lucene and Elasticsearch. First it makes the Python
-// environments in the user's cache folder, once for each version of the requirements: one for the peers, a small one for other
-// projects' clients, and the one of `trawl bench embed`, which has torch. `-- --without-torch` does not make the last one.
+// Trawl compared with Python programs, Lucene and Elasticsearch; the Python client's tests, mypy and ruff (6 GB with torch).
+// First makes the Python environments in the user's cache folder, once for each version of the requirements: one for the peers, a small one
+// for other projects' clients, and the one of `trawl bench embed`, which has torch. `--without-torch` does not make the last one.
 // Lucene's jars go into the same folder, and an OpenTelemetry Collector, which is compiled only if the file with it is chosen.
-// `-- --install` ends after that. `-- --long` also runs the files named *.long.peer.test.ts, and the other tests with many cases
-// (test/helpers/runs.ts). `-- faiss lucene` runs the test files whose path contains a word.
+// `--install` ends after that. `--long` also runs the files named *.long.peer.test.ts, and the other tests with many cases
+// (test/helpers/runs.ts). `faiss lucene` runs the test files whose path contains a word.
 // Two of these commands may run at once: one installs, the other waits (bench/install-once.ts).
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { fail, filesBelow, root, setup } from './setup.mjs';
-import { run, runNpm } from './steps.mjs';
-import { hasWord, longestFirst, TestFiles } from './test-files.mjs';
+import { fail, root, setup } from '../setup.mjs';
+import { run, runNpm } from '../steps.mjs';
+import { runTests, testFiles } from '../test-files.mjs';
 
-/** Files that take long by the clock. */
-const FIRST = ['milvus', 'python-package', 'checkpoint', 'lucene', 'opensearch-words', 'mining', 'endpoint'].map(
-  (name) => join(root, 'dist', 'test', 'peers', `${name}.peer.test.js`),
-);
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const flags = process.argv.slice(2).filter((word) => word.startsWith('--'));
 const unknown = flags.filter((flag) => !['--without-torch', '--install', '--long'].includes(flag));
@@ -25,14 +21,14 @@ const long = flags.includes('--long');
 if (long) process.env.TRAWL_TEST_RUNS = 'many';
 
 await setup();
-const chosen = filesBelow(join(root, 'dist', 'test'), '.peer.test.js').filter((file) =>
-  words.length > 0 ? hasWord(file, words) : long || !file.endsWith('.long.peer.test.js'),
+const isLong = (file) => file.endsWith('.long.peer.test.js');
+const files = testFiles(words, (file) => file.endsWith('.peer.test.js') && (long || !isLong(file))).filter((file) =>
+  file.endsWith('.peer.test.js'),
 );
-const files = longestFirst(chosen, FIRST);
 if (files.length === 0) fail(`No file of the peers' tests has ${words.join(' or ')} in its path.`);
-const peers = await import('../dist/test/helpers/peers.js');
-const clients = await import('../dist/test/peers/elasticsearch-clients.js');
-const { installOnce } = await import('../dist/bench/install-once.js');
+const peers = await import('../../dist/test/helpers/peers.js');
+const clients = await import('../../dist/test/peers/elasticsearch-clients.js');
+const { installOnce } = await import('../../dist/bench/install-once.js');
 const note = (text) => process.stderr.write(`${text}\n`);
 const { peerCache, withoutTorch } = peers;
 /** Environments whose requirements are installed into their path. */
@@ -73,14 +69,10 @@ const [torchMissing] = await Promise.all([
   ...clients.NODE_CLIENTS.map((version) => nodeClient(clients.nodeClientFolder(version), version)),
 ]);
 if (!flags.includes('--install')) {
-  const tests = new TestFiles();
   // Most of the time a file waits for another program to start.
-  await tests.run(files, 2 * availableParallelism());
-  if (words.length === 0) {
-    tests.printSlowest();
-    if (!long) process.stdout.write('Not run here: `npm run test:peers -- --long`, with long tests and more cases.\n');
-  }
-  process.exitCode = tests.failed ? 1 : 0;
+  await runTests(files, { concurrency: 2 * availableParallelism() });
+  if (words.length === 0 && !long)
+    process.stdout.write('Not run here: `npm run check -- peers --long`, with long tests and more cases.\n');
 }
 if (torchMissing) {
   process.stderr.write('The peers with torch could not be installed; their tests are skipped.\n');
@@ -89,7 +81,7 @@ if (torchMissing) {
 
 /** If Milvus cannot be installed, its tests are skipped. */
 async function installMilvus() {
-  const { installMilvus: install } = await import('../dist/test/peers/install-milvus.js');
+  const { installMilvus: install } = await import('../../dist/test/peers/install-milvus.js');
   await install(note).catch((error) =>
     note(`${error.message}\nMilvus could not be installed. The tests with it are skipped.`),
   );
@@ -97,7 +89,7 @@ async function installMilvus() {
 
 /** Without Go, the test with it is skipped. */
 async function installCollector() {
-  const { installCollector: install } = await import('../dist/test/peers/otel-collector.js');
+  const { installCollector: install } = await import('../../dist/test/peers/otel-collector.js');
   await install(note).catch((error) =>
     note(
       `${error.message}\nThe OpenTelemetry Collector could not be compiled (it needs Go 1.26 or newer). The test with it is skipped.`,
@@ -107,9 +99,9 @@ async function installCollector() {
 
 /** Lucene and nodes of Elasticsearch and OpenSearch, one after the other, since all write into Maven's repository. */
 async function installJavaPeers() {
-  const { installLucene } = await import('../dist/bench/lucene.js');
-  const { installElasticsearch } = await import('../dist/test/peers/elasticsearch-node.js');
-  const { installOpenSearch } = await import('../dist/test/peers/opensearch-node.js');
+  const { installLucene } = await import('../../dist/bench/lucene.js');
+  const { installElasticsearch } = await import('../../dist/test/peers/elasticsearch-node.js');
+  const { installOpenSearch } = await import('../../dist/test/peers/opensearch-node.js');
   for (const [name, install] of [
     ['Lucene', () => installLucene(peerCache(), { note })],
     ['Elasticsearch', () => installElasticsearch(note)],

@@ -1,13 +1,12 @@
-// `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
-// with an undisturbed one. `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted
-// indexes, `--columns` commands that make columns for filters, `--search` bulk searches, `--iterate` iterations of the training
-// loop, `--sync` copies of an index.
-// `--seed N` repeats a run; `--passages N` sets the size.
+// Commands killed at random moments, resumed, and compared with undisturbed ones: builds, or with an option another command.
+// `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted indexes, `--columns` commands that make
+// columns for filters, `--search` bulk searches, `--mine` runs of `trawl mine`, `--iterate` iterations of the training loop, `--sync` copies
+// of an index. `--moments N` sets the number of kills (default 200), `--passages N` the size; `--seed N` repeats a run.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { setup } from './setup.mjs';
+import { setup } from '../setup.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -24,11 +23,11 @@ const { values } = parseArgs({
   },
 });
 await setup();
-const { killAndResume } = await import('../dist/test/indexer/kill-and-resume.js');
-const { killSearches } = await import('../dist/test/evaluation/bulk-search/kill-bulk-search.js');
-const { killIterations } = await import('../dist/test/training/iteration/kill-iterations.js');
-const { killSyncs } = await import('../dist/test/indexer/sync/kill-syncs.js');
-const { killMining } = await import('../dist/test/training/mining/kill-mining-runs.js');
+const { killAndResume } = await import('../../dist/test/indexer/kill-and-resume.js');
+const { killSearches } = await import('../../dist/test/evaluation/bulk-search/kill-bulk-search.js');
+const { killIterations } = await import('../../dist/test/training/iteration/kill-iterations.js');
+const { killSyncs } = await import('../../dist/test/indexer/sync/kill-syncs.js');
+const { killMining } = await import('../../dist/test/training/mining/kill-mining-runs.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-kill-'));
 const begun = performance.now();
 process.stderr.write(`seed ${values.seed}, ${folder}\n`);

@@ -1,16 +1,17 @@
-// `npm run test:replicas`: three servers over copies of the sample index, under load by one client that has the URLs of all. One server
-// is killed and restarted, then another index is copied to all and swapped by `trawl admin rollout`. None of 100,000 answers may fail, and each
-// must be that of the old or of the new index. `-- --answers N` changes the number; `--out FILE` writes the figures as JSON.
+// Three servers under load: one killed, an index swapped, no answer lost or mixed.
+// The servers have copies of the sample index, and one client the URLs of all. After one server was killed and restarted, another index is
+// copied to all and swapped by `trawl admin rollout`. None of 100,000 answers may fail, and each must be that of the old or of the new
+// index. `--answers N` changes the number; `--out FILE` writes the figures as JSON.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { setup } from './setup.mjs';
+import { setup } from '../setup.mjs';
 
 const { values } = parseArgs({ options: { answers: { type: 'string', default: '100000' }, out: { type: 'string' } } });
 await setup();
-const { replicas } = await import('../dist/test/replicas/replicas.js');
-const { buildSampleIndex } = await import('../dist/test/helpers/sample-index.js');
+const { replicas } = await import('../../dist/test/replicas/replicas.js');
+const { buildSampleIndex } = await import('../../dist/test/helpers/sample-index.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-replicas-'));
 try {
   const result = await replicas({

@@ -1,5 +1,5 @@
-// `npm run test:slurm`: runs the scripts of deploy/slurm on a cluster of one node. It starts the cluster on this machine with
-// Debian's packages (apt-get install slurm-wlm munge), as the current user, with its own ports, sockets and keys in a temporary
+// deploy/slurm on a cluster of one node on this machine (apt-get install slurm-wlm munge).
+// It starts the cluster with Debian's packages, as the current user, with its own ports, sockets and keys in a temporary
 // folder; an installed Slurm is not touched.
 //
 // In each scenario a job array builds an index and a dependent job merges it. `alone` is undisturbed; `sigterm`, `requeue` and
@@ -13,7 +13,7 @@ import { createServer } from 'node:net';
 import { cpus, hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, root, setup } from './setup.mjs';
+import { fail, root, setup } from '../setup.mjs';
 
 const SHARDS = 4;
 const MODEL = 'token-average-256';

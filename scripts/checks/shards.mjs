@@ -1,22 +1,22 @@
-// `npm run test:shards -- CORPUS.jsonl`: builds two indexes of the corpus with the bundled encoder, one in a single process and
-// one in 8 shards by 8 processes. Searches both for texts of the corpus, and compares rows and scores bit for bit.
+// An index of a corpus built at once and by 8 jobs, searched and compared bit for bit: `shards CORPUS.jsonl`.
+// Both have the bundled encoder; the queries are texts of the corpus.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { root, setup } from './setup.mjs';
+import { root, setup } from '../setup.mjs';
 
 const SHARDS = 8;
 const QUERIES = 512;
 const K = 100;
 const corpus = process.argv[2];
-if (corpus === undefined) throw new Error('No corpus given. Usage: npm run test:shards -- CORPUS.jsonl');
+if (corpus === undefined) throw new Error('No corpus given. Usage: npm run check -- shards CORPUS.jsonl');
 await setup();
-const { openIndexDirectory } = await import('../dist/src/search/opening/index-directory.js');
-const { openEngine } = await import('../dist/src/engine/vectors/open-engine.js');
-const { openEncoder } = await import('../dist/src/encoder/open-encoder.js');
-const { PassageFile } = await import('../dist/src/index/passages/passage-file.js');
+const { openIndexDirectory } = await import('../../dist/src/search/opening/index-directory.js');
+const { openEngine } = await import('../../dist/src/engine/vectors/open-engine.js');
+const { openEncoder } = await import('../../dist/src/encoder/open-encoder.js');
+const { PassageFile } = await import('../../dist/src/index/passages/passage-file.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'trawl-shards-'));
 const [one, many] = [join(folder, 'one'), join(folder, 'many')];

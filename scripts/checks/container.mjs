@@ -1,6 +1,6 @@
-// `npm run test:container`: builds deploy/Dockerfile with buildah and runs the image as its settings say: as its user, with a
-// read-only root file system, an index at /data and nothing else. No registry of images is needed: the base is made with mmdebstrap
-// and the Node.js that runs this. Needs root and Debian's buildah and mmdebstrap. `-- --package FILE.tgz` takes a package.
+// deploy/Dockerfile built with buildah, run read-only and searched (root; apt-get install buildah mmdebstrap).
+// The image runs as its settings say: as its user, with a read-only root file system, an index at /data and nothing else. No registry of
+// images is needed: the base is made with mmdebstrap and the Node.js that runs this. `--package FILE.tgz` takes a package.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,11 +10,11 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseArgs } from 'node:util';
-import { cachePath } from './cached-packages.mjs';
-import { fail, root, run } from './steps.mjs';
+import { cachePath } from '../cached-packages.mjs';
+import { fail, root, run } from '../steps.mjs';
 
 const { values } = parseArgs({ options: { package: { type: 'string' } } });
-if (process.getuid() !== 0) fail('npm run test:container needs root, for chroot and mounts.');
+if (process.getuid() !== 0) fail('The container check needs root, for chroot and mounts.');
 for (const program of ['buildah', 'mmdebstrap', 'unshare'])
   if (spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0)
     fail(`${program} is not installed (Debian: apt-get install buildah mmdebstrap util-linux).`);

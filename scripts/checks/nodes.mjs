@@ -1,11 +1,10 @@
-// `npm run test:nodes`: runs npm test on the oldest Node.js 22 that is supported, on the newest 22 and on 26, which it installs from
-// the npm registry into the user's cache folder. `-- 22.15 26` chooses versions, and other words choose test files as in npm test:
-// `npm run test:nodes -- 26 http corpus`.
+// npm test on the oldest supported Node.js 22, on the newest 22 and on 26, which come from the npm registry into the cache folder.
+// `22.15 26` chooses versions, and other words choose test files as in npm test: `npm run check -- nodes 26 http corpus`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { cachePath } from './cached-packages.mjs';
-import { fail, root, runNpm } from './steps.mjs';
+import { cachePath } from '../cached-packages.mjs';
+import { fail, root, runNpm } from '../steps.mjs';
 
 const DEFAULT = ['22.15.0', '22', '26'];
 const words = process.argv.slice(2);

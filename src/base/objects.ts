@@ -1,0 +1,20 @@
+import { isDeepStrictEqual } from 'node:util';
+
+/** Whether a JSON value is an object; lists and null are none. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The entries that are not undefined, to merge over defaults: `{ ...DEFAULTS, ...defined(options) }`. */
+export function defined<T extends object>(values: T | undefined): T {
+  return Object.fromEntries(Object.entries(values ?? {}).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** Whether two values have the same JSON text but for the order of keys; a field that is undefined counts as absent. */
+export function isSameJson(a: unknown, b: unknown): boolean {
+  return isDeepStrictEqual(asJson(a), asJson(b));
+}
+
+function asJson(value: unknown): unknown {
+  return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+}
