@@ -1,10 +1,10 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import { defineCommand } from '../program/command.ts';
-import type { Action } from '../training/action.ts';
-import { candidatesAction } from '../training/candidates-action.ts';
-import { checkAction } from '../training/check-action.ts';
-import { constructAction } from '../training/construct-action.ts';
-import { handOverAction } from '../training/hand-over-action.ts';
+import type { Action } from '../agentic-r/action.ts';
+import { candidatesAction } from '../agentic-r/candidates-action.ts';
+import { checkAction } from '../agentic-r/check-action.ts';
+import { constructAction } from '../agentic-r/construct-action.ts';
+import { handOverAction } from '../agentic-r/hand-over-action.ts';
 
 /** In the order of the work. */
 const ACTIONS: Readonly<Record<string, Action>> = {

@@ -19,8 +19,8 @@ import { numberFrom } from '../options/number-from.ts';
 import { readKey } from '../options/read-key.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../training/iterate-options.ts';
-import { statusLines, summaryJson, summaryLines } from '../training/iterate-report.ts';
+import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../iterate/iterate-options.ts';
+import { statusLines, summaryJson, summaryLines } from '../iterate/iterate-report.ts';
 import { type IterationSettings, iterationSteps } from '../../training/iteration/iteration-steps.ts';
 import { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
 

@@ -15,9 +15,9 @@ import { VIEW_OPTIONS } from '../options/view-options.ts';
 import { formatCount } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../training/mine-options.ts';
-import { reportText } from '../training/mine-report.ts';
-import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../training/mine-settings.ts';
+import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
+import { reportText } from '../mine/mine-report.ts';
+import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../mine/mine-settings.ts';
 
 export const mineCommand = defineCommand({
   name: 'mine',

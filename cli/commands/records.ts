@@ -13,8 +13,8 @@ import { RecordSummary } from '../../training/records/record-statistics.ts';
 import { redactor } from '../../training/records/redact-record.ts';
 import { formatNumberOf } from '../../src/base/format.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { writeRecords } from '../training/record-output.ts';
-import { statisticsText } from '../training/statistics-text.ts';
+import { writeRecords } from '../records/record-output.ts';
+import { statisticsText } from '../records/statistics-text.ts';
 
 const ACTIONS = ['stats', 'cat', 'merge', 'redact'] as const;
 type Action = (typeof ACTIONS)[number];

@@ -21,7 +21,7 @@ import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/reran
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { reportLines } from '../training/replay-report.ts';
+import { reportLines } from '../replay/replay-report.ts';
 
 const options = {
   against: {

@@ -9,7 +9,7 @@ import type { Trajectory } from '../../training/trajectories/trajectory.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { LineOutput } from '../../src/base/system/line-output.ts';
 import { openRecords } from '../../training/trajectories/open-trajectories.ts';
-import { openTruncationCheck, type TruncationCheck } from '../training/truncation-check.ts';
+import { openTruncationCheck, type TruncationCheck } from '../../training/trajectories/truncation-check.ts';
 
 export const trajectoriesCommand = defineCommand({
   name: 'trajectories',

@@ -17,8 +17,8 @@ import { viewOption } from '../options/view-options.ts';
 import { triageProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../training/triage-options.ts';
-import { triageText } from '../training/triage-report.ts';
+import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../triage/triage-options.ts';
+import { triageText } from '../triage/triage-report.ts';
 import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
 
 export const triageCommand = defineCommand({

@@ -4,7 +4,7 @@ import { packageVersion } from '../../src/base/package-root.ts';
 import { isLaunchLine } from '../launch/launch-lines.ts';
 import { EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
-import { exitProcess } from './exit-process.ts';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { report, runCommand, withCommonOptions } from './run-command.ts';
 

@@ -4,7 +4,7 @@ import { isPublishedAddress } from '../../src/stores/published/published-address
 import { printable } from '../../src/base/format.ts';
 import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
-import { exitProcess } from './exit-process.ts';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
 
 /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
 export async function runCommand(

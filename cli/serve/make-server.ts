@@ -31,7 +31,7 @@ import { indexOpener } from './served-indexes.ts';
 import { readKeys, readTls } from './server-files.ts';
 import { type ServerLog, serverLog } from './server-log.ts';
 import { SharedReranker } from './shared-reranker.ts';
-import { WritableFolder } from './writable/writable-folder.ts';
+import { WritableFolder } from '../../indexer/writable/writable-folder.ts';
 
 /** The parts of a running `trawl serve`. */
 export interface TrawlServer {

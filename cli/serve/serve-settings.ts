@@ -6,7 +6,7 @@ import type { TlsPem } from '../../src/server/server-config.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { fieldRanking } from '../options/ranking-options.ts';
 import type { CommandContext } from '../program/command.ts';
-import { makeAddressFolder } from './address-file.ts';
+import { makeAddressFolder } from '../../src/server/connections/address-file.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
 import { checkPerturbOptions } from './perturb-options.ts';
 import { replayedBundle } from './replayed-bundle.ts';

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { TrawlError } from '../../../src/base/errors.ts';
-import type { IndexDefinition } from '../../../src/index/document-store/index-definition.ts';
-import type { Current, IndexFiles } from '../../../src/index/document-store/index-files.ts';
-import type { StoreThread } from '../../../src/index/document-store/store-thread.ts';
-import { readIndexManifest } from '../../../src/index/manifest/read-manifest.ts';
-import type { OneAtATime } from '../../../src/search/one-at-a-time.ts';
-import type { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import type { IndexDefinition } from '../../src/index/document-store/index-definition.ts';
+import type { Current, IndexFiles } from '../../src/index/document-store/index-files.ts';
+import type { StoreThread } from '../../src/index/document-store/store-thread.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import type { OneAtATime } from '../../src/search/one-at-a-time.ts';
+import type { IndexSlot } from '../../src/server/indexes/index-slot.ts';
 import type { DoRefreshJob } from './refresh-job.ts';
 import { Refresher } from './refresher.ts';
 

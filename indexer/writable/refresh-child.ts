@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
-import { cancelled } from '../../../src/base/abort.ts';
-import { deserializeError, TrawlError } from '../../../src/base/errors.ts';
+import { cancelled } from '../../src/base/abort.ts';
+import { deserializeError, TrawlError } from '../../src/base/errors.ts';
 import type { RefreshJob, RefreshReply, RefreshResult } from './refresh-job.ts';
 
 /** The end of a child's messages, for an error without a reply. */

@@ -1,6 +1,6 @@
 import { setPriority } from 'node:os';
-import { serializeError } from '../../../src/base/errors.ts';
-import { exitProcess } from '../../program/exit-process.ts';
+import { serializeError } from '../../src/base/errors.ts';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { type RefreshJob, type RefreshReply, runRefresh } from './refresh-job.ts';
 
 /** Searches come first. */

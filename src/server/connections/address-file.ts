@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { writeFailure } from '../../base/system/write-failure.ts';
 
 export interface AddressFile {
   readonly path: string;

@@ -1,5 +1,5 @@
 import { write, writeSync } from 'node:fs';
-import { isNodeError } from '../../src/base/errors.ts';
+import { isNodeError } from '../base/errors.ts';
 
 /** Pause before a write to a full pipe is retried, in milliseconds. */
 const RETRY_MS = 50;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Refresher, type RefresherOptions } from '../../../cli/serve/writable/refresher.ts';
+import { Refresher, type RefresherOptions } from '../../../indexer/writable/refresher.ts';
 import { eventually } from '../../server/build.ts';
 
 /** A refresher whose refreshes end when the test says so. */

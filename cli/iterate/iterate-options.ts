@@ -5,7 +5,7 @@ import { BUILD_OPTIONS } from '../building/build-options.ts';
 import { DEVICE_OPTION, OVERRIDE_OPTIONS, PRECISION_OPTION, SHARE_WEIGHTS_OPTION } from '../model/model-options.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
-import { TRIAGE_OPTIONS } from './triage-options.ts';
+import { TRIAGE_OPTIONS } from '../triage/triage-options.ts';
 
 /** Options that an action uses in place of a checkpoint. */
 const ACTION_OPTIONS = {

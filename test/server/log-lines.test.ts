@@ -14,9 +14,9 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LogLines } from '../../../cli/serve/log-lines.ts';
-import { smallDisk } from '../../helpers/small-disk.ts';
-import { tempFolder } from '../../helpers/temp-folder.ts';
+import { LogLines } from '../../src/server/log-lines.ts';
+import { smallDisk } from '../helpers/small-disk.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
 
 /** Both ends of a named pipe, non-blocking. */
 async function namedPipe(t: TestContext): Promise<{ reader: number; writer: number }> {

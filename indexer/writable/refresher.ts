@@ -1,5 +1,5 @@
-import { TrawlError } from '../../../src/base/errors.ts';
-import { defined } from '../../../src/base/objects.ts';
+import { TrawlError } from '../../src/base/errors.ts';
+import { defined } from '../../src/base/objects.ts';
 
 export interface RefresherOptions {
   /** Makes what was written before the call visible. */
