@@ -8,7 +8,7 @@ import {
 import { EXCLUSION_RULES, type ExclusionRule } from '../../training/agentic-r/exclusions.ts';
 import { readKnownPassages } from '../../training/agentic-r/passage-texts.ts';
 import { AGENTIC_R_RULE } from '../../training/agentic-r/training-rule.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { numberFrom } from '../options/numbers.ts';
 import { formatNumberOf } from '../../src/base/format.ts';
 import { EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';

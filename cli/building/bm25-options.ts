@@ -8,7 +8,7 @@ import {
   type LexicalField,
   SNOWBALL_ANALYSERS,
 } from '../../src/engine/lexical/lexical-settings.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { numberFrom } from '../options/numbers.ts';
 
 /** The choices of --bm25-fields. */
 const FIELD_CHOICES = ['contents', 'title,text'] as const;

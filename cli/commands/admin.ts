@@ -3,7 +3,7 @@ import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { type RolloutReport, rollOut } from '../../training/rollout/roll-out.ts';
 import { RolloutServer } from '../../training/rollout/rollout-server.ts';
 import { readApiKey } from '../options/api-key.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { shareOption } from '../options/numbers.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { rolloutProbe } from '../../training/rollout/rollout-probe.ts';
@@ -135,8 +135,6 @@ async function probeOf({ options, given, signal }: Context) {
     if (limit !== undefined) throw new TrawlError('USAGE', `--${limit} needs questions: --eval PATH.`);
     return undefined;
   }
-  const share = (name: 'min-recall' | 'max-recall-drop' | 'max-changed' | 'max-replaced'): number | undefined =>
-    options[name] === undefined ? undefined : numberFrom(name, options[name], { max: 1 });
   return rolloutProbe({
     questions: options.eval,
     qrels: options.qrels,
@@ -144,10 +142,10 @@ async function probeOf({ options, given, signal }: Context) {
     recallK: options['recall-k'],
     changedK: options['changed-k'],
     gates: {
-      minRecall: share('min-recall'),
-      maxRecallDrop: share('max-recall-drop')!,
-      maxChanged: share('max-changed'),
-      maxReplaced: share('max-replaced'),
+      minRecall: shareOption(options, 'min-recall'),
+      maxRecallDrop: shareOption(options, 'max-recall-drop')!,
+      maxChanged: shareOption(options, 'max-changed'),
+      maxReplaced: shareOption(options, 'max-replaced'),
     },
     isRecallDropGiven: given.has('max-recall-drop'),
     signal,

@@ -1,9 +1,12 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { bashCompletion } from '../program/completion/bash.ts';
-import { type CompletionCommand, completionCommands } from '../program/completion/completion-words.ts';
-import { fishCompletion } from '../program/completion/fish.ts';
-import { zshCompletion } from '../program/completion/zsh.ts';
+import {
+  bashCompletion,
+  type CompletionCommand,
+  completionCommands,
+  fishCompletion,
+  zshCompletion,
+} from '../program/completion.ts';
 
 const SHELLS: Readonly<Record<string, (commands: readonly CompletionCommand[]) => string>> = {
   bash: bashCompletion,

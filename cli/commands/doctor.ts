@@ -35,7 +35,7 @@ const NOTABLE_FLAGS = [
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'show what this machine supports and what is missing',
   description:
     'Reports the versions of Trawl, Node.js, onnxruntime and SQLite; the processor with its relevant instruction sets; the ' +

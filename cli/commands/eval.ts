@@ -16,6 +16,7 @@ import { answeredByAll, type SearchedSystem } from '../../evaluation/systems/sea
 import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../../training/trajectories/trajectory-questions.ts';
 import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
 import { filterOption } from '../options/filter-option.ts';
+import { parseCutoffs } from '../options/numbers.ts';
 import { writeOutputFile } from '../output/output-file.ts';
 import {
   type EvalContext,
@@ -33,7 +34,7 @@ import { openRecords } from '../../training/trajectories/open-trajectories.ts';
 
 export const evalCommand = defineCommand({
   name: 'eval',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'measure recall, nDCG, MAP, MRR and answer hits of an index',
   description:
     'Searches for every question and compares the passages with the judgements. recall@k, precision@k, nDCG@k, MAP@k, MRR@k, ' +
@@ -375,10 +376,4 @@ function namedFiles<Name extends string>(
   names: readonly Name[],
 ): NamedFile[] {
   return names.flatMap((name) => [options[name] ?? []].flat().map((path) => ({ name: `--${name}`, path })));
-}
-
-function parseCutoffs(text: string): number[] {
-  const cutoffs = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (cutoffs.every((k) => k >= 1 && Number.isSafeInteger(k))) return [...new Set(cutoffs)].sort((a, b) => a - b);
-  throw new TrawlError('USAGE', `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,5,10.`);
 }

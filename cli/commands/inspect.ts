@@ -18,7 +18,7 @@ import { inspectIndex } from '../stores/inspect-index.ts';
 
 export const inspectCommand = defineCommand({
   name: 'inspect',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'show how an index was built and its sizes',
   description:
     'Prints rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Like `trawl serve` at its start, ' +

@@ -15,8 +15,8 @@ import { codesEngine } from '../building/run-build.ts';
 import { givenOverrides, shareWeights } from '../model/model-options.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
 import { triageProgress } from '../output/progress/step-progress.ts';
-import { numberFrom } from '../options/number-from.ts';
-import { readKey } from '../options/read-key.ts';
+import { shareOption } from '../options/numbers.ts';
+import { readApiKey } from '../options/api-key.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../iterate/iterate-options.ts';
@@ -75,17 +75,15 @@ export const iterateCommand = defineCommand({
 async function run(context: Context, servers: readonly ServedIndex[]): Promise<number> {
   const { options, positionals, signal, out, note } = context;
   const checkpoint = resolve(positionals[0]!);
-  const share = (name: ShareOption): number | undefined =>
-    options[name] === undefined ? undefined : numberFrom(name, options[name], { max: 1 });
   const gates = {
-    minRecall: share('min-recall'),
-    maxRecallDrop: share('max-recall-drop')!,
-    maxChanged: share('max-changed'),
-    maxReplaced: share('max-replaced'),
+    minRecall: shareOption(options, 'min-recall'),
+    maxRecallDrop: shareOption(options, 'max-recall-drop')!,
+    maxChanged: shareOption(options, 'max-changed'),
+    maxReplaced: shareOption(options, 'max-replaced'),
   };
   const trialGates = {
-    minRecall: share('triage-min-recall') ?? gates.minRecall,
-    maxDrop: share('triage-max-drop') ?? gates.maxRecallDrop,
+    minRecall: shareOption(options, 'triage-min-recall') ?? gates.minRecall,
+    maxDrop: shareOption(options, 'triage-max-drop') ?? gates.maxRecallDrop,
   };
   const measurement = await IterationMeasurement.prepare({
     questions: options.eval!,
@@ -122,14 +120,6 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
   else for (const line of summaryLines(summary, options.root!)) out(line);
   return summary.state === 'refused' ? EXIT.problems : EXIT.ok;
 }
-
-type ShareOption =
-  | 'min-recall'
-  | 'max-recall-drop'
-  | 'max-changed'
-  | 'max-replaced'
-  | 'triage-min-recall'
-  | 'triage-max-drop';
 
 const STEPS = {
   model: 'importing the model',
@@ -286,7 +276,6 @@ async function discard({ options, out }: Context, folder: IterationsFolder): Pro
 }
 
 function serversOf(options: IterateOptions): ServedIndex[] {
-  const file = options['key-file'];
-  const apiKey = file === undefined ? undefined : readKey(file);
+  const apiKey = readApiKey(options['key-file']);
   return options.server.map((url) => new ServedIndex(url, { apiKey, folder: options['server-folder'] }));
 }

@@ -7,7 +7,7 @@ import { type PublishSettings, publishFolder } from '../stores/publish-folder.ts
 
 export const publishCommand = defineCommand({
   name: 'publish',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'load an index into Milvus or OpenSearch, to be searched past one machine',
   description:
     'Loads the vectors, passages, columns for filters and the manifest of an index into a collection of Milvus or an index of OpenSearch, compares a sample ' +

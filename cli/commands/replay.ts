@@ -13,10 +13,10 @@ import { type BundleSummary, writeBundle } from '../../training/replay/write-bun
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../options/filter-option.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { numberFrom, parseCutoffs } from '../options/numbers.ts';
 import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { MODE_OPTION } from '../options/ranking-options.ts';
-import { readKey } from '../options/read-key.ts';
+import { readApiKey } from '../options/api-key.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
@@ -239,9 +239,7 @@ async function openTarget({ options, given, signal, note }: Context, against: st
     if (useless !== undefined) {
       throw new TrawlError('USAGE', `--${useless} has no effect with a URL: the server was started with its own.`);
     }
-    const key = options['key-file'];
-    const apiKey = key === undefined ? undefined : readKey(key);
-    return { target: new ServerTarget(against, { apiKey }), changes, close: async () => undefined };
+    return { target: new ServerTarget(against, { apiKey: readApiKey(options['key-file']) }), changes, close: async () => undefined };
   }
   if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
   checkRerankOptions(options, given);
@@ -265,10 +263,4 @@ function persistence(text: string): number {
   const p = numberFrom('p', text, { max: 1 });
   if (p > 0 && p < 1) return p;
   throw new TrawlError('USAGE', `--p is ${text}; expected a number larger than 0 and less than 1, such as 0.9.`);
-}
-
-function parseCutoffs(text: string): number[] {
-  const cutoffs = text.split(',').map((part) => (/^\s*\d{1,6}\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (cutoffs.every((k) => k >= 1)) return [...new Set(cutoffs)].sort((a, b) => a - b);
-  throw new TrawlError('USAGE', `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,3,10.`);
 }

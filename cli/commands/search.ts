@@ -50,7 +50,7 @@ const options = {
 
 export const searchCommand = defineCommand({
   name: 'search',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'search an index from the terminal, with one query or a file of queries',
   description:
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +

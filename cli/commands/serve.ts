@@ -13,7 +13,7 @@ import { printServePlan } from '../serve/serve-plan.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'serve indexes over HTTP to search agents',
   description:
     'Answers the retrieval requests of Search-R1, SkyRL, rLLM, R1-Searcher, ReSearch and others at /retrieve and the other ' +

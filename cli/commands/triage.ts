@@ -7,17 +7,19 @@ import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
+import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
 import { queryOf } from '../../evaluation/query-form.ts';
 import { modelOverrides, shareWeights } from '../model/model-options.ts';
+import { parseCutoffs } from '../options/numbers.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { viewOption } from '../options/view-options.ts';
 import { triageProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../triage/triage-options.ts';
+import { gateOf, TRIAGE_OPTIONS } from '../triage/triage-options.ts';
 import { triageText } from '../triage/triage-report.ts';
 import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
 
@@ -55,7 +57,7 @@ export const triageCommand = defineCommand({
     if (options.queries === undefined) {
       throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries dev.jsonl.');
     }
-    const cutoffs = triageCutoffs(options.cutoffs);
+    const cutoffs = parseCutoffs(options.cutoffs, DEFAULT_SERVER_CONFIG.maxK);
     const gate = gateOf(options, cutoffs);
     const filter = filterOption(options.filter);
     const view = viewOption(options);

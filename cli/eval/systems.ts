@@ -13,7 +13,7 @@ import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
 import { EVAL_QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
-import { readKey } from '../options/read-key.ts';
+import { readApiKey } from '../options/api-key.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
@@ -203,7 +203,7 @@ export async function searchSystems(
       concurrency: options.concurrency,
       queriesPerRequest: options['queries-per-request'],
       timeoutMs: options['request-timeout-ms'],
-      apiKey: options['key-file'] === undefined ? undefined : readKey(options['key-file']),
+      apiKey: readApiKey(options['key-file']),
     };
     searched.set(spec, await searchServer(server, asked, forRun));
   }

@@ -2,8 +2,7 @@ import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts'
 import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
 import type { Journal, Measures, PublishedIteration, Trial } from '../../training/iteration/records.ts';
 import { optionsOf } from '../model/model-options.ts';
-import { formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
-import { quoted } from '../output/quoted.ts';
+import { formatChange, formatCount, formatDuration, formatNumberOf, formatPercent, formatTable, quoteForShell } from '../../src/base/format.ts';
 
 /** The report of `--json`. */
 export function summaryJson({ settings, ...summary }: IterationSummary): string {
@@ -30,7 +29,7 @@ export function summaryLines(summary: IterationSummary, root: string): string[] 
     `iteration ${number}: ${done[state]}`,
     ...(model === null ? [] : [`  model       ${model}${changes.length === 0 ? '' : `; ${changes.join('; ')}`}`]),
     ...(state === 'stopped' && generation === null
-      ? [`  options     ${modelOptionsOf(settings).map(quoted).join(' ')}`]
+      ? [`  options     ${modelOptionsOf(settings).map(quoteForShell).join(' ')}`]
       : []),
     ...(generation === null ? [] : [`  index       ${index}, generation ${generation}`]),
     ...(sameCorpus === false ? ['  corpus      another than that of the index before'] : []),
@@ -55,7 +54,7 @@ function trialLines({ judged, k, estimate, bound, present, error, pool, whole, w
     `  ${formatCount(pool)} of ${formatNumberOf(whole, 'passage')} embedded; all would take ${formatDuration(wholeMs)}` +
       (error === null
         ? ''
-        : `; error of the estimate for the present encoder ${error < 0 ? '-' : '+'}${Math.abs(error).toFixed(4)}`),
+        : `; error of the estimate for the present encoder ${formatChange(error)}`),
   ];
 }
 
@@ -86,12 +85,11 @@ function measureLines({ judged, before, now, answers }: Measures): string[] {
     `  ${''.padEnd(width)}  before     now    change`,
     ...metrics.map((name) => {
       const [old, found] = [before[name] ?? 0, now[name]!];
-      const change = `${found < old ? '-' : '+'}${Math.abs(found - old).toFixed(4)}`;
-      return `  ${name.padEnd(width)}  ${old.toFixed(4)}  ${found.toFixed(4)}  ${change}`;
+      return `  ${name.padEnd(width)}  ${old.toFixed(4)}  ${found.toFixed(4)}  ${formatChange(found - old)}`;
     }),
     queries === 0 || replaced === null
       ? 'answers: nothing could be compared'
-      : `answers to ${what}, first ${k} passages: ${percent(changed / queries)} changed, ${percent(replaced)} of the passages replaced, RBO ${rbo!.toFixed(4)}`,
+      : `answers to ${what}, first ${k} passages: ${formatPercent(changed / queries)} changed, ${formatPercent(replaced)} of the passages replaced, RBO ${rbo!.toFixed(4)}`,
   ];
 }
 
@@ -112,29 +110,19 @@ export function statusLines(
       publishedAt ?? (number === 0 ? '(start)' : '(not yet)'),
     ]),
   ];
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((cells) => cells[column]!.length)));
   return [
-    ...rows.map((cells) =>
-      cells
-        .map((cell, i) => cell.padEnd(widths[i]!))
-        .join('  ')
-        .trimEnd(),
-    ),
+    ...formatTable(rows, { allLeft: true }),
     ...(unfinished === undefined ? [] : [`unfinished: iteration ${unfinished.number}, ${progressOf(unfinished)}`]),
   ];
 }
 
 function progressOf({ model, trial, index, measures, inputs }: Journal): string {
-  const done =
-    measures !== null
-      ? 'measured'
-      : index !== null
-        ? 'built'
-        : trial !== undefined
-          ? 'its model is tried'
-          : model !== null
-            ? 'its model is made'
-            : 'begun';
+  const done = [
+    { is: measures, text: 'measured' },
+    { is: index, text: 'built' },
+    { is: trial ?? null, text: 'its model is tried' },
+    { is: model, text: 'its model is made' },
+  ].find(({ is }) => is !== null)?.text ?? 'begun';
   return `${done}; checkpoint ${inputs.checkpoint}`;
 }
 
@@ -145,10 +133,6 @@ function measureCells(measures: Measures | null): string[] {
   return [
     `@${recallK} ${now[recall]!.toFixed(4)}`,
     before[recall]!.toFixed(4),
-    answers.queries === 0 ? '' : percent(answers.changed / answers.queries),
+    answers.queries === 0 ? '' : formatPercent(answers.changed / answers.queries),
   ];
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }

@@ -5,7 +5,7 @@ import { ROW_FORMAT_NAMES } from '../../training/mining/formats/formats.ts';
 import { checkRowFile } from '../../training/mining/row-files.ts';
 import { SAMPLING_STRATEGIES } from '../../training/mining/sample-negatives.ts';
 import type { ScoreLimits } from '../../training/mining/score-limits.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { numberFrom } from '../options/numbers.ts';
 import { RESTART_OPTION } from '../options/restart-option.ts';
 
 /** The options of `trawl mine` that say what is read, chosen and written. */

@@ -16,7 +16,7 @@ import { type RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import type { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import type { VIEW_OPTIONS } from '../options/view-options.ts';
-import { viewHash } from '../output/view-hash.ts';
+import { viewHash } from '../options/view-options.ts';
 import type { MINE_OPTIONS } from './mine-options.ts';
 
 const { 'rerank-depth': _, ...JUDGING } = RERANK_OPTIONS;

@@ -7,7 +7,7 @@ import type { SearchSource } from '../../src/search/search-source.ts';
 import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { ServerRetriever } from '../../src/stores/trawl-server/server-retriever.ts';
 import { trawlServerUrl } from '../../src/stores/trawl-server/trawl-server-url.ts';
-import { readKey } from '../options/read-key.ts';
+import { readApiKey } from '../options/api-key.ts';
 import { RERANK_OPTIONS, type RerankOptions } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS, type ViewOptions } from '../options/view-options.ts';
@@ -39,7 +39,7 @@ export const SERVED_INDEX_OPTION = {
 } as const;
 
 /** What a server has settled: its encoder, and how its reranker and its views are opened. */
-const OF_SERVER: readonly string[] = [
+const SERVER_SIDE_OPTIONS: readonly string[] = [
   ...Object.keys(RETRIEVER_OPTIONS),
   ...Object.keys(RERANK_OPTIONS).filter((name) => name !== 'rerank' && name !== 'rerank-depth'),
   ...Object.keys(VIEW_OPTIONS).filter((name) => name !== 'view'),
@@ -93,7 +93,7 @@ export function withFolder(
   if (positionals.length >= most) {
     throw new TrawlError('USAGE', `Expected either an index directory or --url URL, got ${positionals[0]} and --url.`);
   }
-  const useless = OF_SERVER.find((name) => given.has(name));
+  const useless = SERVER_SIDE_OPTIONS.find((name) => given.has(name));
   if (useless !== undefined) {
     throw new TrawlError('USAGE', `--${useless} has no effect with --url: the server was started with its own.`);
   }
@@ -129,9 +129,8 @@ export function openServer(
     readonly signal?: AbortSignal;
   },
 ): Promise<ServerRetriever> {
-  const key = options['key-file'];
   return ServerRetriever.open(options.url!, {
-    apiKey: key === undefined ? undefined : readKey(key),
+    apiKey: readApiKey(options['key-file']),
     index: served,
     view,
     concurrency: options.concurrency,

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { TrawlError } from '../../src/base/errors.ts';
+import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { readViews } from '../../src/index/views/read-views.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
 
@@ -53,4 +55,20 @@ export function namedView(
 
 function namesOf(views: readonly ViewDefinition[]): string {
   return views.map(({ name }) => name).join(', ');
+}
+
+/** A hash of the view of `--view` and of the files that it names; null without a view. @throws as `viewOption`. */
+export async function viewHash(options: ViewOptions): Promise<string | null> {
+  const view = viewOption(options);
+  if (view === undefined) return null;
+  const hashes = await Promise.all(viewFiles(view).map((file) => sha256OfFile(file)));
+  return createHash('sha256')
+    .update(JSON.stringify([view, hashes]))
+    .digest('hex');
+}
+
+/** The files that a view names. */
+export function viewFiles(view: ViewDefinition | undefined): string[] {
+  const { rows, blockIds = [], blockTitles = [] } = view ?? {};
+  return [...(rows === undefined ? [] : [rows]), ...blockIds, ...blockTitles];
 }

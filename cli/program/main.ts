@@ -6,7 +6,7 @@ import { EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { commandHelp, programHelp } from './help.ts';
-import { report, runCommand, withCommonOptions } from './run-command.ts';
+import { report, runCommand } from './run-command.ts';
 
 /** Runs the command line and resolves to the exit code. The caller ends the process. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -22,11 +22,11 @@ export async function main(argv: readonly string[]): Promise<number> {
     const topic = rest.find((argument) => !argument.startsWith('-'));
     if (topic === undefined) return print(programHelp(await loadCommands(), packageVersion));
     const command = await loadCommand(topic);
-    return command === undefined ? unknownCommand(topic, json) : print(commandHelp(withCommonOptions(command)));
+    return command === undefined ? unknownCommand(topic, json) : print(commandHelp(command));
   }
   const command = await loadCommand(name);
   if (command === undefined) return unknownCommand(name, json);
-  if (asksForHelp(rest)) return print(commandHelp(withCommonOptions(command)));
+  if (asksForHelp(rest)) return print(commandHelp(command));
   if (name === 'serve' && isLaunchLine(rest)) {
     // Imported here because loading it takes several times as long as all that `trawl --version` needs.
     const { runLaunchLine } = await import('../launch/run-launch-line.ts');

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { PartialFile } from '../../src/base/system/partial-file.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
 import { closeAll, openRecordFiles } from '../../training/records/record-files.ts';
 
 /** Characters per write. */
@@ -19,14 +19,15 @@ export async function writeRecords(
   lines: AsyncIterable<string>,
   { out, overwrite, inputs }: { out: string | undefined; overwrite: boolean; inputs: readonly string[] },
 ): Promise<number> {
-  if (out === undefined) return writeAll(lines, toStandardOutput);
+  if (out === undefined) return writeToStandardOutput(lines);
   await refuseInput(out, inputs);
-  const file = await PartialFile.create(out, overwrite, MODE);
+  const file = await LineOutput.create(out, overwrite, MODE);
   try {
-    const written = await writeAll(lines, async (text) => {
-      await file.write(Buffer.from(text));
-      return true;
-    });
+    let written = 0;
+    for await (const line of lines) {
+      await file.write(`${line}\n`);
+      written++;
+    }
     await file.publish();
     return written;
   } catch (error) {
@@ -35,18 +36,18 @@ export async function writeRecords(
   }
 }
 
-/** Ends early if `write` returns false. */
-async function writeAll(lines: AsyncIterable<string>, write: (text: string) => Promise<boolean>): Promise<number> {
+/** Ends early when the reader closes the pipe. */
+async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<number> {
   let text = '';
   let written = 0;
   for await (const line of lines) {
     text += `${line}\n`;
     written++;
     if (text.length < CHUNK_CHARACTERS) continue;
-    if (!(await write(text))) return written;
+    if (!(await toStandardOutput(text))) return written;
     text = '';
   }
-  if (text !== '') await write(text);
+  if (text !== '') await toStandardOutput(text);
   return written;
 }
 

@@ -1,6 +1,6 @@
 import type { ReplayReport, ShownDifference } from '../../training/replay/replay-report.ts';
 import type { SummaryValues } from '../../training/replay/replay-summary.ts';
-import { formatCount, formatNumberOf, printable } from '../../src/base/format.ts';
+import { formatCount, formatLine, formatNumberOf, formatTable, printable } from '../../src/base/format.ts';
 
 /** What each count of records means that were not compared. */
 const REASONS: Readonly<Record<keyof ReplayReport['notCompared'], string>> = {
@@ -85,10 +85,7 @@ function table(all: SummaryValues, turns: ReplayReport['turns']): string[] {
       : turns.map(({ turn, ...values }) => row(turn === null ? 'not recorded' : String(turn), values))),
     row('all', all),
   ];
-  const widths = header.map((_, column) => Math.max(...rows.map((cells) => cells[column]!.length)));
-  return rows.map((cells) =>
-    cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '),
-  );
+  return formatTable(rows);
 }
 
 function share(value: number | null): string {
@@ -104,18 +101,13 @@ function sideBySide({ rbo, query, question, trajectory, turn, before, now }: Sho
   const cell = (passage: ShownDifference['now'][number] | undefined): string => {
     if (passage === undefined) return '';
     const { id, row, title } = passage;
-    return oneLine(`${id ?? `row ${row}`}${title === null ? '' : `  ${title}`}`, half);
+    return formatLine(`${id ?? `row ${row}`}${title === null ? '' : `  ${title}`}`, half);
   };
   const ranks = Array.from({ length: Math.max(before.length, now.length) }, (_, i) => i);
   return [
-    oneLine(`RBO ${rbo.toFixed(4)}${where === '' ? '' : `  (${where})`}  ${query}`, width),
-    ...(question === null ? [] : [oneLine(`  question: ${question}`, width)]),
+    formatLine(`RBO ${rbo.toFixed(4)}${where === '' ? '' : `  (${where})`}  ${query}`, width),
+    ...(question === null ? [] : [formatLine(`  question: ${question}`, width)]),
     `    ${'before'.padEnd(half)}  now`,
     ...ranks.map((i) => `${String(i + 1).padStart(3)} ${cell(before[i]).padEnd(half)}  ${cell(now[i])}`.trimEnd()),
   ];
-}
-
-function oneLine(text: string, width: number): string {
-  const line = printable(text).replaceAll(/\s+/g, ' ');
-  return line.length <= width ? line : `${line.slice(0, width - 1)}…`;
 }

@@ -1,8 +1,8 @@
+import { formatTable, wrapParagraph } from '../../src/base/format.ts';
 import type { ExplainedTerm } from '../../src/search/calls/explain-call.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { HybridPlace, HybridPlaces } from '../../src/search/hybrid/hybrid-fusion.ts';
 import { hitFields } from '../../corpus/hit-fields.ts';
-import { wrapParagraph } from '../program/wrap.ts';
 
 export interface ShownHit {
   readonly hit: Hit;
@@ -67,11 +67,7 @@ function termTable(terms: readonly ExplainedTerm[]): string {
       score.toFixed(4),
     ]),
   ];
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows
-    .map((row) => {
-      const cells = row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)));
-      return `     ${cells.join('  ')}`;
-    })
+  return formatTable(rows)
+    .map((line) => `     ${line}`)
     .join('\n');
 }

@@ -44,7 +44,7 @@ import { type RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-o
 import { type VIEW_OPTIONS, viewOption } from '../options/view-options.ts';
 import { formatCount } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
-import { viewFiles, viewHash } from '../output/view-hash.ts';
+import { viewFiles, viewHash } from '../options/view-options.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import type { BULK_OPTIONS } from './bulk-options.ts';

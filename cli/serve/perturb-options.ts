@@ -14,7 +14,7 @@ import {
 } from '../../src/server/perturbation/settings.ts';
 import { answerRule } from '../../training/mining/answer-rule.ts';
 import { type Gold, GoldQuestions } from '../../training/replay/gold-questions.ts';
-import { namedNumbers } from '../options/named-numbers.ts';
+import { namedNumbers } from '../options/numbers.ts';
 
 const EXAMPLE = 'drop-gold=0.1,distractors=0.2,delay=0.05,fail=0.01';
 

@@ -4,7 +4,7 @@ import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import type { Gate } from '../../training/triage/triage-report.ts';
 import { DEVICE_OPTION, OVERRIDE_OPTIONS, PRECISION_OPTION, SHARE_WEIGHTS_OPTION } from '../model/model-options.ts';
 import { FILTER_OPTION } from '../options/filter-option.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { shareOption } from '../options/numbers.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
@@ -109,27 +109,16 @@ export const TRIAGE_OPTIONS = {
 export type TriageValues = OptionValues<typeof TRIAGE_OPTIONS>;
 
 /** @throws TrawlError USAGE. */
-export function triageCutoffs(text: string): number[] {
-  const most = DEFAULT_SERVER_CONFIG.maxK;
-  const cutoffs = text.split(',').map((part) => (/^\s*\d{1,7}\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (cutoffs.every((k) => k >= 1 && k <= most)) return [...new Set(cutoffs)].sort((a, b) => a - b);
-  throw new TrawlError(
-    'USAGE',
-    `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1 to ${most}, such as 1,5,10.`,
-  );
-}
-
-/** @throws TrawlError USAGE. */
 export function gateOf(options: TriageValues, cutoffs: readonly number[]): Gate {
-  const share = (name: 'min-recall' | 'max-drop'): number | null => {
-    const text = options[name];
-    return text === undefined ? null : numberFrom(name, text, { max: 1 });
-  };
   const k = options['gate-k'] ?? cutoffs.at(-1)!;
   if (!cutoffs.includes(k)) {
     throw new TrawlError('USAGE', `--gate-k is ${k}, which is none of --cutoffs ${cutoffs.join(',')}.`);
   }
-  const gate = { k, minRecall: share('min-recall'), maxDrop: share('max-drop') };
+  const gate = {
+    k,
+    minRecall: shareOption(options, 'min-recall') ?? null,
+    maxDrop: shareOption(options, 'max-drop') ?? null,
+  };
   if (options['gate-k'] !== undefined && gate.minRecall === null && gate.maxDrop === null) {
     throw new TrawlError('USAGE', '--gate-k has no effect without --min-recall or --max-drop.');
   }

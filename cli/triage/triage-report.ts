@@ -1,5 +1,5 @@
 import type { Estimate, RecallAt, TriageReport } from '../../training/triage/triage-report.ts';
-import { formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
+import { formatChange, formatCount, formatDuration, formatNumberOf, formatPercent } from '../../src/base/format.ts';
 
 /** The report as lines for the terminal. `source`: the format of the questions. */
 export function triageText(report: TriageReport, source: string): string {
@@ -11,7 +11,7 @@ export function triageText(report: TriageReport, source: string): string {
       (questions.missing > 0
         ? `; ${formatCount(questions.missing)} of ${formatNumberOf(questions.relevant, 'relevant passage')} are not in the index`
         : ''),
-    `pool: ${formatNumberOf(passages.pool, 'passage')} of ${formatCount(passages.whole)} (${percent(passages.pool / passages.whole)}): ` +
+    `pool: ${formatNumberOf(passages.pool, 'passage')} of ${formatCount(passages.whole)} (${formatPercent(passages.pool / passages.whole)}): ` +
       `${formatCount(passages.chosen)} retrieved or relevant, ${formatCount(passages.sampled)} at random (seed ${settings.seed})`,
     ...passages.sources.map(({ name, passages: count }) => `  ${name}: ${formatCount(count)}`),
     ...(passages.unknownIds > 0
@@ -43,7 +43,7 @@ function table(recall: readonly RecallAt[]): string[] {
       name,
       recall.map((at) => {
         const found = value(at);
-        return found === undefined ? null : `${found.toFixed(4)} (${signed(found - at.present.whole.value)})`;
+        return found === undefined ? null : `${found.toFixed(4)} (${formatChange(found - at.present.whole.value)})`;
       }),
     );
   return [
@@ -65,7 +65,7 @@ function table(recall: readonly RecallAt[]): string[] {
     ),
     ...row(
       'estimate minus present encoder',
-      recall.map(({ change }) => withInterval(change, signed)),
+      recall.map(({ change }) => withInterval(change, formatChange)),
     ),
     ...asNew('present encoder as if new, estimate (error)', ({ present }) => present.asNew?.estimate),
     ...asNew('present encoder as if new, at most (error)', ({ present }) => present.asNew?.bound),
@@ -98,12 +98,4 @@ function withInterval(
   if (estimate === null) return null;
   const { value, low, high } = estimate;
   return low === null || high === null ? format(value) : `${format(value)} [${format(low)}, ${format(high)}]`;
-}
-
-function signed(value: number): string {
-  return `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(4)}`;
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }

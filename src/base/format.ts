@@ -63,6 +63,20 @@ export function formatLine(text: string, width: number): string {
   return line.length <= width ? line : `${line.slice(0, width - 1)}…`;
 }
 
+/** Wraps a paragraph into lines of at most `width` characters, indentation included. A longer word has its own line. */
+export function wrapParagraph(text: string, { indent, width }: { indent: number; width: number }): string[] {
+  const margin = ' '.repeat(indent);
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(/\s+/)) {
+    if (line !== '' && indent + line.length + 1 + word.length > width) {
+      lines.push(margin + line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, margin + line];
+}
+
 /** Rows as lines of aligned columns: the first column to the left, the others to the right, or all to the left. */
 export function formatTable(rows: readonly (readonly string[])[], { allLeft = false } = {}): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
@@ -86,3 +100,8 @@ const HTML_ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;',
 };
+
+/** The text, quoted for a shell if needed. */
+export function quoteForShell(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

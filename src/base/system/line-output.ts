@@ -13,8 +13,8 @@ export class LineOutput {
   }
 
   /** @throws TrawlError OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE or DISK_FULL. */
-  static async create(path: string, overwrite: boolean): Promise<LineOutput> {
-    return new LineOutput(await PartialFile.create(path, overwrite));
+  static async create(path: string, overwrite: boolean, mode?: number): Promise<LineOutput> {
+    return new LineOutput(await PartialFile.create(path, overwrite, mode));
   }
 
   async write(line: string): Promise<void> {
