@@ -1,5 +1,5 @@
-import { markdownTable } from './report-format.ts';
 import { median, sortedSamples } from '../src/base/statistics.ts';
+import { markdownTable } from './report-format.ts';
 
 /** A record that `trawl bench CASE --json` prints. Every field is optional, because old versions have fewer fields. */
 export type BenchRecord = Readonly<Record<string, unknown>>;

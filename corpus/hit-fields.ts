@@ -1,8 +1,8 @@
+import { bug } from '../src/base/errors.ts';
+import { idColumnOf, rowId } from '../src/index/passages/id-column.ts';
 import { contentsOf } from './contents-of.ts';
 import { parseJson } from './parse-json.ts';
 import { columnOf, type PassageRow } from './passage.ts';
-import { bug } from '../src/base/errors.ts';
-import { idColumnOf, rowId } from '../src/index/passages/id-column.ts';
 
 export interface HitFields {
   /** The passage's id; `row:` and the row number for a passage without one. */

@@ -1,7 +1,7 @@
+import { TrawlError } from '../src/base/errors.ts';
 import type { Judgements } from './judgements.ts';
 import { type QuestionSetOptions, readQuestionSet } from './question-set.ts';
 import { answersOf, type Question } from './read-questions.ts';
-import { TrawlError } from '../src/base/errors.ts';
 
 export interface JudgedQuestions {
   readonly questions: readonly Question[];

@@ -26,14 +26,7 @@ const GENERATED: Readonly<Record<string, () => string>> = {
       '# The command line',
       '',
       'Made from `trawl <command> --help`. Options can also come from the environment and a file: [configuration.md](configuration.md).',
-      ...COMMANDS.flatMap((command) => [
-        '',
-        `## trawl ${command.name}`,
-        '',
-        '```',
-        commandHelp(command),
-        '```',
-      ]),
+      ...COMMANDS.flatMap((command) => ['', `## trawl ${command.name}`, '', '```', commandHelp(command), '```']),
       '',
     ].join('\n'),
   'docs/errors.md': () =>

@@ -6,6 +6,7 @@ import { type ImportedModel, importModel } from '../../indexer/model-import/impo
 import { TrawlError } from '../../src/base/errors.ts';
 import { cacheFolder } from '../../src/base/options/cache-folder.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { NativeSession } from '../../src/encoder/inference/native-session.ts';
 import { OnnxSession, onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
@@ -15,7 +16,6 @@ import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { baselinePython } from '../baselines.ts';
 import { type EncoderShape, encoderShape, operations } from '../embed/encoder-operations.ts';
 import { loadNow, machineFacts } from '../environment.ts';
-import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { type EncoderPassResult, PASSES, type Pass } from '../tables/encoder-pass-result.ts';
 import type { ReproductionRun } from './reproduction-run.ts';
 import { requiredInputs } from './required-inputs.ts';

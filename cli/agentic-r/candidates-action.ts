@@ -1,11 +1,17 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { reportPath } from '../../src/base/system/output-report.ts';
 import { ResumableOutput } from '../../src/base/system/resumable-output.ts';
 import { DEFAULT_CANDIDATES } from '../../training/agentic-r/candidate-item.ts';
 import { type CandidateCounts, makeCandidates } from '../../training/agentic-r/make-candidates.ts';
 import { CANDIDATE_QUERY_FORMS, DROP_REASONS, type DropReason } from '../../training/agentic-r/trajectory-rounds.ts';
+import {
+  type OpenTrajectories,
+  openRecords,
+  openTrajectoryFile,
+} from '../../training/trajectories/open-trajectories.ts';
 import { QWEN_ASSISTANT_MARKER } from '../../training/trajectories/reasoning-contexts.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
@@ -15,11 +21,9 @@ import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts
 import { RESTART_OPTION } from '../options/restart-option.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
-import { type OpenTrajectories, openRecords, openTrajectoryFile } from '../../training/trajectories/open-trajectories.ts';
 import { OUT_OPTIONS, requiredOut } from './out-options.ts';
 
 const options = {
@@ -129,7 +133,7 @@ export const candidatesAction = defineAction({
       };
       const output = await ResumableOutput.open<CandidateCounts>([out], {
         settings,
-        restart: given.restart || given.overwrite,
+        restart: given.restart,
         replaces: false,
         server: server?.url,
       });

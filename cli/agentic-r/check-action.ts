@@ -1,8 +1,8 @@
-import { checkUtilities } from '../../training/agentic-r/check-utilities.ts';
 import { formatCount } from '../../src/base/format.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
+import { checkUtilities } from '../../training/agentic-r/check-utilities.ts';
 import { EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
 import { openUtilities, UTILITY_OPTIONS, utilityLines } from './utility-options.ts';
 
 /** Whether utilities that came back are complete. */

@@ -1,4 +1,6 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
 import {
   type ConstructCounts,
   constructRows,
@@ -9,11 +11,9 @@ import { EXCLUSION_RULES, type ExclusionRule } from '../../training/agentic-r/ex
 import { readKnownPassages } from '../../training/agentic-r/passage-texts.ts';
 import { AGENTIC_R_RULE } from '../../training/agentic-r/training-rule.ts';
 import { numberFrom } from '../options/numbers.ts';
-import { formatNumberOf } from '../../src/base/format.ts';
 import { EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
-import { DATASET_OPTION, datasetOf, OUT_OPTIONS, requiredOut } from './out-options.ts';
+import { DATASET_OPTION, datasetOf, OUT_OPTIONS, OVERWRITE_OPTION, requiredOut } from './out-options.ts';
 import { openUtilities, UTILITY_OPTIONS, utilityLines } from './utility-options.ts';
 
 /** Step 4: training rows of candidates and their utilities. */
@@ -21,6 +21,7 @@ export const constructAction = defineAction({
   arguments: ['candidates'],
   options: {
     ...OUT_OPTIONS,
+    overwrite: OVERWRITE_OPTION,
     ...UTILITY_OPTIONS,
     dataset: DATASET_OPTION,
     threshold: {

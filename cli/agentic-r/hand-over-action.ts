@@ -2,6 +2,8 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { passagesOf } from '../../indexer/export/index-rows.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
 import { readReport } from '../../src/base/system/output-report.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
@@ -9,17 +11,16 @@ import { openIndexDirectory } from '../../src/search/opening/index-directory.ts'
 import type { SearchSource } from '../../src/search/search-source.ts';
 import { handOver, type IndexedPassage, readSubanswers } from '../../training/agentic-r/hand-over.ts';
 import { openServer, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
-import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
-import { DATASET_OPTION, datasetOf, OUT_OPTIONS, requiredOut } from './out-options.ts';
+import { DATASET_OPTION, datasetOf, OUT_OPTIONS, OVERWRITE_OPTION, requiredOut } from './out-options.ts';
 
 /** What steps 3-0 to 3-2 need beside the language models. */
 export const handOverAction = defineAction({
   arguments: ['index', 'candidates'],
   options: {
     ...OUT_OPTIONS,
+    overwrite: OVERWRITE_OPTION,
     ...SERVER_OPTIONS,
     index: SERVED_INDEX_OPTION,
     dataset: DATASET_OPTION,

@@ -7,10 +7,11 @@ export const OUT_OPTIONS = {
     value: 'FILE|DIR',
     help: 'For candidates and construct: the file to write. For hand-over: the folder to write. Required.',
   },
-  overwrite: {
-    type: 'flag',
-    help: 'For hand-over and construct: replace the output if it exists. For candidates the former name of --restart, for one version.',
-  },
+} as const;
+
+export const OVERWRITE_OPTION = {
+  type: 'flag',
+  help: 'For hand-over and construct: replace the output if it exists.',
 } as const;
 
 export const DATASET_OPTION = {

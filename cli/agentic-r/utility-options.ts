@@ -1,9 +1,9 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import type { UtilityCounts, UtilityFileCounts } from '../../training/agentic-r/check-utilities.ts';
 import { ROUND_PROBLEMS, type RoundProblem, type UtilityFiles } from '../../training/agentic-r/judged-rounds.ts';
 import { KeyedLines } from '../../training/agentic-r/keyed-lines.ts';
 import { utilityKey } from '../../training/agentic-r/utilities.ts';
-import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 
 export const UTILITY_OPTIONS = {
   local: { type: 'string', value: 'FILE', help: 'For check and construct: the local utilities of step 3-1.' },

@@ -1,7 +1,7 @@
+import type { SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import type { BuildPlan } from '../../indexer/building/plan-build.ts';
 import type { UpdatePlan } from '../../indexer/update/plan-update.ts';
 import { formatBytes, formatCount, formatDuration } from '../../src/base/format.ts';
-import type { SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import { forecastLines } from '../output/forecast-lines.ts';
 
 /** The output of `--plan`. */

@@ -1,3 +1,4 @@
+import { buildForecast, type SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
@@ -5,7 +6,6 @@ import { planBuild } from '../../indexer/building/plan-build.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { EXIT } from '../program/command.ts';
-import { buildForecast, type SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import { parseShard } from './build-options.ts';
 import { planReport } from './build-plan.ts';
 import { buildProgress, type ShownProgress } from './build-progress.ts';

@@ -1,5 +1,6 @@
-import { buildForecast } from '../../evaluation/speed/search-forecast.ts';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
+import { buildForecast } from '../../evaluation/speed/search-forecast.ts';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { planUpdate } from '../../indexer/update/plan-update.ts';
 import { type UpdateOptions, updateIndex } from '../../indexer/update/update-index.ts';
 import { TrawlError } from '../../src/base/errors.ts';
@@ -18,7 +19,6 @@ import { EXIT } from '../program/command.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { openedForBuild } from './opened-for-build.ts';
-import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { printPlan, sharedBuildOptions, withProgress } from './run-build.ts';
 
 export interface UpdateRun {

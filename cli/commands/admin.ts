@@ -1,12 +1,12 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { type RolloutReport, rollOut } from '../../training/rollout/roll-out.ts';
+import { rolloutProbe } from '../../training/rollout/rollout-probe.ts';
 import { RolloutServer } from '../../training/rollout/rollout-server.ts';
 import { readApiKey } from '../options/api-key.ts';
 import { shareOption } from '../options/numbers.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { rolloutProbe } from '../../training/rollout/rollout-probe.ts';
 
 const ACTIONS = ['rollout'] as const;
 

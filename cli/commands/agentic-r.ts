@@ -1,9 +1,9 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { type CommandContext, defineCommand } from '../program/command.ts';
 import { candidatesAction } from '../agentic-r/candidates-action.ts';
 import { checkAction } from '../agentic-r/check-action.ts';
 import { constructAction } from '../agentic-r/construct-action.ts';
 import { handOverAction } from '../agentic-r/hand-over-action.ts';
+import { type CommandContext, defineCommand } from '../program/command.ts';
 
 /** In the order of the work. */
 const ACTIONS = {
@@ -83,7 +83,9 @@ function checkArguments(name: ActionName, { options: { url }, positionals, given
   }
   const misplaced = [...given].find((option) => option in options && !Object.hasOwn(action.options, option));
   if (misplaced === undefined) return;
-  const owners = Object.entries(ACTIONS).flatMap(([other, own]) => (Object.hasOwn(own.options, misplaced) ? [other] : []));
+  const owners = Object.entries(ACTIONS).flatMap(([other, own]) =>
+    Object.hasOwn(own.options, misplaced) ? [other] : [],
+  );
   throw new TrawlError(
     'USAGE',
     `--${misplaced} has no effect on trawl agentic-r ${name}; it is an option of ${owners.join(', ')}.`,

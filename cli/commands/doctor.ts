@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
 import { availableMemory, memoryLimit } from '../../src/base/system/memory.ts';
@@ -14,7 +15,6 @@ import { type ChosenIsas, type InstructionSet, type Kernel, loadKernel } from '.
 import { sqliteVersion } from '../../src/index/passages/passage-file.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
-import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { milvusFacts, milvusLines } from '../stores/doctor-milvus.ts';
 import { openSearchFacts, openSearchLines } from '../stores/doctor-opensearch.ts';

@@ -1,23 +1,9 @@
 import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
 import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
-import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
-import { isFolder } from '../../evaluation/whole-file.ts';
-import { TrawlError } from '../../src/base/errors.ts';
-import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
-import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
-import { reportText } from '../../training/trajectories/report/report-text.ts';
-import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
-import type { Trajectory } from '../../training/trajectories/trajectory.ts';
-import { type ComparisonInput, checkBy, compareSystems } from '../../evaluation/systems/comparison.ts';
-import { comparisonHtml } from '../../evaluation/report/comparison-html.ts';
 import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../../evaluation/judged-questions.ts';
-import { answeredByAll, type SearchedSystem } from '../../evaluation/systems/searched-system.ts';
-import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../../training/trajectories/trajectory-questions.ts';
-import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
-import { filterOption } from '../options/filter-option.ts';
-import { parseCutoffs } from '../options/numbers.ts';
-import { writeOutputFile } from '../output/output-file.ts';
+import { comparisonHtml } from '../../evaluation/report/comparison-html.ts';
+import { type ComparisonInput, checkBy, compareSystems } from '../../evaluation/systems/comparison.ts';
 import {
   type EvalContext,
   evaluationJson,
@@ -26,11 +12,36 @@ import {
   measureSystem,
   perQuestionLines,
 } from '../../evaluation/systems/measured-system.ts';
-import { comparisonText, countLine, evalText, serverLines } from '../eval/eval-text.ts';
-import { parseSystem, SYSTEM_OPTIONS, type SystemOptions, type SystemSpec, searchSystems, UNUSED_OPTIONS } from '../eval/systems.ts';
-import { defineCommand, EXIT } from '../program/command.ts';
+import { answeredByAll, type SearchedSystem } from '../../evaluation/systems/searched-system.ts';
+import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
+import { isFolder } from '../../evaluation/whole-file.ts';
+import { TrawlError } from '../../src/base/errors.ts';
 import { LineOutput } from '../../src/base/system/line-output.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { openRecords } from '../../training/trajectories/open-trajectories.ts';
+import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
+import { reportText } from '../../training/trajectories/report/report-text.ts';
+import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
+import type { Trajectory } from '../../training/trajectories/trajectory.ts';
+import {
+  coverageOf,
+  type TrajectoryQuestions,
+  trajectoryQuestions,
+} from '../../training/trajectories/trajectory-questions.ts';
+import { comparisonText, countLine, evalText, serverLines } from '../eval/eval-text.ts';
+import {
+  parseSystem,
+  SYSTEM_OPTIONS,
+  type SystemOptions,
+  type SystemSpec,
+  searchSystems,
+  UNUSED_OPTIONS,
+} from '../eval/systems.ts';
+import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { parseCutoffs } from '../options/numbers.ts';
+import { writeOutputFile } from '../output/output-file.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const evalCommand = defineCommand({
   name: 'eval',

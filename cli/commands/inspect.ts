@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
@@ -11,7 +12,6 @@ import {
 import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { inspectCollection } from '../stores/inspect-collection.ts';
 import { inspectIndex } from '../stores/inspect-index.ts';

@@ -1,28 +1,28 @@
 import { resolve } from 'node:path';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { discardIteration } from '../../training/iteration/claim-iteration.ts';
 import { goBack } from '../../training/iteration/go-back.ts';
+import { type IterationSettings, iterationSteps } from '../../training/iteration/iteration-steps.ts';
 import { IterationsFolder } from '../../training/iteration/iterations-folder.ts';
+import { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
 import { pruneIterations } from '../../training/iteration/prune.ts';
 import { readJournal } from '../../training/iteration/records.ts';
 import { runIteration } from '../../training/iteration/run-iteration.ts';
 import { ServedIndex } from '../../training/iteration/served-index.ts';
-import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { buildProgress } from '../building/build-progress.ts';
 import { codesEngine } from '../building/run-build.ts';
-import { givenOverrides, shareWeights } from '../model/model-options.ts';
-import { modelProgress } from '../output/progress/model-progress.ts';
-import { triageProgress } from '../output/progress/step-progress.ts';
-import { shareOption } from '../options/numbers.ts';
-import { readApiKey } from '../options/api-key.ts';
-import { machineOptions } from '../options/retriever-options.ts';
-import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../iterate/iterate-options.ts';
 import { statusLines, summaryJson, summaryLines } from '../iterate/iterate-report.ts';
-import { type IterationSettings, iterationSteps } from '../../training/iteration/iteration-steps.ts';
-import { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
+import { givenOverrides, shareWeights } from '../model/model-options.ts';
+import { readApiKey } from '../options/api-key.ts';
+import { shareOption } from '../options/numbers.ts';
+import { machineOptions } from '../options/retriever-options.ts';
+import { modelProgress } from '../output/progress/model-progress.ts';
+import { triageProgress } from '../output/progress/step-progress.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
 type Context = CommandContext<typeof ITERATE_OPTIONS>;
 

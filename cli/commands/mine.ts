@@ -1,9 +1,13 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/rerank-call.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import { type MiningProgress, mineNegatives } from '../../training/mining/mine-negatives.ts';
 import { RecordSource } from '../../training/mining/record-source.ts';
+import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
+import { reportText } from '../mine/mine-report.ts';
+import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../mine/mine-settings.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
 import { filterOption } from '../options/filter-option.ts';
@@ -12,12 +16,8 @@ import { modesOption, RANKING_OPTIONS } from '../options/ranking-options.ts';
 import { checkRerankOptions } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatCount } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
-import { reportText } from '../mine/mine-report.ts';
-import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../mine/mine-settings.ts';
 
 export const mineCommand = defineCommand({
   name: 'mine',
@@ -87,7 +87,7 @@ export const mineCommand = defineCommand({
         ],
         records,
         out: options.out!,
-        restart: options.restart || options.overwrite,
+        restart: options.restart,
         format: options.format!,
         outputScores: options['output-scores'],
         batch,

@@ -3,11 +3,11 @@ import { type DownloadedRepository, downloadRepository } from '../../indexer/hub
 import { type DownloadPlan, planDownload } from '../../indexer/hub/plan-download.ts';
 import { PUBLISHED } from '../../indexer/hub/published.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { formatBytes } from '../../src/base/format.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { nextCommands } from '../model/pull-next.ts';
 import { dryRunReport, lengthRemarks, publishedTable, repositoryFacts } from '../model/pull-report.ts';
 import { type PullSubject, pullSubject } from '../model/pull-subject.ts';
-import { formatBytes } from '../../src/base/format.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
 import { mergeRecords } from '../../training/records/merge-records.ts';
 import {
   type AnyLine,
@@ -11,7 +12,6 @@ import {
 import { recordFilter } from '../../training/records/record-filter.ts';
 import { RecordSummary } from '../../training/records/record-statistics.ts';
 import { redactor } from '../../training/records/redact-record.ts';
-import { formatNumberOf } from '../../src/base/format.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { writeRecords } from '../records/record-output.ts';
 import { statisticsText } from '../records/statistics-text.ts';

@@ -1,5 +1,6 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
 import type { KeyedCall } from '../../training/replay/answer-key.ts';
@@ -12,14 +13,13 @@ import { ServerTarget } from '../../training/replay/server-target.ts';
 import { type BundleSummary, writeBundle } from '../../training/replay/write-bundle.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
+import { readApiKey } from '../options/api-key.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../options/filter-option.ts';
 import { numberFrom, parseCutoffs } from '../options/numbers.ts';
 import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { MODE_OPTION } from '../options/ranking-options.ts';
-import { readApiKey } from '../options/api-key.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { reportLines } from '../replay/replay-report.ts';
 
@@ -239,7 +239,11 @@ async function openTarget({ options, given, signal, note }: Context, against: st
     if (useless !== undefined) {
       throw new TrawlError('USAGE', `--${useless} has no effect with a URL: the server was started with its own.`);
     }
-    return { target: new ServerTarget(against, { apiKey: readApiKey(options['key-file']) }), changes, close: async () => undefined };
+    return {
+      target: new ServerTarget(against, { apiKey: readApiKey(options['key-file']) }),
+      changes,
+      close: async () => undefined,
+    };
   }
   if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
   checkRerankOptions(options, given);

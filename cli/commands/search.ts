@@ -6,8 +6,6 @@ import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts'
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { explainedFusion, explainedPlaces } from '../../src/search/hybrid/explain-fusion.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { BULK_OPTIONS, isBulkSearch } from '../search/bulk-options.ts';
-import { searchQueries } from '../search/search-queries.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
 import { SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
@@ -17,8 +15,10 @@ import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-opti
 import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { hitJson, hitLines, type ShownHit } from '../search/found-hits.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { BULK_OPTIONS, isBulkSearch } from '../search/bulk-options.ts';
+import { hitJson, hitLines, type ShownHit } from '../search/found-hits.ts';
+import { searchQueries } from '../search/search-queries.ts';
 
 const options = {
   k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },

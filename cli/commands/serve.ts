@@ -1,15 +1,15 @@
 import type { AddressInfo } from 'node:net';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
+import { type AddressFile, writeAddressFile } from '../../src/server/connections/address-file.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { checkRerankOptions } from '../options/rerank-options.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { exitProcess } from '../../src/base/system/exit-process.ts';
-import { type AddressFile, writeAddressFile } from '../../src/server/connections/address-file.ts';
 import type { TrawlServer } from '../serve/make-server.ts';
 import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
+import { printServePlan } from '../serve/serve-plan.ts';
 import { readServeSettings, type ServeSettings } from '../serve/serve-settings.ts';
 import { banner, exposureNotes, perturbationNotes, startFacts } from '../serve/start-messages.ts';
-import { printServePlan } from '../serve/serve-plan.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',

@@ -4,10 +4,10 @@ import { parseS3Url, s3Source } from '../../indexer/sync/s3-source.ts';
 import { parseIndexUrl, serverSource } from '../../indexer/sync/server-source.ts';
 import { type SyncReport, syncIndex } from '../../indexer/sync/sync-index.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { readApiKey } from '../options/api-key.ts';
-import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 

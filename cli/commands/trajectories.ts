@@ -1,15 +1,15 @@
 import { basename } from 'node:path';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
+import { openRecords } from '../../training/trajectories/open-trajectories.ts';
 import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
 import { reportHtml } from '../../training/trajectories/report/report-html.ts';
 import { reportText } from '../../training/trajectories/report/report-text.ts';
 import { trajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import type { Trajectory } from '../../training/trajectories/trajectory.ts';
-import { defineCommand, EXIT } from '../program/command.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
-import { openRecords } from '../../training/trajectories/open-trajectories.ts';
 import { openTruncationCheck, type TruncationCheck } from '../../training/trajectories/truncation-check.ts';
+import { defineCommand, EXIT } from '../program/command.ts';
 
 export const trajectoriesCommand = defineCommand({
   name: 'trajectories',

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { queryOf } from '../../evaluation/query-form.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
@@ -10,9 +11,9 @@ import type { Retriever } from '../../src/search/retriever.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
-import { checkFilter, filterOption } from '../options/filter-option.ts';
-import { queryOf } from '../../evaluation/query-form.ts';
+import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
 import { modelOverrides, shareWeights } from '../model/model-options.ts';
+import { checkFilter, filterOption } from '../options/filter-option.ts';
 import { parseCutoffs } from '../options/numbers.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { viewOption } from '../options/view-options.ts';
@@ -21,7 +22,6 @@ import { defineCommand, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { gateOf, TRIAGE_OPTIONS } from '../triage/triage-options.ts';
 import { triageText } from '../triage/triage-report.ts';
-import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
 
 export const triageCommand = defineCommand({
   name: 'triage',

@@ -1,5 +1,6 @@
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { openIndexEncoder } from '../../src/search/opening/open-index-encoder.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
@@ -7,7 +8,6 @@ import { isPublishedAddress } from '../../src/stores/published/published-address
 import { checkEndpointOptions, ENDPOINT_OPTIONS } from '../model/endpoint-options.ts';
 import { numberFrom } from '../options/numbers.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { type ShownSteps, stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 

@@ -1,7 +1,12 @@
 import type { Evaluation, Metrics } from '../../evaluation/evaluate-run.ts';
 import { type MetricIntervals, metricIntervals } from '../../evaluation/metric-intervals.ts';
 import { answeredLine, differenceRows, latencyLine, meanRows } from '../../evaluation/report/comparison-cells.ts';
-import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from '../../evaluation/systems/comparison.ts';
+import type {
+  ChangedQuestion,
+  Comparison,
+  ComparisonReport,
+  ShownPassage,
+} from '../../evaluation/systems/comparison.ts';
 import { type EvalContext, metricsByType, questionCount } from '../../evaluation/systems/measured-system.ts';
 import type { SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 import { formatCount, formatLine, formatNumberOf, formatTable, printable } from '../../src/base/format.ts';
@@ -166,5 +171,8 @@ function sideBySide(
 function cell(passage: ShownPassage | undefined, width: number): string {
   if (passage === undefined) return '';
   const { id, title, relevant, text } = passage;
-  return formatLine(`${relevant ? '*' : ' '} ${id}${title === null ? '' : `  ${title}`}${text ? `: ${text}` : ''}`, width);
+  return formatLine(
+    `${relevant ? '*' : ' '} ${id}${title === null ? '' : `  ${title}`}${text ? `: ${text}` : ''}`,
+    width,
+  );
 }

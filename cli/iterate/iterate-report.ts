@@ -1,8 +1,16 @@
+import {
+  formatChange,
+  formatCount,
+  formatDuration,
+  formatNumberOf,
+  formatPercent,
+  formatTable,
+  quoteForShell,
+} from '../../src/base/format.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
 import type { Journal, Measures, PublishedIteration, Trial } from '../../training/iteration/records.ts';
 import { optionsOf } from '../model/model-options.ts';
-import { formatChange, formatCount, formatDuration, formatNumberOf, formatPercent, formatTable, quoteForShell } from '../../src/base/format.ts';
 
 /** The report of `--json`. */
 export function summaryJson({ settings, ...summary }: IterationSummary): string {
@@ -52,9 +60,7 @@ function trialLines({ judged, k, estimate, bound, present, error, pool, whole, w
   return [
     `triage: recall@${k} of ${formatNumberOf(judged, 'judged question')}: ${estimated}at most ${bound.toFixed(4)}; served index ${present.toFixed(4)}`,
     `  ${formatCount(pool)} of ${formatNumberOf(whole, 'passage')} embedded; all would take ${formatDuration(wholeMs)}` +
-      (error === null
-        ? ''
-        : `; error of the estimate for the present encoder ${formatChange(error)}`),
+      (error === null ? '' : `; error of the estimate for the present encoder ${formatChange(error)}`),
   ];
 }
 
@@ -117,12 +123,13 @@ export function statusLines(
 }
 
 function progressOf({ model, trial, index, measures, inputs }: Journal): string {
-  const done = [
-    { is: measures, text: 'measured' },
-    { is: index, text: 'built' },
-    { is: trial ?? null, text: 'its model is tried' },
-    { is: model, text: 'its model is made' },
-  ].find(({ is }) => is !== null)?.text ?? 'begun';
+  const done =
+    [
+      { is: measures, text: 'measured' },
+      { is: index, text: 'built' },
+      { is: trial ?? null, text: 'its model is tried' },
+      { is: model, text: 'its model is made' },
+    ].find(({ is }) => is !== null)?.text ?? 'begun';
   return `${done}; checkpoint ${inputs.checkpoint}`;
 }
 

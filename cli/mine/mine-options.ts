@@ -102,7 +102,6 @@ export const MINE_OPTIONS = {
     help: 'With dense search: candidates are those of the BM25 list, too. Both lists have the same range of ranks; scores are those of dense search.',
   },
   restart: RESTART_OPTION,
-  overwrite: { type: 'flag', help: 'The former name of --restart, for one version.' },
 } as const satisfies OptionTable;
 
 type Values = OptionValues<typeof MINE_OPTIONS>;

@@ -1,6 +1,6 @@
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import type { Bin } from '../../training/mining/histogram.ts';
 import type { MiningSummary } from '../../training/mining/mine-negatives.ts';
-import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 
 const BAR_WIDTH = 30;
 

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { queryOf } from '../../evaluation/query-form.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/rerank-call.ts';
@@ -10,8 +11,7 @@ import { questionQueries } from '../../training/mining/question-queries.ts';
 import type { RecordSource } from '../../training/mining/record-source.ts';
 import type { ScoreLimits } from '../../training/mining/score-limits.ts';
 import type { OpenSource, SERVED_INDEX_OPTION, SERVER_OPTIONS } from '../open/search-source.ts';
-import { queryOf } from '../../evaluation/query-form.ts';
-import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
+import type { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { type RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import type { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';

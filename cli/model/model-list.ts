@@ -1,7 +1,7 @@
 import { relative, sep } from 'node:path';
 import { asTrawlError } from '../../src/base/errors.ts';
-import { listModels, locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import { formatBytes } from '../../src/base/format.ts';
+import { listModels, locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import { factsOf, type ModelFacts } from './model-facts.ts';
 
 type ListedModel = ModelFacts | { readonly name: string; readonly problem: string };

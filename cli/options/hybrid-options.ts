@@ -1,8 +1,7 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../../src/search/hybrid/hybrid-settings.ts';
-import { namedNumbers } from './numbers.ts';
-import { numberFrom } from './numbers.ts';
+import { namedNumbers, numberFrom } from './numbers.ts';
 
 /** The options of commands that set how hybrid search fuses its lists. */
 export const HYBRID_OPTIONS = {

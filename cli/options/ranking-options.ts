@@ -8,8 +8,7 @@ import { BM25_ORDERS, SEARCH_MODES, type SearchMode } from '../../src/search/sea
 import type { SearchSourceInfo } from '../../src/search/search-source.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
-import { namedNumbers } from './numbers.ts';
-import { numberFrom } from './numbers.ts';
+import { namedNumbers, numberFrom } from './numbers.ts';
 import { type RerankOptions, rerankCall } from './rerank-options.ts';
 
 /** How passages are ranked. */

@@ -43,7 +43,9 @@ export interface Host {
   readonly program: Program;
 }
 
-export interface CommandContext<Table extends OptionTable> extends ResolvedOptions<Table & typeof COMMON_OPTIONS>, Host {}
+export interface CommandContext<Table extends OptionTable>
+  extends ResolvedOptions<Table & typeof COMMON_OPTIONS>,
+    Host {}
 
 interface Positionals {
   /** For the usage line: `<index> [query]`. */

@@ -1,10 +1,10 @@
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import { closestTo } from '../../src/base/options/closest.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { isLaunchLine } from '../launch/launch-lines.ts';
 import { EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
-import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { report, runCommand } from './run-command.ts';
 

@@ -1,9 +1,9 @@
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
-import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { printable } from '../../src/base/format.ts';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
-import { exitProcess } from '../../src/base/system/exit-process.ts';
 
 /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
 export async function runCommand(

@@ -1,5 +1,5 @@
-import type { RecordStatistics } from '../../training/records/record-statistics.ts';
 import { formatCount, formatNumberOf, printable } from '../../src/base/format.ts';
+import type { RecordStatistics } from '../../training/records/record-statistics.ts';
 
 /** Names that a line lists. */
 const SHOWN = 8;

@@ -1,6 +1,6 @@
+import { formatCount, formatLine, formatNumberOf, formatTable, printable } from '../../src/base/format.ts';
 import type { ReplayReport, ShownDifference } from '../../training/replay/replay-report.ts';
 import type { SummaryValues } from '../../training/replay/replay-summary.ts';
-import { formatCount, formatLine, formatNumberOf, formatTable, printable } from '../../src/base/format.ts';
 
 /** What each count of records means that were not compared. */
 const REASONS: Readonly<Record<keyof ReplayReport['notCompared'], string>> = {

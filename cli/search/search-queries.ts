@@ -1,34 +1,21 @@
-import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
-import { type HitIds, RepliedIds } from '../../evaluation/bulk-search/hit-ids.ts';
 import { NoEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
-import { OutputStream } from '../../evaluation/bulk-search/output-stream.ts';
-import {
-  checkOutputFormat,
-  makeEncoder,
-  type OutputFormat,
-  outputFormatOf,
-} from '../../evaluation/bulk-search/outputs/output-format.ts';
-import { type NamedIndex, PassageIds } from '../../evaluation/bulk-search/passage-ids.ts';
+import { checkOutputFormat, type OutputFormat, outputFormatOf } from '../../evaluation/bulk-search/outputs/output-format.ts';
+import type { NamedIndex } from '../../evaluation/bulk-search/passage-ids.ts';
 import { openQueryFile } from '../../evaluation/bulk-search/query-file.ts';
 import type { QuerySource } from '../../evaluation/bulk-search/query-source.ts';
 import { openQueryVectors } from '../../evaluation/bulk-search/query-vectors.ts';
-import {
-  type BulkProgress,
-  type BulkResult,
-  type BulkSearch,
-  type Progress,
-  runBulkSearch,
-} from '../../evaluation/bulk-search/run-bulk-search.ts';
+import type { BulkProgress, BulkResult } from '../../evaluation/bulk-search/run-bulk-search.ts';
+import { BATCH_QUERIES, type FileSearch, searchToFiles } from '../../evaluation/bulk-search/search-to-files.ts';
+import { queryOf } from '../../evaluation/query-form.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatCount } from '../../src/base/format.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
-import { reportIfComplete } from '../../src/base/system/output-report.ts';
 import type { OutputSettings } from '../../src/base/system/output-settings.ts';
-import { ResumableOutput } from '../../src/base/system/resumable-output.ts';
 import { requireVectors } from '../../src/index/manifest/vector-space.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
@@ -36,25 +23,15 @@ import type { SearchSourceInfo } from '../../src/search/search-source.ts';
 import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type OpenSource, openSource, type SERVER_OPTIONS } from '../open/search-source.ts';
-import { queryOf } from '../../evaluation/query-form.ts';
-import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
+import type { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import type { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { type VIEW_OPTIONS, viewOption } from '../options/view-options.ts';
-import { formatCount } from '../../src/base/format.ts';
+import { type VIEW_OPTIONS, viewFiles, viewHash, viewOption } from '../options/view-options.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
-import { viewFiles, viewHash } from '../options/view-options.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import type { BULK_OPTIONS } from './bulk-options.ts';
-
-/** Queries of a batch: larger ones do not make the engine faster (bench/search.md). */
-const BATCH_QUERIES = 256;
-/** Bounds the memory of the hits of a batch. */
-const BATCH_HITS = 2 ** 18;
-/** Bounds the time of a batch that is reranked, and so what a killed run loses. */
-const BATCH_PAIRS = 4_096;
 
 type Table = typeof BULK_OPTIONS &
   typeof RANKING_OPTIONS &
@@ -123,7 +100,6 @@ interface OutputPlan {
   readonly format: OutputFormat;
   /** The hits and, with --scores-out, the scores. */
   readonly files: readonly string[];
-  readonly isGroup: boolean;
 }
 
 /** @throws TrawlError USAGE for options that do not fit each other, or a file that would be read and written. */
@@ -134,82 +110,51 @@ function outputPlan(folder: string | undefined, options: Options): OutputPlan {
   checkOutputFormat(format, { isGroup, hasScoreFile: files.length === 2 });
   checkFilesApart(namedOutputs(options), namedInputs(options), indexFolders(folder, options));
   if (format === 'trec') checkTrecField('tag', options.tag);
-  return { format, files, isGroup };
+  return { format, files };
 }
 
 interface Opened {
   readonly folder: string | undefined;
   readonly source: QuerySource;
-  readonly range: BulkSearch['range'];
+  readonly range: FileSearch['range'];
   readonly opened: OpenSource;
 }
 
-/** Searches, unless an earlier run has completed the output. Returns the exit code. */
+/** Returns the exit code. */
 async function searchInto(
-  { format, files, isGroup }: OutputPlan,
-  { folder, source, range, opened: { source: retriever, server } }: Opened,
+  { format, files }: OutputPlan,
+  { folder, source, range, opened: { source: searched, server } }: Opened,
   { options, signal, note, out }: CommandContext<Table>,
 ): Promise<number> {
-  const { info } = retriever;
-  const k = Math.min(options.k, Math.max(1, info.rows));
-  const ranking = { ...rankingOf(options, info, options.k), template: options['query-template'] };
-  const shape = {
-    queries: range.end - range.first,
-    k: options.k,
-    hasRounds: source.hasRounds,
-    isGroup,
-    hasScoreFile: files.length === 2,
-    tag: options.tag,
-  };
-  makeEncoder(format, shape, undefined);
+  const { info } = searched;
   const progress = stepProgress({ silent: options.quiet || options.json });
-  let ids: HitIds | undefined;
-  let output: ResumableOutput<Progress> | OutputStream | undefined;
   try {
-    if (format !== 'npy')
-      ids = folder === undefined ? new RepliedIds() : await PassageIds.open(indexesOf(folder, options, info));
-    const settings = await settingsOf(source, info, options, { format, server });
-    output = isRegular(files)
-      ? await openFiles(files, settings, options, server?.url)
-      : await OutputStream.open(files[0]!);
-    const complete = completeRun(output, files, settings, options);
-    if (complete !== undefined) {
-      note(`${options.out} is complete, with the same queries, index and options. Search again with --restart.`);
-      report(complete, options, { out, note });
-      return complete.failed > 0 ? EXIT.failed : EXIT.ok;
-    }
-    await ids?.readAll((range.end - range.first - (output.resumed?.queries ?? 0)) * k, signal);
-    if (output.resumed !== undefined) note(`resuming after ${formatCount(output.resumed.queries)} queries`);
-    const result = await runBulkSearch({
+    const { wasComplete, ...result } = await searchToFiles({
       source,
       range,
-      batchQueries: batchLength(format, k, options),
-      search: async (queries, stop) => {
-        const call = { queries, k: options.k, ...ranking, documents: false, signal: stop };
-        return (await retriever.retrieve(call)).outcomes;
-      },
-      ids,
-      output,
-      encoder: (state) => makeEncoder(format, shape, state),
+      searched,
+      indexes: folder === undefined ? undefined : indexesOf(folder, options, info),
+      k: options.k,
+      ranking: { ...rankingOf(options, info, options.k), template: options['query-template'] },
+      format,
+      files,
+      tag: options.tag,
+      settings: await settingsOf(source, info, options, { format, server }),
+      server: server?.url,
+      restart: options.restart,
       saveMs: 1000 * options['checkpoint-seconds'],
+      onResumed: (queries) => note(`resuming after ${formatCount(queries)} queries`),
       onProgress: shownOn(progress.update),
       signal,
     });
     progress.stop();
+    if (wasComplete)
+      note(`${options.out} is complete, with the same queries, index and options. Search again with --restart.`);
     report(result, options, { out, note });
     return result.failed > 0 ? EXIT.failed : EXIT.ok;
   } finally {
     progress.stop();
-    await closeAll(output, ids);
   }
-}
-
-/** Queries of a batch. `k`: hits of a query. */
-function batchLength(format: OutputFormat, k: number, { k: columns, rerank, 'rerank-depth': depth }: Options): number {
-  // A .npy file has all columns, also where fewer rows are found.
-  const hits = Math.floor(BATCH_HITS / (format === 'npy' ? columns : k));
-  const pairs = rerank === undefined ? BATCH_QUERIES : Math.floor(BATCH_PAIRS / Math.max(k, depth));
-  return Math.max(1, Math.min(BATCH_QUERIES, hits, pairs));
 }
 
 function namedOutputs({ out, 'scores-out': scores }: Options): NamedFile[] {
@@ -335,45 +280,6 @@ async function settingsOf(
     '--scores-out': options['scores-out'] === undefined ? null : resolve(options['scores-out']),
     ...(info.reranker === null || options.rerank === undefined ? {} : { reranker: JSON.stringify(info.reranker) }),
   };
-}
-
-function openFiles(
-  files: readonly string[],
-  settings: OutputSettings,
-  { restart }: Options,
-  server: string | undefined,
-): Promise<ResumableOutput<Progress>> {
-  return ResumableOutput.open(files, {
-    settings,
-    server,
-    restart,
-    replaces: true,
-  });
-}
-
-/** The result of an earlier run that completed the output with the same settings; undefined if there is none. */
-function completeRun(
-  output: ResumableOutput<Progress> | OutputStream,
-  files: readonly string[],
-  settings: OutputSettings,
-  { restart }: Options,
-): BulkResult | undefined {
-  if (restart || output instanceof OutputStream || output.resumed !== undefined) return undefined;
-  const found = reportIfComplete<Pick<BulkResult, 'queries' | 'failed'>>(files, settings);
-  if (found === undefined) return undefined;
-  const { queries, failed } = found;
-  return { queries, resumed: queries, failed, firstError: undefined };
-}
-
-/** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if one of several files is a pipe or a device. */
-function isRegular(files: readonly string[]): boolean {
-  const special = files.filter((path) => {
-    const stats = statSync(path, { throwIfNoEntry: false });
-    return stats !== undefined && !stats.isFile() && !stats.isDirectory();
-  });
-  if (special.length === 0) return true;
-  if (files.length === 1) return false;
-  throw new TrawlError('USAGE', `${special[0]} is a pipe or a device. With --scores-out, both outputs must be files.`);
 }
 
 function shownOn(update: ReturnType<typeof stepProgress>['update']): (progress: BulkProgress) => void {

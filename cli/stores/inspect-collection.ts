@@ -1,10 +1,10 @@
+import { formatCount } from '../../src/base/format.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { findCollection } from '../../src/stores/milvus/check-collection.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
 import { EXACT_INDEX } from '../../src/stores/milvus/open-published-index.ts';
 import { storedRows } from '../../src/stores/published/publication.ts';
-import { formatCount } from '../../src/base/format.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 
 /** `trawl inspect milvus://…`. `modelLines` describes the encoder as for a folder. */

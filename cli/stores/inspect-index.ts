@@ -1,10 +1,10 @@
+import { formatCount } from '../../src/base/format.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { findIndex } from '../../src/stores/opensearch/check-index.ts';
 import { parseOpenSearchAddress, shownAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
 import { storedRows } from '../../src/stores/published/publication.ts';
-import { formatCount } from '../../src/base/format.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 
 /** `trawl inspect opensearch://…`. `modelLines` describes the encoder as for a folder. */

@@ -1,5 +1,5 @@
-import type { Estimate, RecallAt, TriageReport } from '../../training/triage/triage-report.ts';
 import { formatChange, formatCount, formatDuration, formatNumberOf, formatPercent } from '../../src/base/format.ts';
+import type { Estimate, RecallAt, TriageReport } from '../../training/triage/triage-report.ts';
 
 /** The report as lines for the terminal. `source`: the format of the questions. */
 export function triageText(report: TriageReport, source: string): string {

@@ -32,7 +32,11 @@ export interface ServePlan {
 /** Finds out what serving the indexes takes, by a trial on this machine. `wordsOnly`: no search has an encoder. */
 export async function planServing(
   indexes: readonly { readonly name: string; readonly folder: string }[],
-  { wordsOnly, opening, signal }: { readonly wordsOnly: boolean; readonly opening: OpenRetrieverOptions; readonly signal: AbortSignal },
+  {
+    wordsOnly,
+    opening,
+    signal,
+  }: { readonly wordsOnly: boolean; readonly opening: OpenRetrieverOptions; readonly signal: AbortSignal },
 ): Promise<ServePlan> {
   const loaded = loadKernel();
   const kernel = loaded.ok ? loaded.kernel : undefined;

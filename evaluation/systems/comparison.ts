@@ -1,10 +1,10 @@
+import { TrawlError } from '../../src/base/errors.ts';
 import { type ComparedMetric, changedQueries, compareEvaluations } from '../compare-evaluations.ts';
 import { evaluateRun, type Metrics } from '../evaluate-run.ts';
 import type { Judgements } from '../judgements.ts';
 import { titleKey } from '../page-title.ts';
 import { answersOf, type Question, titleJudgementsOf } from '../read-questions.ts';
 import type { RankedPassage } from '../run.ts';
-import { TrawlError } from '../../src/base/errors.ts';
 import { type EvalContext, evaluationJson, type MeasuredSystem } from './measured-system.ts';
 import { answeredByAll, type ServerReport } from './searched-system.ts';
 

@@ -1,7 +1,7 @@
-import { answersOf, type Question, titleJudgementsOf } from '../read-questions.ts';
 import { type Evaluation, evaluateRun, type Metrics, meansOf, metricsByGroup } from '../evaluate-run.ts';
 import type { Judgements } from '../judgements.ts';
 import { type MetricIntervals, metricIntervals } from '../metric-intervals.ts';
+import { answersOf, type Question, titleJudgementsOf } from '../read-questions.ts';
 import type { SearchedSystem } from './searched-system.ts';
 
 /** A system with its metrics. */

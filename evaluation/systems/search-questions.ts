@@ -24,10 +24,7 @@ export interface FoundPassages {
 }
 
 /** How the passages of every search are ranked. */
-export type Ranking = Pick<
-  RetrieveCall,
-  'mode' | 'filter' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank' | 'template'
->;
+export type Ranking = Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank' | 'template'>;
 
 interface SearchSettings extends Pick<Asked, 'k' | 'signal'>, Partial<Pick<Asked, 'ownId'>> {
   readonly ranking: Ranking;

@@ -1,8 +1,8 @@
-import { percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { hitFields } from '../../corpus/hit-fields.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { percentile, sortedSamples } from '../../src/base/statistics.ts';
 import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts';
 import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
 import { COMPOSED_SEPARATOR } from '../../src/server/recording/composed-query.ts';
@@ -43,11 +43,7 @@ export interface ServerSystem {
  * @throws TrawlError USAGE, with `forRun` also at the first reply with an id that a run cannot contain; CONFIG_INVALID if the server
  * cannot be asked at all.
  */
-export async function searchServer(
-  system: ServerSystem,
-  asked: Asked,
-  forRun: boolean,
-): Promise<SearchedSystem> {
+export async function searchServer(system: ServerSystem, asked: Asked, forRun: boolean): Promise<SearchedSystem> {
   const { name, client, corpus, concurrency, queriesPerRequest, timeoutMs, apiKey } = system;
   const { questions, judgements, k, gold, signal, note } = asked;
   // With --corpus only relevant passages have ids, so a question's own passage cannot be recognised.

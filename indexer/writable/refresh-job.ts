@@ -2,16 +2,16 @@ import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { copyFile, link, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
-import { buildIndex } from '../building/build-index.ts';
-import { bm25Settings } from '../lexical/make-lexical.ts';
-import { removePassages } from '../update/remove-passages.ts';
-import { updateIndex } from '../update/update-index.ts';
 import type { SerializedError } from '../../src/base/errors.ts';
 import { BM25_PROFILES } from '../../src/engine/lexical/bm25.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { StoreSnapshot } from '../../src/index/document-store/document-store.ts';
 import type { IndexDefinition } from '../../src/index/document-store/index-definition.ts';
 import { writtenRow } from '../../src/index/document-store/written-row.ts';
+import { buildIndex } from '../building/build-index.ts';
+import { bm25Settings } from '../lexical/make-lexical.ts';
+import { removePassages } from '../update/remove-passages.ts';
+import { updateIndex } from '../update/update-index.ts';
 
 /** What a refresh indexes. */
 export interface RefreshJob {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { ServedIndex } from '../../cli/serve/served-indexes.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
@@ -15,7 +16,6 @@ import type { WritableIndexes } from '../../src/index/document-store/writable-in
 import { OneAtATime } from '../../src/search/one-at-a-time.ts';
 import { IndexSlot, type OnCloseFailed, type OpenIndex } from '../../src/server/indexes/index-slot.ts';
 import type { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
-import type { ServedIndex } from '../../cli/serve/served-indexes.ts';
 import { refreshInChild } from './refresh-child.ts';
 import type { DoRefreshJob } from './refresh-job.ts';
 import { WritableIndex, type WritableParts } from './writable-index.ts';

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { queryOf } from '../../evaluation/query-form.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
@@ -16,7 +17,6 @@ import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
-import { queryOf } from '../../evaluation/query-form.ts';
 import { type TriageProgress, triageModel } from '../triage/triage-model.ts';
 import type { TriageReport } from '../triage/triage-report.ts';
 import { makeModel } from './checkpoint.ts';
@@ -46,7 +46,12 @@ export interface IterationSettings {
   readonly building: Pick<BuildOptions, 'kernel' | 'shardRows' | 'checkpointMs'>;
   /** The trial of the model; undefined: there is none. */
   readonly triage:
-    | { readonly depth: number; readonly sample: number; readonly alsoBm25: boolean; readonly searching: OpenRetrieverOptions }
+    | {
+        readonly depth: number;
+        readonly sample: number;
+        readonly alsoBm25: boolean;
+        readonly searching: OpenRetrieverOptions;
+      }
     | undefined;
   readonly show: {
     readonly model: () => ShownStep<{ readonly stage: string; readonly done: number; readonly total: number }>;

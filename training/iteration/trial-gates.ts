@@ -13,7 +13,9 @@ export interface TrialGates {
 export function trialRefusals(trial: Trial, { minRecall, maxDrop }: TrialGates): Refusal[] {
   const value = trial.estimate?.value ?? trial.bound;
   const limits = [
-    ...(minRecall === undefined ? [] : [{ option: 'triage-min-recall', limit: minRecall, accepted: roundedDown3(value) }]),
+    ...(minRecall === undefined
+      ? []
+      : [{ option: 'triage-min-recall', limit: minRecall, accepted: roundedDown3(value) }]),
     { option: 'triage-max-drop', limit: trial.present - maxDrop, accepted: roundedUp3(trial.present - value) },
   ];
   return limits.flatMap(({ option, limit, accepted }) => {

@@ -1,17 +1,13 @@
 import { statSync } from 'node:fs';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { asTrawlError } from '../../src/base/errors.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { readRecords } from '../records/read-records.ts';
 import { unreadable } from './read-items.ts';
 import { readTrajectories } from './read-trajectories.ts';
-import {
-  openRecordedTrajectories,
-  type RecordedCounts,
-  type RecordedGeneration,
-} from './recorded-trajectories.ts';
+import { openRecordedTrajectories, type RecordedCounts, type RecordedGeneration } from './recorded-trajectories.ts';
 import type { Trajectory } from './trajectory.ts';
-import { formatCount } from '../../src/base/format.ts';
 
 /** The trajectories of a command's files. */
 export interface OpenTrajectories {

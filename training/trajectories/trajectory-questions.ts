@@ -1,11 +1,11 @@
+import type { JudgedQuestions } from '../../evaluation/judged-questions.ts';
 import type { QueryJudgements } from '../../evaluation/judgements.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
+import type { SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';
 import { KnownQuestions } from '../records/known-questions.ts';
 import { type TrajectoryReport, trajectoryReport } from './report/trajectory-report.ts';
 import type { Trajectory } from './trajectory.ts';
-import type { JudgedQuestions } from '../../evaluation/judged-questions.ts';
-import type { SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 
 /** Trajectories as questions with the queries of their agents. */
 export interface TrajectoryQuestions extends JudgedQuestions {

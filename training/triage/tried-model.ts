@@ -71,9 +71,7 @@ export async function openTriedModel(
     await importModel(folder, { out, name: basename(folder), precisions: [precision], pooling, signal });
   };
   const use = imported === undefined ? undefined : await useOf(imported, importInto, { onWait, signal });
-  const encoder = await asUsage(
-    openEncoder(imported ?? nameOrFolder, settings),
-  ).catch((error: unknown) => {
+  const encoder = await asUsage(openEncoder(imported ?? nameOrFolder, settings)).catch((error: unknown) => {
     use?.release();
     throw error;
   });

@@ -1,7 +1,7 @@
 import cliProgress from 'cli-progress';
+import { formatCount, formatDuration } from '../../../src/base/format.ts';
 import type { ShownStep } from '../../../training/iteration/iteration-steps.ts';
 import type { TriageProgress } from '../../../training/triage/triage-model.ts';
-import { formatCount, formatDuration } from '../../../src/base/format.ts';
 
 /** Interval between two lines of a log. */
 const LOG_EVERY_MS = 60_000;

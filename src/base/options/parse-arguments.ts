@@ -19,7 +19,9 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
   const names = namesOf(table);
   const { tokens, positionals } = parseArgs({
     args: [...argv],
-    options: Object.fromEntries(Array.from(names, ([name, { isFlag }]) => [name, { type: isFlag ? 'boolean' : 'string' }])),
+    options: Object.fromEntries(
+      Array.from(names, ([name, { isFlag }]) => [name, { type: isFlag ? 'boolean' : 'string' }]),
+    ),
     allowPositionals: true,
     // Unknown options and missing values are reported below, with what was probably meant.
     strict: false,
@@ -60,7 +62,9 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
 
 /** Every name that may follow `--`, negated flags included, with the option that it sets. */
 function namesOf(table: OptionTable): Map<string, { readonly option: string; readonly isFlag: boolean }> {
-  const names = Object.entries(table).map(([option, { type }]) => [option, { option, isFlag: type === 'flag' }] as const);
+  const names = Object.entries(table).map(
+    ([option, { type }]) => [option, { option, isFlag: type === 'flag' }] as const,
+  );
   const negated = names.filter(([name, { isFlag }]) => isFlag && optionOf(table, `no-${name}`) === undefined);
   return new Map([...names, ...negated.map(([name, known]) => [`no-${name}`, known] as const)]);
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { searchQuestions } from '../../../evaluation/systems/search-questions.ts';
-import { changesOf, comparedAnswers } from '../../../training/iteration/measure-iteration.ts';
 import { type ErrorCode, TrawlError } from '../../../src/base/errors.ts';
+import { changesOf, comparedAnswers } from '../../../training/iteration/measure-iteration.ts';
 import type { RankedList } from '../../../training/replay/rank-biased-overlap.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
