@@ -25,7 +25,12 @@ export function jsonJobSummary({ manifest, wasComplete, ...summary }: JobSummary
 }
 
 export function jsonUpdateSummary({ manifest, ...summary }: UpdateSummary): object {
-  return { ...summary, ...jsonFacts(manifest), deletedRows: manifest.tombstones?.rows ?? 0, shards: manifest.shards.length };
+  return {
+    ...summary,
+    ...jsonFacts(manifest),
+    deletedRows: manifest.tombstones?.rows ?? 0,
+    shards: manifest.shards.length,
+  };
 }
 
 export function jsonRemoveSummary({ manifest, ...summary }: RemoveSummary): object {

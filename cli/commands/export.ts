@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { type ExportProgress, type ExportSummary, exportIndex } from '../../indexer/export/export-index.ts';
 import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
+import { defined } from '../../src/base/objects.ts';
 import { LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
@@ -68,15 +69,15 @@ export const exportCommand = defineCommand({
   ],
   async run({ options, positionals, signal, out, note }) {
     const progress = stepProgress({ silent: options.quiet || options.json });
-    const files = {
+    const files = defined({
       faiss: options.faiss,
       npy: options.npy,
       parquet: options.parquet,
       ciff: options.ciff,
       corpus: options.corpus,
       ids: options.ids,
-      ...(options['row-numbers'] === undefined ? {} : { 'row-numbers': options['row-numbers'] }),
-    };
+      'row-numbers': options['row-numbers'],
+    });
     const count = Object.keys(files).length;
     try {
       const summary = await exportIndex({

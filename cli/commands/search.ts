@@ -121,9 +121,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   const { question, history } = options;
   const input: EncoderInput =
     question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
-  const ranking = {
-    ...rankingOf(options, retriever.info, options.k),
-  };
+  const ranking = { ...rankingOf(options, retriever.info, options.k), template: options['query-template'] };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const answer = okOutcome(outcomes[0]!);
   const { hits, tokens, truncated, certificate } = answer;

@@ -1,7 +1,11 @@
 import { resolve } from 'node:path';
 import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
 import { NoEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
-import { checkOutputFormat, type OutputFormat, outputFormatOf } from '../../evaluation/bulk-search/outputs/output-format.ts';
+import {
+  checkOutputFormat,
+  type OutputFormat,
+  outputFormatOf,
+} from '../../evaluation/bulk-search/outputs/output-format.ts';
 import type { NamedIndex } from '../../evaluation/bulk-search/passage-ids.ts';
 import { openQueryFile } from '../../evaluation/bulk-search/query-file.ts';
 import type { QuerySource } from '../../evaluation/bulk-search/query-source.ts';

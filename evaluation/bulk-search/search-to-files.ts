@@ -10,7 +10,6 @@ import { type HitIds, RepliedIds } from './hit-ids.ts';
 import { OutputStream } from './output-stream.ts';
 import { makeEncoder, type OutputFormat } from './outputs/output-format.ts';
 import { type NamedIndex, PassageIds } from './passage-ids.ts';
-import type { QuerySource } from './query-source.ts';
 import { type BulkResult, type BulkSearch, type Progress, runBulkSearch } from './run-bulk-search.ts';
 
 /** Queries of a batch: larger ones do not make the engine faster (bench/search.md). */
@@ -63,8 +62,7 @@ export async function searchToFiles(search: FileSearch): Promise<BulkResult & { 
   let ids: HitIds | undefined;
   let output: ResumableOutput<Progress> | OutputStream | undefined;
   try {
-    if (format !== 'npy')
-      ids = search.indexes === undefined ? new RepliedIds() : await PassageIds.open(search.indexes);
+    if (format !== 'npy') ids = search.indexes === undefined ? new RepliedIds() : await PassageIds.open(search.indexes);
     output = isRegular(files)
       ? await ResumableOutput.open<Progress>(files, { settings, server, restart, replaces: true })
       : await OutputStream.open(files[0]!);

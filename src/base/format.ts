@@ -17,8 +17,8 @@ export function formatBytes(bytes: number): string {
  * could control the terminal.
  */
 export function printable(text: string): string {
-  const escape = (char: string): string => `\\u{${char.codePointAt(0)!.toString(16)}}`;
-  return text.replace(/(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, escape);
+  const codePoint = (char: string): string => `\\u{${char.codePointAt(0)!.toString(16)}}`;
+  return text.replace(/(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, codePoint);
 }
 
 /** 21015324 → 21,015,324 */
