@@ -5,7 +5,7 @@ import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import { TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
-import { parseModelSource } from '../model/model-source.ts';
+import { parseModelSource } from '../../indexer/model-import/model-source.ts';
 
 /** The files found for a path in a launch line. */
 export interface FoundFiles {

@@ -8,7 +8,7 @@ const SAMPLE = 16;
 export const checkStored: CheckStored = async (folder, encoder) => {
   // Imported here, because only an endpoint needs it.
   const [{ verifySample }, { openIndexDirectory }, { requireVectors }] = await Promise.all([
-    import('../../indexer/verify/verify-sample.ts'),
+    import('./verify-sample.ts'),
     import('../../src/search/opening/index-directory.ts'),
     import('../../src/index/manifest/vector-space.ts'),
   ]);

@@ -1,20 +1,19 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { checkpointFiles, describingFiles, weightBytes } from '../../indexer/hub/checkpoint-files.ts';
-import { type DownloadedRepository, downloadRepository } from '../../indexer/hub/download-repository.ts';
+import { checkpointFiles, describingFiles, weightBytes } from '../hub/checkpoint-files.ts';
+import { type DownloadedRepository, type DownloadProgress, downloadRepository } from '../hub/download-repository.ts';
 import {
   checkBeforeWeights,
   type ImportedModel,
   importModel,
   type ModelSource,
-} from '../../indexer/model-import/import-model.ts';
+} from './import-model.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
 import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
-import type { ModelProgress } from '../output/progress/model-progress.ts';
 import { ModelLock } from './model-lock.ts';
 import { type ModelSourceArgument, parseModelSource } from './model-source.ts';
 
@@ -28,7 +27,12 @@ export interface AddOptions {
   readonly force: boolean;
   readonly keepSource: boolean;
   readonly signal: AbortSignal;
-  readonly progress: ModelProgress;
+  /** Shows the download, the stages of the import, and what the user should know. */
+  readonly progress: {
+    readonly download: (progress: DownloadProgress) => void;
+    readonly step: (progress: { readonly stage: string; readonly done: number; readonly total: number }) => void;
+    readonly note: (text: string) => void;
+  };
 }
 
 export interface AddedModel extends ImportedModel {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type AddOptions, addModel } from '../../../cli/model/model-add.ts';
+import { type AddOptions, addModel } from '../../../indexer/model-import/add-model.ts';
 import { readModelFolder, verifyModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../../helpers/tiny-checkpoint.ts';

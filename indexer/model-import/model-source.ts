@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { parseRepositoryName } from '../../indexer/hub/repository.ts';
+import { parseRepositoryName } from '../hub/repository.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { cachedRepository, cachedSnapshot } from '../../src/encoder/model/hub-cache.ts';
 
