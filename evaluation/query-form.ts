@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/base/errors.ts';
+import { usageError } from '../src/base/errors.ts';
 import type { EncoderInput } from '../src/encoder/text-encoder.ts';
 import type { Question } from './read-questions.ts';
 
@@ -17,7 +17,7 @@ export type EvalQueryForm = (typeof EVAL_QUERY_FORMS)[number];
 export function queryOf({ id, question, query, history }: Question, form: QueryForm): EncoderInput {
   if (form === 'question' || (form === 'auto' && query === undefined)) return question;
   if (query === undefined) {
-    throw new TrawlError('USAGE', `Question ${id} has no "query", which --query-form ${form} needs on every line.`);
+    throw usageError(`Question ${id} has no "query", which --query-form ${form} needs on every line.`);
   }
   return form === 'query' ? query : { question, query, history };
 }
@@ -28,7 +28,7 @@ export function queriesOf(question: Question, form: EvalQueryForm): readonly Enc
   const isPlural = form === 'queries' || form === 'question-and-queries';
   if (queries === undefined) {
     if (!isPlural) return [queryOf(question, form)];
-    throw new TrawlError('USAGE', `Question ${id} has no "queries", which --query-form ${form} needs on every line.`);
+    throw usageError(`Question ${id} has no "queries", which --query-form ${form} needs on every line.`);
   }
   if (form === 'queries') return queries;
   if (form === 'auto' || form === 'question-and-queries')

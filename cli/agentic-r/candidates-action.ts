@@ -1,5 +1,5 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { reportPath } from '../../src/base/system/output-report.ts';
@@ -13,13 +13,11 @@ import {
   openTrajectoryFile,
 } from '../../training/trajectories/open-trajectories.ts';
 import { QWEN_ASSISTANT_MARKER } from '../../training/trajectories/reasoning-contexts.ts';
-import { checkEndpointOptions } from '../model/endpoint-options.ts';
-import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
-import { filterOption } from '../options/filter-option.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
+import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, searchSettings, withFolder } from '../open/search-source.ts';
+import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
+import { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RESTART_OPTION } from '../options/restart-option.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
@@ -78,32 +76,17 @@ export const candidatesAction = defineAction({
     const { options: given, positionals, note } = context;
     const [folder, input] = withFolder(positionals, given, context.given, 2);
     const out = requiredOut(given.out, 'candidates', 'T/passage_candidates/A/hotpotqa.json');
-    filterOption(given.filter);
-    const modes = modesOption(given, context.given);
-    checkRerankOptions(given, context.given);
-    checkEndpointOptions(given.model, context.given);
+    const retrieving = searchSettings(given, context.given, context);
     if (given.questions !== undefined && !given.records) {
-      throw new TrawlError(
-        'USAGE',
-        '--questions has no effect without --records: the trajectories have golden answers.',
-      );
+      throw usageError('--questions has no effect without --records: the trajectories have golden answers.');
     }
     if (given['any-generation'] && !given.records) {
-      throw new TrawlError(
-        'USAGE',
-        '--any-generation has no effect without --records: trajectories name no generation.',
-      );
+      throw usageError('--any-generation has no effect without --records: trajectories name no generation.');
     }
     const questions = given.questions === undefined ? undefined : (await readQuestionSet(given.questions)).questions;
     const trajectories = given.records
       ? await openRecords([input!], questions, context)
       : await openTrajectoryFile(input!, context.signal);
-    const retrieving = {
-      ...retrieverOptions(given),
-      modes,
-      signal: context.signal,
-      onWarning: note,
-    };
     const { source, server, close } = await openSource({
       options: given,
       given: context.given,

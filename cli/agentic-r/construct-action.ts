@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { formatNumberOf } from '../../src/base/format.ts';
 import { LineOutput } from '../../src/base/system/line-output.ts';
 import {
@@ -82,7 +82,7 @@ export const constructAction = defineAction({
       const problem = needsTexts
         ? '--exclude-duplicates and --ids corpus need --passages FILE, the passages.jsonl of trawl agentic-r hand-over.'
         : '--passages has no effect without --exclude-duplicates or --ids corpus.';
-      throw new TrawlError('USAGE', problem);
+      throw usageError(problem);
     }
     const { files, close } = await openUtilities(given, signal);
     let output: LineOutput | undefined;

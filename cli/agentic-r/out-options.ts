@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 
 export const OUT_OPTIONS = {
   out: {
@@ -23,7 +23,7 @@ export const DATASET_OPTION = {
 /** @throws TrawlError USAGE. */
 export function requiredOut(out: string | undefined, action: string, example: string): string {
   if (out !== undefined) return out;
-  throw new TrawlError('USAGE', `trawl agentic-r ${action} needs --out, such as --out ${example}.`);
+  throw usageError(`trawl agentic-r ${action} needs --out, such as --out ${example}.`);
 }
 
 /** The data set of a candidates file: Agentic-R names the file after it. */

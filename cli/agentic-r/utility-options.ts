@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import type { UtilityCounts, UtilityFileCounts } from '../../training/agentic-r/check-utilities.ts';
 import { ROUND_PROBLEMS, type RoundProblem, type UtilityFiles } from '../../training/agentic-r/judged-rounds.ts';
@@ -21,7 +21,7 @@ export async function openUtilities(
   signal: AbortSignal,
 ): Promise<OpenUtilities> {
   if (local === undefined && global === undefined) {
-    throw new TrawlError('USAGE', 'Expected --local FILE, --global FILE or both: the utilities of steps 3-1 and 3-2.');
+    throw usageError('Expected --local FILE, --global FILE or both: the utilities of steps 3-1 and 3-2.');
   }
   const opened: KeyedLines[] = [];
   const close = async (): Promise<void> => {

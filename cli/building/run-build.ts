@@ -3,7 +3,7 @@ import { buildIndex } from '../../indexer/building/build-index.ts';
 import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { planBuild } from '../../indexer/building/plan-build.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { EXIT } from '../program/command.ts';
 import { parseShard } from './build-options.ts';
@@ -54,7 +54,7 @@ export function shardOf(
 ): { index: number; of: number } | undefined {
   const parsed = parseShard(shard);
   if (parsed !== undefined && given.has('shard-rows')) {
-    throw new TrawlError('USAGE', '--shard already sets the number of shards. Omit --shard-rows.');
+    throw usageError('--shard already sets the number of shards. Omit --shard-rows.');
   }
   return parsed;
 }

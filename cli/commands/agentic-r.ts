@@ -1,8 +1,9 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { candidatesAction } from '../agentic-r/candidates-action.ts';
 import { checkAction } from '../agentic-r/check-action.ts';
 import { constructAction } from '../agentic-r/construct-action.ts';
 import { handOverAction } from '../agentic-r/hand-over-action.ts';
+import { actionOf } from '../options/checks.ts';
 import { type CommandContext, defineCommand } from '../program/command.ts';
 
 /** In the order of the work. */
@@ -60,11 +61,7 @@ export const agenticRCommand = defineCommand({
   resumable: true,
   async run(context) {
     const [given, ...positionals] = context.positionals;
-    const name = (Object.keys(ACTIONS) as ActionName[]).find((known) => known === given);
-    if (name === undefined) {
-      const known = Object.keys(ACTIONS).join(', ');
-      throw new TrawlError('USAGE', `Unknown action trawl agentic-r ${given}; expected one of ${known}.`);
-    }
+    const name = actionOf('agentic-r', Object.keys(ACTIONS) as ActionName[], given);
     checkArguments(name, { ...context, positionals });
     return ACTIONS[name].run({ ...context, positionals });
   },
@@ -76,8 +73,7 @@ function checkArguments(name: ActionName, { options: { url }, positionals, given
   const expected = action.arguments.filter((argument) => argument !== 'index' || !isServed);
   if (positionals.length !== expected.length) {
     const usage = expected.map((argument) => `<${argument}>`).join(' ');
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `Expected trawl agentic-r ${name} ${usage}, got ${positionals.length} arguments after ${name}. See \`trawl agentic-r --help\`.`,
     );
   }
@@ -86,8 +82,5 @@ function checkArguments(name: ActionName, { options: { url }, positionals, given
   const owners = Object.entries(ACTIONS).flatMap(([other, own]) =>
     Object.hasOwn(own.options, misplaced) ? [other] : [],
   );
-  throw new TrawlError(
-    'USAGE',
-    `--${misplaced} has no effect on trawl agentic-r ${name}; it is an option of ${owners.join(', ')}.`,
-  );
+  throw usageError(`--${misplaced} has no effect on trawl agentic-r ${name}; it is an option of ${owners.join(', ')}.`);
 }

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import {
   bashCompletion,
@@ -37,7 +37,7 @@ export const completionCommand = defineCommand({
     const [shell] = positionals as [string];
     const script = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
     if (script === undefined)
-      throw new TrawlError('USAGE', `Unknown shell ${shell}; expected one of ${Object.keys(SHELLS).join(', ')}.`);
+      throw usageError(`Unknown shell ${shell}; expected one of ${Object.keys(SHELLS).join(', ')}.`);
     out(script(completionCommands(await program.commands())));
     return EXIT.ok;
   },

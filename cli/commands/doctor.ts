@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
@@ -90,10 +90,7 @@ async function storeFacts(
     return { json: { opensearch }, lines: openSearchLines(opensearch), isReady: opensearch.problems.length === 0 };
   }
   if (!isMilvusAddress(address)) {
-    throw new TrawlError(
-      'USAGE',
-      'trawl doctor takes an address in Milvus or OpenSearch: milvus://… or opensearch://….',
-    );
+    throw usageError('trawl doctor takes an address in Milvus or OpenSearch: milvus://… or opensearch://….');
   }
   const milvus = await milvusFacts(address);
   return { json: { milvus }, lines: milvusLines(milvus), isReady: milvus.problems.length === 0 };

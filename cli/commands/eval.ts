@@ -15,7 +15,7 @@ import {
 import { answeredByAll, type SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { isFolder } from '../../evaluation/whole-file.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { LineOutput } from '../../src/base/system/line-output.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { openRecords } from '../../training/trajectories/open-trajectories.ts';
@@ -38,6 +38,7 @@ import {
   UNUSED_OPTIONS,
 } from '../eval/systems.ts';
 import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
+import { refuseOptions, requiredOption } from '../options/checks.ts';
 import { filterOption } from '../options/filter-option.ts';
 import { parseCutoffs } from '../options/numbers.ts';
 import { writeOutputFile } from '../output/output-file.ts';
@@ -164,9 +165,11 @@ export const evalCommand = defineCommand({
     'trawl eval old=indexes/wiki18 --queries questions.jsonl --compare new=indexes/wiki18-new --compare pyserini=run.txt',
   ],
   async run({ options, positionals, given, signal, out, note }) {
-    if (options.queries === undefined) {
-      throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
-    }
+    const queries = requiredOption(
+      'queries',
+      options.queries,
+      'the file of questions, such as --queries questions.jsonl',
+    );
     const cutoffs = parseCutoffs(options.cutoffs);
     filterOption(options.filter);
     const specs = systemsOf(positionals[0], options, given);
@@ -177,7 +180,7 @@ export const evalCommand = defineCommand({
       namedFiles(options, ['queries', 'qrels', 'trajectories', 'records']),
       [],
     );
-    const all = await readJudgedQuestions(options.queries, options);
+    const all = await readJudgedQuestions(queries, options);
     const agents = await agentQuestions(all, options, { signal, note });
     const set = agents ?? all;
     const { questions, judgements } = set;
@@ -194,7 +197,7 @@ export const evalCommand = defineCommand({
       if (each !== undefined) lines = await LineOutput.create(each, true);
       const k = Math.max(...cutoffs);
       const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
-      const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(options.queries)) ? 'yes' : 'no');
+      const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(queries)) ? 'yes' : 'no');
       const ownId = ignoring === 'yes' ? questionOf : undefined;
       const searched = await searchSystems(specs, {
         asked: { questions, judgements, k, ownId, gold: goldIds(set), signal, note },
@@ -312,32 +315,25 @@ function systemsOf(
 ): SystemSpec[] {
   const { url, compare } = options;
   if ((index === undefined) === (url === undefined))
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `Expected either an index or --url URL; ${url === undefined ? 'neither is given' : 'compare both with --compare URL'}.`,
     );
   if (url !== undefined && !isServerUrl(url))
-    throw new TrawlError(
-      'USAGE',
-      `--url is ${JSON.stringify(url)}; expected the URL of a server, such as http://127.0.0.1:8000.`,
-    );
+    throw usageError(`--url is ${JSON.stringify(url)}; expected the URL of a server, such as http://127.0.0.1:8000.`);
   const first = parseSystem((index ?? url)!, { place: undefined, options, given });
   const specs = [first, ...compare.map((text) => parseSystem(text, { place: first.place, options, given }))];
   for (const [i, { name }] of specs.entries()) {
     if (specs.findIndex((other) => other.name === name) < i)
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `Two systems have the name ${name}. Choose another name for one: --compare NAME=${compare[i - 1]}.`,
       );
   }
-  const useless = [...given].find(
+  const useless = [...given].filter(
     (option) => option in SYSTEM_OPTIONS && specs.every(({ kind }) => UNUSED_OPTIONS[kind].includes(option)),
   );
-  if (useless === undefined) return specs;
-  const kinds = [
-    ...new Set(specs.map(({ kind }) => ({ index: 'an index', run: 'a run file', server: 'a server' })[kind])),
-  ];
-  throw new TrawlError('USAGE', `--${useless} has no effect with ${kinds.join(' and ')}.`);
+  const kinds = new Set(specs.map(({ kind }) => ({ index: 'an index', run: 'a run file', server: 'a server' })[kind]));
+  refuseOptions(given, useless, `with ${[...kinds].join(' and ')}`);
+  return specs;
 }
 
 /** The trajectories as questions; undefined without `--trajectories` and `--records`. */
@@ -371,14 +367,8 @@ async function coverages(
 }
 
 function checkCompareOptions(given: ReadonlySet<string>, comparing: boolean): void {
-  const useless = (comparing ? ['run', 'tag'] : ['html', 'by', 'examples']).find((name) => given.has(name));
-  if (useless === undefined) return;
-  throw new TrawlError(
-    'USAGE',
-    comparing
-      ? `--${useless} has no effect with --compare: write the run of each system by itself.`
-      : `--${useless} has no effect without --compare SYSTEM.`,
-  );
+  if (comparing) refuseOptions(given, ['run', 'tag'], 'with --compare: write the run of each system by itself');
+  else refuseOptions(given, ['html', 'by', 'examples'], 'without --compare SYSTEM');
 }
 
 /** The files of options that are given. */

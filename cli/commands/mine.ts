@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { formatCount } from '../../src/base/format.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/rerank-call.ts';
@@ -112,8 +112,8 @@ export const mineCommand = defineCommand({
 /** @throws TrawlError USAGE. */
 function checkIndex(folder: string | undefined, { url, index }: MineValues): void {
   if (url !== undefined) return;
-  if (folder === undefined) throw new TrawlError('USAGE', 'Expected an index directory, or --url URL.');
-  if (index !== undefined) throw new TrawlError('USAGE', '--index has no effect without --url URL.');
+  if (folder === undefined) throw usageError('Expected an index directory, or --url URL.');
+  if (index !== undefined) throw usageError('--index has no effect without --url URL.');
 }
 
 /** The modes that the index must have; undefined if the index decides. @throws TrawlError USAGE. */
@@ -121,7 +121,7 @@ function minedModes(options: MineValues, given: ReadonlySet<string>): readonly S
   const modes = modesOption(options, given);
   if (!options['also-bm25']) return modes;
   if (modes !== undefined && modes[0] !== 'dense') {
-    throw new TrawlError('USAGE', `--also-bm25 has no effect with --mode ${modes[0]}; it adds to dense search.`);
+    throw usageError(`--also-bm25 has no effect with --mode ${modes[0]}; it adds to dense search.`);
   }
   return undefined;
 }

@@ -1,15 +1,16 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { addModel } from '../../indexer/model-import/add-model.ts';
+import { asTrawlError, usageError } from '../../src/base/errors.ts';
 import { formatBytes } from '../../src/base/format.ts';
 import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder, verifyModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { listModels, locateModelFolder } from '../../src/encoder/model/model-location.ts';
-import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { STATED_POOLINGS } from '../../src/encoder/model/transformers-folder.ts';
-import { addModel } from '../../indexer/model-import/add-model.ts';
+import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { factsOf, factsText, type ModelFacts, sourceOf } from '../model/model-facts.ts';
+import { actionOf } from '../options/checks.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
@@ -78,30 +79,24 @@ export const modelCommand = defineCommand({
   ],
   async run(context) {
     const [first, subject] = context.positionals;
-    const action = parseAction(first!);
+    const action = actionOf('model', ACTIONS, first);
     checkArguments(action, subject, context.given);
     if (action === 'list') return list(context);
     return { add, show, verify, remove }[action](subject!, context);
   },
 });
 
-function parseAction(text: string): Action {
-  const action = ACTIONS.find((known) => known === text);
-  if (action !== undefined) return action;
-  throw new TrawlError('USAGE', `Unknown action trawl model ${text}; expected one of ${ACTIONS.join(', ')}.`);
-}
-
 function checkArguments(action: Action, subject: string | undefined, given: ReadonlySet<string>): void {
   const misplaced = Object.keys(options).find((option) => given.has(option));
   if (action !== 'add' && misplaced !== undefined) {
-    throw new TrawlError('USAGE', `--${misplaced} is an option of trawl model add, not of trawl model ${action}.`);
+    throw usageError(`--${misplaced} is an option of trawl model add, not of trawl model ${action}.`);
   }
   if (action === 'list' && subject !== undefined) {
-    throw new TrawlError('USAGE', 'trawl model list takes no further argument.');
+    throw usageError('trawl model list takes no further argument.');
   }
   if (action !== 'list' && subject === undefined) {
     const missing = action === 'add' ? 'a folder or a hub id, such as intfloat/e5-base-v2' : 'a model';
-    throw new TrawlError('USAGE', `trawl model ${action} needs ${missing}. See \`trawl model --help\`.`);
+    throw usageError(`trawl model ${action} needs ${missing}. See \`trawl model --help\`.`);
   }
 }
 
@@ -144,7 +139,7 @@ function parsePrecisions(text: string): Precision[] {
   return [...new Set(text.split(',').map((part) => part.trim()))].map((part) => {
     const precision = PRECISIONS.find((known) => known === part);
     if (precision !== undefined) return precision;
-    throw new TrawlError('USAGE', `--precision is ${JSON.stringify(part)}; expected some of ${PRECISIONS.join(', ')}.`);
+    throw usageError(`--precision is ${JSON.stringify(part)}; expected some of ${PRECISIONS.join(', ')}.`);
   });
 }
 
@@ -197,8 +192,7 @@ async function removeModel(nameOrPath: string): Promise<{ name: string; folder: 
   // The description alone, so that a model can be deleted whose other files are damaged or missing.
   const described = existsSync(join(folder, TRAWL_MODEL_FILE)) ? await readTrawlModelFile(folder) : undefined;
   if (described === undefined || sourceOf(described) === null) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `${folder} was not made by trawl model add, so it is not deleted. If you no longer need it, delete the folder yourself.`,
     );
   }

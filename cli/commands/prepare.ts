@@ -2,8 +2,8 @@ import { ID_SOURCES } from '../../indexer/prepare/format-rows.ts';
 import { DOCUMENT_FORMATS } from '../../indexer/prepare/list-documents.ts';
 import { RULE_NAMES } from '../../indexer/prepare/open-rule.ts';
 import { type PrepareProgress, type PrepareSummary, preparePassages } from '../../indexer/prepare/prepare-passages.ts';
-import { TrawlError } from '../../src/base/errors.ts';
 import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
+import { requiredOption } from '../options/checks.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
@@ -80,7 +80,7 @@ export const prepareCommand = defineCommand({
       const summary = await preparePassages({
         documents: positionals,
         format: options.format,
-        out: required(options.out),
+        out: requiredOption('out', options.out, 'the file to write, such as --out passages.jsonl'),
         overwrite: options.overwrite,
         rule: options.rule,
         size: options.size,
@@ -103,11 +103,6 @@ export const prepareCommand = defineCommand({
     }
   },
 });
-
-function required(out: string | undefined): string {
-  if (out !== undefined && out !== '') return out;
-  throw new TrawlError('USAGE', '--out is missing: the file to write, such as --out passages.jsonl.');
-}
 
 function textSummary(summary: PrepareSummary): string[] {
   const { out, documents, passages, emptyDocuments, writtenBytes, elapsedMs, skippedLines, skippedExamples } = summary;

@@ -1,5 +1,5 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
@@ -14,6 +14,7 @@ import { type BundleSummary, writeBundle } from '../../training/replay/write-bun
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
 import { readApiKey } from '../options/api-key.ts';
+import { refuseOptions } from '../options/checks.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../options/filter-option.ts';
 import { numberFrom, parseCutoffs } from '../options/numbers.ts';
 import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
@@ -120,11 +121,10 @@ export const replayCommand = defineCommand({
   async run(context) {
     const { against, bundle, index } = context.options;
     if ((against === undefined) === (bundle === undefined)) {
-      throw new TrawlError('USAGE', 'Expected either --against URL|INDEX or --bundle OUT.');
+      throw usageError('Expected either --against URL|INDEX or --bundle OUT.');
     }
     if ((bundle === undefined) !== (index === undefined)) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         bundle === undefined ? '--index has no effect without --bundle OUT.' : '--bundle needs --index INDEX.',
       );
     }
@@ -141,8 +141,8 @@ async function makeBundle(
   bundle: string,
   index: string,
 ): Promise<number> {
-  const useless = [...given].find((name) => !OF_BUNDLE.includes(name));
-  if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect with --bundle.`);
+  const others = [...given].filter((name) => !OF_BUNDLE.includes(name));
+  refuseOptions(given, others, 'with --bundle');
   const summary = await writeBundle({
     records: positionals,
     index,
@@ -235,17 +235,14 @@ async function openTarget({ options, given, signal, note }: Context, against: st
   // What is not given stays as recorded.
   const changes = defined({ k, mode, truncate, filter, template });
   if (isUrl) {
-    const useless = OF_INDEX.find((name) => given.has(name));
-    if (useless !== undefined) {
-      throw new TrawlError('USAGE', `--${useless} has no effect with a URL: the server was started with its own.`);
-    }
+    refuseOptions(given, OF_INDEX, 'with a URL: the server was started with its own');
     return {
       target: new ServerTarget(against, { apiKey: readApiKey(options['key-file']) }),
       changes,
       close: async () => undefined,
     };
   }
-  if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
+  refuseOptions(given, ['key-file'], 'unless --against is a URL');
   checkRerankOptions(options, given);
   checkEndpointOptions(options.model, given);
   const retrieving = { ...retrieverOptions(options), signal, onWarning: note };
@@ -266,5 +263,5 @@ async function openTarget({ options, given, signal, note }: Context, against: st
 function persistence(text: string): number {
   const p = numberFrom('p', text, { max: 1 });
   if (p > 0 && p < 1) return p;
-  throw new TrawlError('USAGE', `--p is ${text}; expected a number larger than 0 and less than 1, such as 0.9.`);
+  throw usageError(`--p is ${text}; expected a number larger than 0 and less than 1, such as 0.9.`);
 }

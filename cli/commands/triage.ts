@@ -13,6 +13,7 @@ import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
 import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
 import { modelOverrides, shareWeights } from '../model/model-options.ts';
+import { requiredOption } from '../options/checks.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
 import { parseCutoffs } from '../options/numbers.ts';
 import { machineOptions } from '../options/retriever-options.ts';
@@ -54,14 +55,12 @@ export const triageCommand = defineCommand({
   ],
   async run({ options, positionals, signal, out, note }) {
     const [folder, model] = positionals as [string, string];
-    if (options.queries === undefined) {
-      throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries dev.jsonl.');
-    }
+    const queries = requiredOption('queries', options.queries, 'the file of questions, such as --queries dev.jsonl');
     const cutoffs = parseCutoffs(options.cutoffs, DEFAULT_SERVER_CONFIG.maxK);
     const gate = gateOf(options, cutoffs);
     const filter = filterOption(options.filter);
     const view = viewOption(options);
-    const { questions, judgements, source } = await readQuestionSet(options.queries, { qrels: options.qrels });
+    const { questions, judgements, source } = await readQuestionSet(queries, { qrels: options.qrels });
     const work = resolve(options.work ?? `${resolve(folder)}.triage`);
     const retrieving = {
       ...machineOptions(options),

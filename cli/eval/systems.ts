@@ -4,18 +4,18 @@ import { addTexts, searchIndex } from '../../evaluation/systems/search-index.ts'
 import { searchRun } from '../../evaluation/systems/search-run.ts';
 import { searchServer } from '../../evaluation/systems/search-server.ts';
 import type { Asked, SearchedSystem } from '../../evaluation/systems/searched-system.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { suggestOption } from '../../src/base/options/closest.ts';
 import { type OptionTable, type OptionValues, optionOf } from '../../src/base/options/option-spec.ts';
 import { optionValue } from '../../src/base/options/option-value.ts';
 import { shownPlace } from '../../src/stores/published/shown-place.ts';
-import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
+import { searchSettings } from '../open/search-source.ts';
 import { readApiKey } from '../options/api-key.ts';
 import { EVAL_QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
+import { RERANK_OPTIONS } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
 
 /** The options of a search in an index, for `trawl eval`. */
@@ -112,16 +112,14 @@ export function parseSystem(
   const [, path, query] = literal ? [text, text] : /^([^?]*)(?:\?(.*))?$/s.exec(rest ?? text)!;
   const place = path === '' ? base.place : path;
   if (place === undefined || place === '')
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `The system ${JSON.stringify(shownPlace(text))} names no index, run file or URL, and there is no first one.`,
     );
   const own = new Map(parseOptions(text, query ?? ''));
   const kind = kindOf(place);
   const useless = UNUSED_OPTIONS[kind].find((option) => own.has(option));
   if (useless !== undefined)
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `${useless} of ${JSON.stringify(shownPlace(text))} has no effect: ${shownPlace(place)} is ${WHY_UNUSED[kind]}.`,
     );
   return {
@@ -141,17 +139,13 @@ function* parseOptions(text: string, query: string): Generator<[string, unknown]
     const spec = optionOf(SYSTEM_OPTIONS, name);
     if (spec === undefined) {
       const near = suggestOption(name, Object.keys(SYSTEM_OPTIONS));
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `The system ${JSON.stringify(shownPlace(text))} has the unknown option ${JSON.stringify(name)}${near === undefined ? '' : `; did you mean ${near}?`} ` +
           'Expected PLACE?option=value&option=value with options that trawl eval has for a search, such as mode=bm25.',
       );
     }
     if (equals === -1)
-      throw new TrawlError(
-        'USAGE',
-        `The option ${name} of the system ${JSON.stringify(text)} has no value: ${name}=VALUE.`,
-      );
+      throw usageError(`The option ${name} of the system ${JSON.stringify(text)} has no value: ${name}=VALUE.`);
     yield [
       name,
       optionValue(spec, [decoded(text, part.slice(equals + 1))], 'USAGE', `${name} of ${JSON.stringify(text)}`),
@@ -163,10 +157,7 @@ function decoded(text: string, value: string): string {
   try {
     return decodeURIComponent(value);
   } catch {
-    throw new TrawlError(
-      'USAGE',
-      `The system ${JSON.stringify(shownPlace(text))} has ${JSON.stringify(value)}; write % as %25.`,
-    );
+    throw usageError(`The system ${JSON.stringify(shownPlace(text))} has ${JSON.stringify(value)}; write % as %25.`);
   }
 }
 
@@ -229,11 +220,12 @@ export async function searchSystems(
 
 function openSystem(
   { place, options, given, own }: SystemSpec,
-  { signal, note }: Asked,
+  asked: Asked,
   further: readonly string[],
 ): ReturnType<typeof openReranked> {
-  const modes = modesOption(options, own.has('mode') ? own : given);
-  checkRerankOptions(options, given);
-  checkEndpointOptions(options.model, given);
-  return openReranked(place, options, { ...retrieverOptions(options), signal, modes, onWarning: note }, further);
+  // An option of one mode may be for another system.
+  const ofMode = own.has('mode')
+    ? new Set([...given].filter((name) => own.has(name) || !(name in RANKING_OPTIONS)))
+    : given;
+  return openReranked(place, options, searchSettings(options, ofMode, asked), further);
 }

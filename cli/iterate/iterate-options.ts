@@ -1,8 +1,9 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { ITERATION_STEPS } from '../../training/iteration/iteration-work.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';
 import { DEVICE_OPTION, OVERRIDE_OPTIONS, PRECISION_OPTION, SHARE_WEIGHTS_OPTION } from '../model/model-options.ts';
+import { refuseOptions } from '../options/checks.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { TRIAGE_OPTIONS } from '../triage/triage-options.ts';
@@ -191,34 +192,29 @@ export function iterateAction(
 ): IterateAction {
   const actions = ACTIONS.filter((name) => options[name]);
   const action: IterateAction = actions[0] ?? 'run';
-  if (actions.length > 1) throw usage(`--${actions[0]} and --${actions[1]} are different actions: give one.`);
-  if (options.root === undefined) throw usage('--root is missing: the folder of the iterations, such as --root loop.');
+  if (actions.length > 1) throw usageError(`--${actions[0]} and --${actions[1]} are different actions: give one.`);
+  if (options.root === undefined)
+    throw usageError('--root is missing: the folder of the iterations, such as --root loop.');
   if (action !== 'run' && positionals.length > 0)
-    throw usage(`--${action} takes no checkpoint; ${positionals[0]} was given.`);
+    throw usageError(`--${action} takes no checkpoint; ${positionals[0]} was given.`);
   const useless = [...given].find((name) => !USED[action].includes(name) && !COMMON.includes(name));
-  if (useless === 'to') throw usage('--to has no effect without --back.');
-  if (useless !== undefined) throw usage(`--${useless} has no effect with --${action}.`);
-  if (given.has('server') === false) {
-    const ofServer = ['server-folder', 'key-file'].find((name) => given.has(name));
-    if (ofServer !== undefined) throw usage(`--${ofServer} has no effect without --server.`);
-  }
+  if (useless === 'to') throw usageError('--to has no effect without --back.');
+  if (useless !== undefined) throw usageError(`--${useless} has no effect with --${action}.`);
+  if (!given.has('server')) refuseOptions(given, ['server-folder', 'key-file'], 'without --server');
   if (!given.has('triage')) {
-    const ofTriage = [...given].find((name) => name.startsWith('triage-'));
-    if (ofTriage !== undefined) throw usage(`--${ofTriage} has no effect without --triage.`);
-    if (options.until === 'triage') throw usage('--until triage has no effect without --triage.');
+    const ofTriage = [...given].filter((name) => name.startsWith('triage-'));
+    refuseOptions(given, ofTriage, 'without --triage');
+    if (options.until === 'triage') throw usageError('--until triage has no effect without --triage.');
   }
   if (action !== 'run') return action;
   if (positionals.length === 0) {
-    throw usage(
+    throw usageError(
       '<checkpoint> is missing: the folder that the trainer wrote. Or one of --back, --status, --prune, --discard.',
     );
   }
-  if (options.corpus.length === 0) throw usage('--corpus is missing: the files of the corpus, as for trawl index.');
+  if (options.corpus.length === 0)
+    throw usageError('--corpus is missing: the files of the corpus, as for trawl index.');
   if (options.eval === undefined)
-    throw usage('--eval is missing: held-out questions with gold_ids, as for trawl eval.');
+    throw usageError('--eval is missing: held-out questions with gold_ids, as for trawl eval.');
   return 'run';
-}
-
-function usage(message: string): TrawlError {
-  return new TrawlError('USAGE', message);
 }

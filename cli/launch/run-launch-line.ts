@@ -1,4 +1,4 @@
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, usageError } from '../../src/base/errors.ts';
 import { EXIT } from '../program/command.ts';
 import { loadCommand } from '../program/commands.ts';
 import { report, resolveCall, runCommand } from '../program/run-command.ts';
@@ -37,8 +37,7 @@ export async function runLaunchLine(argv: readonly string[], json: boolean): Pro
 async function checkOptions([name, ...argv]: readonly string[]): Promise<void> {
   const { positionals } = resolveCall((await loadCommand(name!))!, argv);
   if (positionals.length > 0) return;
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     '<index> is missing: Trawl reranks beside an index, of any content. Add the folder of one, such as indexes/sample.',
   );
 }

@@ -1,10 +1,11 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { ROW_FORMAT_NAMES } from '../../training/mining/formats/formats.ts';
 import { checkRowFile } from '../../training/mining/row-files.ts';
 import { SAMPLING_STRATEGIES } from '../../training/mining/sample-negatives.ts';
 import type { ScoreLimits } from '../../training/mining/score-limits.ts';
+import { requiredOption } from '../options/checks.ts';
 import { numberFrom } from '../options/numbers.ts';
 import { RESTART_OPTION } from '../options/restart-option.ts';
 
@@ -113,7 +114,7 @@ export function scoreLimits(options: Values): ScoreLimits {
     if (text === undefined) return null;
     const value = /^[+-]?\d*\.?\d+(?:e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : Number.NaN;
     if (Number.isFinite(value)) return value;
-    throw new TrawlError('USAGE', `--${name} is ${JSON.stringify(text)}; expected a number.`);
+    throw usageError(`--${name} is ${JSON.stringify(text)}; expected a number.`);
   };
   const margin = (name: 'absolute-margin' | 'relative-margin'): number | null => {
     const text = options[name];
@@ -132,43 +133,36 @@ export function nearDuplicateShare({ 'near-duplicate': text }: Values): number |
   if (text === 'off') return null;
   const share = numberFrom('near-duplicate', text, { max: 1 });
   if (share > 0) return share;
-  throw new TrawlError('USAGE', '--near-duplicate is 0, which would drop every candidate; expected a share, or off.');
+  throw usageError('--near-duplicate is 0, which would drop every candidate; expected a share, or off.');
 }
 
 /** Checks what the options need of each other. @throws TrawlError USAGE. */
 export function checkMineOptions(options: Values): void {
   if (options.queries.length === 0 && (options.records.length === 0 || options.qrels === undefined)) {
-    throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
+    throw usageError('--queries is missing: the file of questions, such as --queries questions.jsonl.');
   }
   if (options.records.length === 0 && (options.split !== undefined || options['any-generation'])) {
     const name = options.split === undefined ? 'any-generation' : 'split';
-    throw new TrawlError('USAGE', `--${name} has no effect without --records FILE.`);
+    throw usageError(`--${name} has no effect without --records FILE.`);
   }
-  if (options.out === undefined) throw new TrawlError('USAGE', '--out is missing: the file of training rows.');
+  const out = requiredOption('out', options.out, 'the file of training rows');
   if (options.format === undefined) {
-    throw new TrawlError('USAGE', `--format is missing: ${ROW_FORMAT_NAMES.join(', ')}.`);
+    throw usageError(`--format is missing: ${ROW_FORMAT_NAMES.join(', ')}.`);
   }
-  checkRowFile(options.out, options.format);
+  checkRowFile(out, options.format);
   const { 'range-min': first, 'range-max': last, 'num-negatives': most, 'min-negatives': fewest } = options;
   if (first > last) {
-    throw new TrawlError('USAGE', `--range-min ${first} is above --range-max ${last}: no rank would be left.`);
+    throw usageError(`--range-min ${first} is above --range-max ${last}: no rank would be left.`);
   }
   if (most > last - first + 1 && !options['also-bm25']) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `--num-negatives ${most} is more than the ${last - first + 1} ranks from --range-min ${first} to --range-max ${last}.`,
     );
   }
   if (fewest === 0 && options.format !== 'labeled-pair') {
-    throw new TrawlError(
-      'USAGE',
-      '--min-negatives 0 needs --format labeled-pair: other rows without a negative are useless.',
-    );
+    throw usageError('--min-negatives 0 needs --format labeled-pair: other rows without a negative are useless.');
   }
   if (fewest > most) {
-    throw new TrawlError(
-      'USAGE',
-      `--min-negatives ${fewest} is above --num-negatives ${most}: no query would get a row.`,
-    );
+    throw usageError(`--min-negatives ${fewest} is above --num-negatives ${most}: no query would get a row.`);
   }
 }

@@ -1,11 +1,11 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 
 /** Parses the value of an option, or a named part of it, as a number from 0 to `max`. @throws TrawlError USAGE. */
 export function numberFrom(option: string, text: string, { max, name }: { max: number; name?: string }): number {
   const value = /^\d*\.?\d+$/.test(text.trim()) ? Number(text) : Number.NaN;
   if (value >= 0 && value <= max) return value;
   const what = name === undefined ? `--${option}` : `${name} of --${option}`;
-  throw new TrawlError('USAGE', `${what} is ${JSON.stringify(text)}; expected a number from 0 to ${max}.`);
+  throw usageError(`${what} is ${JSON.stringify(text)}; expected a number from 0 to ${max}.`);
 }
 
 /**
@@ -24,7 +24,7 @@ export function namedNumbers<Name extends string>(
     const name = names.find((known) => known === given);
     if (name === undefined || name in found || more.length > 0) {
       const expected = `expected ${names.join(' and ')} at most once each, as in ${example}.`;
-      throw new TrawlError('USAGE', `--${option} is ${JSON.stringify(text)}; ${expected}`);
+      throw usageError(`--${option} is ${JSON.stringify(text)}; ${expected}`);
     }
     found[name] = numberFrom(option, number, { max, name });
   }
@@ -44,8 +44,7 @@ export function shareOption<Name extends string>(
 export function parseCutoffs(text: string, max = Number.POSITIVE_INFINITY): number[] {
   const cutoffs = text.split(',').map((part) => (/^\s*\d{1,9}\s*$/.test(part) ? Number(part) : Number.NaN));
   if (cutoffs.every((k) => k >= 1 && k <= max)) return [...new Set(cutoffs)].sort((a, b) => a - b);
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1${max < Number.POSITIVE_INFINITY ? ` to ${max}` : ''}, such as 1,5,10.`,
   );
 }

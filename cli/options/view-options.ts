@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { readViews } from '../../src/index/views/read-views.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
@@ -31,11 +31,11 @@ export interface ViewOptions {
 export function viewOption({ views: file, view: name }: ViewOptions): ViewDefinition | undefined {
   if (file === undefined) {
     if (name === undefined) return undefined;
-    throw new TrawlError('USAGE', `--view ${name} needs --views FILE, the file that defines it.`);
+    throw usageError(`--view ${name} needs --views FILE, the file that defines it.`);
   }
   const views = readViews(file);
   if (name === undefined) {
-    throw new TrawlError('USAGE', `--views has no effect without --view. ${file} has ${namesOf(views)}.`);
+    throw usageError(`--views has no effect without --view. ${file} has ${namesOf(views)}.`);
   }
   const { indexes: _, ...view } = namedView(views, name, `--view ${name}`, file);
   return view;
@@ -50,7 +50,7 @@ export function namedView(
 ): ViewDefinition {
   const view = views.find((each) => each.name === name);
   if (view !== undefined) return view;
-  throw new TrawlError('USAGE', `${option}: ${file} has no view ${JSON.stringify(name)}; it has ${namesOf(views)}.`);
+  throw usageError(`${option}: ${file} has no view ${JSON.stringify(name)}; it has ${namesOf(views)}.`);
 }
 
 function namesOf(views: readonly ViewDefinition[]): string {

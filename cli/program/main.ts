@@ -1,4 +1,4 @@
-import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { isNodeError, usageError } from '../../src/base/errors.ts';
 import { closestTo } from '../../src/base/options/closest.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { exitProcess } from '../../src/base/system/exit-process.ts';
@@ -51,7 +51,7 @@ function unknownCommand(name: string, json: boolean): number {
   const problem = name.startsWith('-')
     ? `The command comes first, then its options: trawl <command> ${name}.`
     : `Unknown command ${name}${near === undefined ? '.' : `; did you mean ${near}?`}`;
-  report(new TrawlError('USAGE', `${problem} See \`trawl --help\`.`), json);
+  report(usageError(`${problem} See \`trawl --help\`.`), json);
   return EXIT.usage;
 }
 

@@ -1,4 +1,4 @@
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { printable } from '../../src/base/format.ts';
 import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
@@ -58,8 +58,7 @@ export function resolveCall(
 function checkPositionals(command: Command, given: readonly string[]): void {
   const { min, max, usage } = command.positionals;
   if (command.takesStoreAddress !== true && given.some(isPublishedAddress)) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `trawl ${command.name} does not take an address in Milvus or OpenSearch; publish, serve, mcp, search, eval, verify, inspect and doctor do. Name the folder of the index.`,
     );
   }
@@ -69,7 +68,7 @@ function checkPositionals(command: Command, given: readonly string[]): void {
     given.length < min
       ? `${missing} is missing`
       : `Too many arguments (${given.slice(max).join(' ')}; quote a text with spaces)`;
-  throw new TrawlError('USAGE', `${problem}: trawl ${command.name} ${usage}. See \`trawl ${command.name} --help\`.`);
+  throw usageError(`${problem}: trawl ${command.name} ${usage}. See \`trawl ${command.name} --help\`.`);
 }
 
 /** Writes an error to stderr. */

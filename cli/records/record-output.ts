@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { LineOutput } from '../../src/base/system/line-output.ts';
 import { closeAll, openRecordFiles } from '../../training/records/record-files.ts';
 
@@ -74,7 +74,7 @@ async function refuseInput(out: string, inputs: readonly string[]): Promise<void
     for (const { path, handle } of files) {
       const { dev, ino } = await handle.stat();
       if (dev !== existing.dev || ino !== existing.ino) continue;
-      throw new TrawlError('USAGE', `--out ${resolve(out)} is ${path}, which is read. Choose another path.`);
+      throw usageError(`--out ${resolve(out)} is ${path}, which is read. Choose another path.`);
     }
   } finally {
     await closeAll(files);

@@ -1,7 +1,8 @@
 import { OUTPUT_FORMATS } from '../../evaluation/bulk-search/outputs/output-format.ts';
 import { QUERY_FORMATS } from '../../evaluation/bulk-search/query-format.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { refuseOptions } from '../options/checks.ts';
 import { RESTART_OPTION } from '../options/restart-option.ts';
 
 /** The options of `trawl search` for many queries. */
@@ -58,17 +59,14 @@ export function isBulkSearch(options: BulkOptions, query: string | undefined, gi
   const from = options.queries === undefined ? '--query-vectors' : '--queries';
   const isBulk = options.queries !== undefined || options['query-vectors'] !== undefined;
   if ((query === undefined) !== isBulk) {
-    throw new TrawlError('USAGE', 'Expected either a query or --queries FILE (or --query-vectors FILE).');
+    throw usageError('Expected either a query or --queries FILE (or --query-vectors FILE).');
   }
   if (isBulk && (options.out === undefined || options.out === '')) {
-    throw new TrawlError('USAGE', `${from} needs --out FILE for the hits.`);
+    throw usageError(`${from} needs --out FILE for the hits.`);
   }
-  const useless = Object.keys(BULK_OPTIONS).find((name) => given.has(name));
-  if (!isBulk && useless !== undefined) {
-    throw new TrawlError('USAGE', `--${useless} has no effect without --queries or --query-vectors.`);
-  }
+  if (!isBulk) refuseOptions(given, Object.keys(BULK_OPTIONS), 'without --queries or --query-vectors');
   if (options['queries-format'] !== undefined && options.queries === undefined) {
-    throw new TrawlError('USAGE', '--queries-format has no effect without --queries.');
+    throw usageError('--queries-format has no effect without --queries.');
   }
   return isBulk;
 }

@@ -14,7 +14,7 @@ import type { BulkProgress, BulkResult } from '../../evaluation/bulk-search/run-
 import { BATCH_QUERIES, type FileSearch, searchToFiles } from '../../evaluation/bulk-search/search-to-files.ts';
 import { queryOf } from '../../evaluation/query-form.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { formatCount } from '../../src/base/format.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
@@ -28,9 +28,9 @@ import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type OpenSource, openSource, type SERVER_OPTIONS } from '../open/search-source.ts';
 import type { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
+import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import type { RERANK_OPTIONS } from '../options/rerank-options.ts';
-import { type RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import type { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { type VIEW_OPTIONS, viewFiles, viewHash, viewOption } from '../options/view-options.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
@@ -50,9 +50,13 @@ type Table = typeof BULK_OPTIONS &
   };
 type Options = OptionValues<Table>;
 
-/** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. `folder` is undefined with --url. */
-export async function searchQueries(folder: string | undefined, context: CommandContext<Table>): Promise<number> {
-  const { options, given, signal, note } = context;
+/** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. `folder` is undefined with --url; `settings` are those of `searchSettings`. */
+export async function searchQueries(
+  folder: string | undefined,
+  settings: OpenRetrieverOptions,
+  context: CommandContext<Table>,
+): Promise<number> {
+  const { options, given, note } = context;
   refuseAddresses([folder, ...options.index]);
   const shard = parseShard(options.shard) ?? { index: 0, of: 1 };
   const plan = outputPlan(folder, options);
@@ -64,16 +68,12 @@ export async function searchQueries(folder: string | undefined, context: Command
       first: Math.floor((source.count * shard.index) / shard.of),
       end: Math.floor((source.count * (shard.index + 1)) / shard.of),
     };
-    const modes = modesOption(options, given);
     const retrieving: OpenRetrieverOptions = {
-      ...retrieverOptions(options),
-      signal,
-      modes,
+      ...settings,
       ...(folder === undefined ? {} : vectorOptions(folder, options)),
       batchQueries: BATCH_QUERIES,
       // The batches in flight are few, and none is refused.
       maxWaitingBytes: Number.POSITIVE_INFINITY,
-      onWarning: note,
     };
     opened = await openSource({
       options,
@@ -93,8 +93,7 @@ export async function searchQueries(folder: string | undefined, context: Command
 /** @throws TrawlError USAGE for an address in Milvus or OpenSearch. */
 function refuseAddresses(places: readonly (string | undefined)[]): void {
   if (!places.some((each) => each !== undefined && /(^|=)(milvus|opensearch)(\+\w+)?:/i.test(each))) return;
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     '--queries and --query-vectors do not take an address in Milvus or OpenSearch. Name the folder of the index.',
   );
 }
@@ -194,11 +193,10 @@ function indexFolders(folder: string | undefined, { index }: Options): string[] 
 function checkServed({ url, index, 'query-vectors': vectors }: Options): void {
   if (url === undefined) return;
   if (index.length > 1) {
-    throw new TrawlError('USAGE', 'With --url, --index names one served index. Search each index alone.');
+    throw usageError('With --url, --index names one served index. Search each index alone.');
   }
   if (vectors !== undefined) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       '--query-vectors cannot be combined with --url: servers take texts. Give the index directory, or --queries.',
     );
   }
@@ -219,17 +217,13 @@ async function openQueries(
           signal,
         });
   if (vectors === undefined) return texts!;
-  if (mode === 'bm25')
-    throw new TrawlError('USAGE', '--query-vectors has no effect with --mode bm25, which ranks by words.');
+  if (mode === 'bm25') throw usageError('--query-vectors has no effect with --mode bm25, which ranks by words.');
   if (options.index.length > 0) {
-    throw new TrawlError('USAGE', '--query-vectors cannot be combined with --index. Search each index alone.');
+    throw usageError('--query-vectors cannot be combined with --index. Search each index alone.');
   }
   if (texts === undefined && (mode === 'hybrid' || options.rerank !== undefined)) {
     const reading = mode === 'hybrid' ? '--mode hybrid' : '--rerank';
-    throw new TrawlError(
-      'USAGE',
-      `${reading} reads the words of the queries: give them with --queries beside --query-vectors.`,
-    );
+    throw usageError(`${reading} reads the words of the queries: give them with --queries beside --query-vectors.`);
   }
   const { dimension } = requireVectors(folder!, openIndexDirectory(folder!).manifest);
   return openQueryVectors(vectors, { dimension, texts, signal });

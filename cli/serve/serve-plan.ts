@@ -1,5 +1,5 @@
 import { planServing, type ServePlan } from '../../evaluation/speed/serve-plan.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { retrieverOptions } from '../options/retriever-options.ts';
@@ -14,11 +14,10 @@ export async function printServePlan(
   { out, note, signal }: CommandContext<typeof SERVE_OPTIONS>,
 ): Promise<number> {
   if (options.replay !== undefined || indexes.length === 0) {
-    throw new TrawlError('USAGE', '--plan needs an index. Omit --plan, or name an index directory without --replay.');
+    throw usageError('--plan needs an index. Omit --plan, or name an index directory without --replay.');
   }
   if (indexes.some(({ folder }) => isPublishedAddress(folder))) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       '--plan measures this machine, which does not search an index in Milvus or OpenSearch (docs/cluster.md has sizes).',
     );
   }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { isMilvusAddress, parseMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
@@ -37,19 +37,16 @@ export async function workFolder(
 ): Promise<string> {
   const { store } = parsePublishedAddress(address);
   if (work === undefined || work === '') {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `--work is missing: with an address in ${store} as --out, the folder in which the index is built before it is published, such as --work indexes/wiki18.`,
     );
   }
-  if (work.includes('://'))
-    throw new TrawlError('USAGE', '--work is an address; expected a folder, such as --work indexes/wiki18.');
+  if (work.includes('://')) throw usageError('--work is an address; expected a folder, such as --work indexes/wiki18.');
   for (const [name, instead] of Object.entries(isMilvusAddress(address) ? REFUSED_BY_MILVUS : REFUSED)) {
-    if (given.has(name)) throw new TrawlError('USAGE', `--${name} does not work with an address as --out: ${instead}.`);
+    if (given.has(name)) throw usageError(`--${name} does not work with an address as --out: ${instead}.`);
   }
   if (given.has('bm25') && !given.has('model')) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `--bm25 without --model builds an index without vectors, which ${store} cannot have. Add --model.`,
     );
   }

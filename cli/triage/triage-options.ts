@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import type { Gate } from '../../training/triage/triage-report.ts';
@@ -112,7 +112,7 @@ export type TriageValues = OptionValues<typeof TRIAGE_OPTIONS>;
 export function gateOf(options: TriageValues, cutoffs: readonly number[]): Gate {
   const k = options['gate-k'] ?? cutoffs.at(-1)!;
   if (!cutoffs.includes(k)) {
-    throw new TrawlError('USAGE', `--gate-k is ${k}, which is none of --cutoffs ${cutoffs.join(',')}.`);
+    throw usageError(`--gate-k is ${k}, which is none of --cutoffs ${cutoffs.join(',')}.`);
   }
   const gate = {
     k,
@@ -120,7 +120,7 @@ export function gateOf(options: TriageValues, cutoffs: readonly number[]): Gate 
     maxDrop: shareOption(options, 'max-drop') ?? null,
   };
   if (options['gate-k'] !== undefined && gate.minRecall === null && gate.maxDrop === null) {
-    throw new TrawlError('USAGE', '--gate-k has no effect without --min-recall or --max-drop.');
+    throw usageError('--gate-k has no effect without --min-recall or --max-drop.');
   }
   return gate;
 }

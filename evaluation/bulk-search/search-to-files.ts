@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
 import { reportIfComplete } from '../../src/base/system/output-report.ts';
 import type { OutputSettings } from '../../src/base/system/output-settings.ts';
@@ -115,5 +115,5 @@ function isRegular(files: readonly string[]): boolean {
   });
   if (special.length === 0) return true;
   if (files.length === 1) return false;
-  throw new TrawlError('USAGE', `${special[0]} is a pipe or a device. With --scores-out, both outputs must be files.`);
+  throw usageError(`${special[0]} is a pipe or a device. With --scores-out, both outputs must be files.`);
 }

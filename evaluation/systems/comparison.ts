@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { type TrawlError, usageError } from '../../src/base/errors.ts';
 import { type ComparedMetric, changedQueries, compareEvaluations } from '../compare-evaluations.ts';
 import { evaluateRun, type Metrics } from '../evaluate-run.ts';
 import type { Judgements } from '../judgements.ts';
@@ -98,10 +98,7 @@ export function checkBy({
 }
 
 function unknownMetric(by: string, expected: string, metrics: object): TrawlError {
-  return new TrawlError(
-    'USAGE',
-    `--by is ${JSON.stringify(by)}; expected ${expected}: ${Object.keys(metrics).join(', ')}.`,
-  );
+  return usageError(`--by is ${JSON.stringify(by)}; expected ${expected}: ${Object.keys(metrics).join(', ')}.`);
 }
 
 /** Compares every further system with the first. @throws TrawlError USAGE for a metric that is not measured. */

@@ -1,19 +1,14 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { checkpointFiles, describingFiles, weightBytes } from '../hub/checkpoint-files.ts';
-import { type DownloadedRepository, type DownloadProgress, downloadRepository } from '../hub/download-repository.ts';
-import {
-  checkBeforeWeights,
-  type ImportedModel,
-  importModel,
-  type ModelSource,
-} from './import-model.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
 import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
+import { checkpointFiles, describingFiles, weightBytes } from '../hub/checkpoint-files.ts';
+import { type DownloadedRepository, type DownloadProgress, downloadRepository } from '../hub/download-repository.ts';
+import { checkBeforeWeights, type ImportedModel, importModel, type ModelSource } from './import-model.ts';
 import { ModelLock } from './model-lock.ts';
 import { type ModelSourceArgument, parseModelSource } from './model-source.ts';
 

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { parseRepositoryName } from '../hub/repository.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { cachedRepository, cachedSnapshot } from '../../src/encoder/model/hub-cache.ts';
+import { parseRepositoryName } from '../hub/repository.ts';
 
 /** The source argument of `trawl model add`. */
 export type ModelSourceArgument =

@@ -6,7 +6,7 @@ import { type QueryForm, queryOf } from '../../evaluation/query-form.ts';
 import { questionFiles, readQuestionSet } from '../../evaluation/question-set.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import { searchQuestions } from '../../evaluation/systems/search-questions.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { isSameJson } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
@@ -67,8 +67,7 @@ export class IterationMeasurement {
     const { questions, judgements } = await readQuestionSet(file, { qrels });
     for (const question of questions) queryOf(question, form);
     if (!questions.some(({ id }) => judgements.has(id))) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `No question of ${file} is judged, so recall cannot be measured. Add gold_ids to the questions, or pass --qrels.`,
       );
     }

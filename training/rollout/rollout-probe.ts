@@ -3,7 +3,7 @@ import type { Judgements } from '../../evaluation/judgements.ts';
 import { type QueryForm, queryOf } from '../../evaluation/query-form.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { answersOf, type Question } from '../../evaluation/read-questions.ts';
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { type Gates, refusals } from '../iteration/gates.ts';
 import { changesOf, comparedAnswers } from '../iteration/measure-iteration.ts';
 import type { Measures } from '../iteration/records.ts';
@@ -38,8 +38,7 @@ export async function rolloutProbe(options: ProbeOptions): Promise<Probe<Answers
   const { gates } = options;
   const isJudged = questions.some(({ id }) => judgements.has(id));
   if (!isJudged && (gates.minRecall !== undefined || options.isRecallDropGiven)) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `No question of ${options.questions} is judged, so recall cannot be measured. Pass --qrels, or no --min-recall and --max-recall-drop.`,
     );
   }

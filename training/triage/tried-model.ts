@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { checkpointFiles } from '../../indexer/hub/checkpoint-files.ts';
 import { importModel } from '../../indexer/model-import/import-model.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { asUsage } from '../../src/base/options/as-usage.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { FileLock, type LockMode } from '../../src/base/system/file-lock.ts';
@@ -55,7 +55,7 @@ export async function openTriedModel(
   { work, encoder: settings, onImport, onWait, signal }: TriedModelOptions,
 ): Promise<TriedModel> {
   if (isServerUrl(nameOrFolder)) {
-    throw new TrawlError('USAGE', `${nameOrFolder} is a URL; trawl triage tries a checkpoint or a model folder.`);
+    throw usageError(`${nameOrFolder} is a URL; trawl triage tries a checkpoint or a model folder.`);
   }
   const folder = locateModelFolder(nameOrFolder);
   const precision = settings.precision ?? 'float32';

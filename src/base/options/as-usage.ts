@@ -1,4 +1,4 @@
-import { TrawlError } from '../errors.ts';
+import { TrawlError, usageError } from '../errors.ts';
 
 /** Turns CONFIG_INVALID into USAGE, for work whose settings come from the command line. */
 export async function asUsage<T>(work: Promise<T>): Promise<T> {
@@ -6,7 +6,7 @@ export async function asUsage<T>(work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (error instanceof TrawlError && error.code === 'CONFIG_INVALID') {
-      throw new TrawlError('USAGE', error.message, { details: error.details, cause: error });
+      throw usageError(error.message, { details: error.details, cause: error });
     }
     throw error;
   }

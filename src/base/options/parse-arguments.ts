@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { TrawlError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { suggestOption } from './closest.ts';
 import { type OptionTable, optionOf } from './option-spec.ts';
 
@@ -27,13 +27,12 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
     strict: false,
     tokens: true,
   });
-  const usage = (problem: string): TrawlError => new TrawlError('USAGE', problem);
   const flags = new Map<string, string[]>();
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
     const { name, rawName, value, inlineValue } = token;
     if (!rawName.startsWith('--')) {
-      throw usage(
+      throw usageError(
         `Unknown option ${argv[token.index]}. Options begin with two dashes (see \`trawl ${command} --help\`); an argument that ` +
           'begins with a dash goes after --.',
       );
@@ -41,17 +40,17 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
     const known = names.get(name);
     if (known === undefined) {
       const near = suggestOption(name, [...names.keys()]);
-      throw usage(
+      throw usageError(
         `Unknown option --${name}${near === undefined ? '.' : `; did you mean --${near}?`} See \`trawl ${command} --help\`.`,
       );
     }
     if (known.isFlag && value !== undefined) {
-      throw usage(`--${name} takes no value; --no-${name} switches it off.`);
+      throw usageError(`--${name} takes no value; --no-${name} switches it off.`);
     }
-    if (!known.isFlag && value === undefined) throw usage(`--${name} needs a value.`);
+    if (!known.isFlag && value === undefined) throw usageError(`--${name} needs a value.`);
     // In `--out --json`, the user probably forgot the folder.
     if (inlineValue === false && value.startsWith('--')) {
-      throw usage(
+      throw usageError(
         `--${name} needs a value, but ${value} follows. Write a value that begins with dashes as --${name}=${value}.`,
       );
     }

@@ -26,7 +26,7 @@ function add(options: Partial<AddOptions> & Pick<AddOptions, 'source' | 'out'>, 
     force: false,
     keepSource: false,
     signal: new AbortController().signal,
-    progress: { download: nothing, step: onStep, note: nothing, stop: nothing },
+    progress: { download: nothing, step: onStep, note: nothing },
     ...options,
   });
 }
