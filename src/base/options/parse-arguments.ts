@@ -39,9 +39,11 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
     }
     const known = names.get(name);
     if (known === undefined) {
-      const near = suggestOption(name, [...names.keys()]);
+      // Of --=x the name has the value too.
+      const unknown = name.replace(/=.*$/s, '');
+      const near = suggestOption(unknown, [...names.keys()]);
       throw usageError(
-        `Unknown option --${name}${near === undefined ? '.' : `; did you mean --${near}?`} See \`trawl ${command} --help\`.`,
+        `Unknown option --${unknown}${near === undefined ? '.' : `; did you mean --${near}?`} See \`trawl ${command} --help\`.`,
       );
     }
     if (known.isFlag && value !== undefined) {
