@@ -131,7 +131,7 @@ export function indexOpener(
       encoderPools,
       answersSince,
       signal,
-      model,
+      ...(model === undefined ? {} : { model }),
       name,
       onProgress: (doing, stage) => report({ stage, doing }),
     });

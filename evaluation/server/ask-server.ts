@@ -1,6 +1,7 @@
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { inParallel } from '../../src/base/in-parallel.ts';
+import { defined } from '../../src/base/objects.ts';
 import { parseNumbers } from '../../src/index/passages/exact-numbers.ts';
 import {
   NoReply,
@@ -113,7 +114,7 @@ function requestOf(
   const fields = client.request(texts, k);
   if (client.method !== 'GET') return [`${url}${client.path}`, fields];
   const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(fields)) parameters.set(name, String(value));
+  for (const [name, value] of Object.entries(defined(fields))) parameters.set(name, String(value));
   return [`${url}${client.path}?${parameters.toString()}`, undefined];
 }
 

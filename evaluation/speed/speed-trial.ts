@@ -98,7 +98,7 @@ async function writeTrial(
   const segments = [{ path: vectors, offset: 0, bytes: values.byteLength, dtype: 'float32' }] as const;
   const shard = { firstRow: 0, rows, segments, codes };
   const components = Math.round((dimension * COMPONENTS_SHARE) / 64) * 64;
-  // As in native/src/prefilter_choice.cpp: shorter and longer vectors get no prefilter.
+  // As in native/src/dense/prefilter/prefilter_choice.cpp: shorter and longer vectors get no prefilter.
   if (dimension <= 128 || dimension > 4096 || components === 0) return shard;
   const prefilter = `${path}.prefilter`;
   await kernel.makePrefilter(prefilter, codes, { rows, dtype: 'float32', segments }, dimension, { components, signal });

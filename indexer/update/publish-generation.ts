@@ -75,7 +75,7 @@ function nextManifest(before: IndexManifest, next: NextGeneration, deleted: RowB
     corpus: next.corpus,
     shards,
     tombstones: deletedCount === 0 ? null : { path, bytes: deleted.bytes.length, sha256, rows: deletedCount },
-    bm25: bm25 === undefined ? undefined : { made: bm25.made, deleted: null },
+    ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
     lastUpdate: next.lastUpdate,
     writer: `trawl ${packageVersion}`,
   };

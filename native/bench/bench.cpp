@@ -25,9 +25,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernel_choice.hpp"
-#include "query_pack.hpp"
-#include "scan_codes.hpp"
+#include "dense/kernels/kernel_choice.hpp"
+#include "dense/codes/query_pack.hpp"
+#include "dense/search/scan_codes.hpp"
 #include "synthetic.hpp"
 #include "trawl/trawl.hpp"
 

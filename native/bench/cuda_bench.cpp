@@ -16,8 +16,8 @@
 #include <sstream>
 #include <thread>
 
-#include "../test/gpu_cases.hpp"
-#include "kernel_choice.hpp"
+#include "gpu/gpu_cases.hpp"
+#include "dense/kernels/kernel_choice.hpp"
 #include "synthetic.hpp"
 
 namespace {

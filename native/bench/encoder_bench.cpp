@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "bert_files.hpp"
+#include "encoder/bert_files.hpp"
 
 using trawl::encoder::BertEncoder;
 using trawl::encoder::BertShape;

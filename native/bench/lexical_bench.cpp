@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "checksum.hpp"
+#include "base/checksum.hpp"
 #include "trawl/lexical_builder.hpp"
 #include "trawl/lexical_index.hpp"
 

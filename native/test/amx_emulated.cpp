@@ -1,11 +1,11 @@
 // Compiles the AMX kernel and the products of encoders with emulated tiles: kEmulatedAmxKernels, kEmulatedAmxByteProducts.
 #if defined(__x86_64__)
 #define TRAWL_AMX_EMULATION
-#include "../src/scan_amx.cpp"
-#include "../src/encoder/bytes_amx.cpp"
+#include "dense/kernels/scan_amx.cpp"
+#include "encoder/bytes_amx.cpp"
 #else
 #include "encoder/byte_products.hpp"
-#include "kernels.hpp"
+#include "dense/kernels/kernels.hpp"
 namespace trawl {
 extern const Kernels* const kEmulatedAmxKernels;
 const Kernels* const kEmulatedAmxKernels = nullptr;

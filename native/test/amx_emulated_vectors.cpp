@@ -2,11 +2,11 @@
 #if defined(__x86_64__)
 #define TRAWL_AMX_EMULATION
 #define TRAWL_AMX_EMULATION_VECTORS
-#include "../src/scan_amx.cpp"
-#include "../src/encoder/bytes_amx.cpp"
+#include "dense/kernels/scan_amx.cpp"
+#include "encoder/bytes_amx.cpp"
 #else
 #include "encoder/byte_products.hpp"
-#include "kernels.hpp"
+#include "dense/kernels/kernels.hpp"
 namespace trawl {
 extern const Kernels* const kEmulatedAmxVectorKernels;
 const Kernels* const kEmulatedAmxVectorKernels = nullptr;

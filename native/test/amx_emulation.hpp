@@ -1,4 +1,4 @@
-// The tile operations of src/amx_tiles.hpp in plain C++, as the processor manual defines them.
+// The tile operations of src/base/amx_tiles.hpp in plain C++, as the processor manual defines them.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -61,7 +61,7 @@ function deeperCall(first: RetrieveCall, unfinished: readonly number[]): Retriev
   const { asked, continues = { call: first, positions: first.queries.map((_, i) => i) }, ...call } = first;
   return {
     ...call,
-    asked: asked === undefined ? undefined : unfinished.map((i) => asked[i]!),
+    ...(asked === undefined ? {} : { asked: unfinished.map((i) => asked[i]!) }),
     continues: { call: continues.call, positions: unfinished.map((i) => continues.positions[i]!) },
   };
 }

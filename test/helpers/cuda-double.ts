@@ -8,7 +8,7 @@ import { ADDON_PATH } from '../../src/engine/native/load-addon.ts';
 export const withoutGpuSearches =
   loadKernel().ok && process.platform === 'linux' ? false : 'searches on a GPU need the native engine on Linux';
 
-/** Compiles the test double of NVIDIA's driver (native/test/cuda_double.cpp). Returns its path, for TRAWL_CUDA_LIBRARY. */
+/** Compiles the test double of NVIDIA's driver (native/test/gpu/cuda_double.cpp). Returns its path, for TRAWL_CUDA_LIBRARY. */
 export function cudaDouble(): string {
   // The addon is in build/addon/.
   const native = join(dirname(ADDON_PATH), '..', '..');

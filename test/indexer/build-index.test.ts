@@ -1,9 +1,9 @@
-import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { BuildProgress } from '../../indexer/build-events.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import assert from '../helpers/assert.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

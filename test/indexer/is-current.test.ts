@@ -1,8 +1,8 @@
-import assert from 'node:assert/strict';
 import { rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { currentIndex, type WantedIndex } from '../../indexer/building/is-current.ts';
+import assert from '../helpers/assert.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';

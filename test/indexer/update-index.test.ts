@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { existsSync, lstatSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -10,6 +9,7 @@ import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import assert from '../helpers/assert.ts';
 import { runs } from '../helpers/runs.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';

@@ -78,11 +78,14 @@ fi`,
 }
 
 function writeStub(root: string): void {
-  for (const folder of ['cli', 'src/client']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['cli/program', 'src/client']) mkdirSync(join(root, folder), { recursive: true });
   for (const file of ['name', 'index', 'client/index'])
     writeFileSync(join(root, 'src', `${file}.ts`), "export const name = 'trawl';\n");
-  writeFileSync(join(root, 'cli', 'main.ts'), "import { name } from '../src/name.ts';\nprocess.stdout.write(name);\n");
-  writeFileSync(join(root, 'cli', 'trawl.ts'), "import './main.ts';\n");
+  writeFileSync(
+    join(root, 'cli', 'program', 'main.ts'),
+    "import { name } from '../../src/name.ts';\nprocess.stdout.write(name);\n",
+  );
+  writeFileSync(join(root, 'cli', 'trawl.ts'), "import './program/main.ts';\n");
 }
 
 /** Starts a script of the checkout like `npm run`, by default with the Node.js that runs the tests. */

@@ -1,10 +1,10 @@
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/base/errors.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import { SearchRetriever } from '../../src/search/search-retriever.ts';
 import { NO_TIMINGS } from '../../src/search/timings.ts';
+import assert from '../helpers/assert.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from './fakes.ts';

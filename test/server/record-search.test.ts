@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
@@ -6,6 +5,7 @@ import type { QueryOrigin } from '../../src/server/recording/query-origin.ts';
 import { openingLines, type RecordedOpening } from '../../src/server/recording/recorded-opening.ts';
 import type { RecordedRequest, RecordedSearch } from '../../src/server/recording/recorded-search.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
+import assert from '../helpers/assert.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, postTo, serve } from './build.ts';
 import { articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch/elasticsearch-server.ts';

@@ -37,7 +37,7 @@ constexpr char kCodesMagic[8] = {'T', 'R', 'A', 'W', 'L', 'I', '8', '\n'};
 constexpr char kCodesFooterMagic[8] = {'T', 'R', 'A', 'W', 'L', 'E', 'N', 'D'};
 
 // How a row is rotated before quantisation; part of the format. 1: sign flips from splitmix64(sign_seed), then Hadamard
-// blocks of 256 (of 64 if 256 does not divide D), see src/rotation.hpp.
+// blocks of 256 (of 64 if 256 does not divide D), see src/dense/codes/rotation.hpp.
 constexpr uint32_t kRotationHadamardSigns = 1;
 constexpr uint64_t kSignSeed = 0x5452415754524157ull;
 

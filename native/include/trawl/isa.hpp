@@ -5,8 +5,8 @@
 
 namespace trawl {
 
-struct Kernels;       // src/kernels.hpp
-struct KernelChoice;  // src/kernel_choice.hpp
+struct Kernels;       // src/dense/kernels/kernels.hpp
+struct KernelChoice;  // src/dense/kernels/kernel_choice.hpp
 
 struct IsaStatus {
   std::string name;    // "serial", "avx2", "avx512-vnni", "amx", "neon"

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "mapped_file.hpp"
+#include "base/mapped_file.hpp"
 #include "trawl/columns.hpp"
 #include "trawl/error.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "cancel.hpp"
+#include "base/cancel.hpp"
 #include "trawl/columns.hpp"
 #include "trawl/error.hpp"
 

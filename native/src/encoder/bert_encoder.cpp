@@ -2,7 +2,7 @@
 #include "trawl/bert_encoder.hpp"
 
 #include "encoder/bert_state.hpp"
-#include "float_environment.hpp"
+#include "base/float_environment.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::encoder {

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "mapped_file.hpp"
+#include "base/mapped_file.hpp"
 #include "trawl/bert_encoder.hpp"
 
 namespace trawl::encoder {

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "aligned_buffer.hpp"
+#include "base/aligned_buffer.hpp"
 #include "encoder/bert_file.hpp"
 #include "encoder/byte_choice.hpp"
 #include "encoder/products.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "aligned_buffer.hpp"
+#include "base/aligned_buffer.hpp"
 
 namespace trawl::encoder {
 

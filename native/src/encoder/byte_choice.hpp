@@ -5,7 +5,7 @@
 #include <string>
 
 #include "encoder/byte_products.hpp"
-#include "faster_from.hpp"
+#include "base/faster_from.hpp"
 
 namespace trawl::encoder {
 

@@ -3,7 +3,7 @@
 // codes of 16 fours of k, 64 bytes for each 16 columns.
 #include "encoder/byte_products.hpp"
 #if defined(__x86_64__)
-#include "amx_tiles.hpp"
+#include "base/amx_tiles.hpp"
 #if !defined(TRAWL_AMX_EMULATION) || defined(TRAWL_AMX_EMULATION_VECTORS)
 #define TRAWL_WIDE
 #endif

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "float_environment.hpp"
+#include "base/float_environment.hpp"
 
 namespace trawl::encoder {
 

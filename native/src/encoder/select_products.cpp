@@ -6,7 +6,7 @@
 #include "encoder/products.hpp"
 #include "trawl/bert_encoder.hpp"
 #include "trawl/error.hpp"
-#include "x86_features.hpp"
+#include "base/x86_features.hpp"
 
 namespace trawl::encoder {
 

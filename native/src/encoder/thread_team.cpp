@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "float_environment.hpp"
+#include "base/float_environment.hpp"
 
 namespace trawl::encoder {
 

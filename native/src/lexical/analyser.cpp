@@ -4,8 +4,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "porter_stem.hpp"
-#include "tokenizer.hpp"
+#include "lexical/porter_stem.hpp"
+#include "lexical/tokenizer.hpp"
 
 namespace trawl::lexical {
 namespace {

@@ -1,8 +1,8 @@
-#include "bound_pairs.hpp"
+#include "lexical/bound_pairs.hpp"
 
 #include <algorithm>
 
-#include "similarity.hpp"
+#include "lexical/similarity.hpp"
 
 namespace trawl::lexical {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lexical_format.hpp"
+#include "lexical/lexical_format.hpp"
 
 namespace trawl::lexical {
 

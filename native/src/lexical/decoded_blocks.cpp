@@ -1,6 +1,6 @@
-#include "decoded_blocks.hpp"
+#include "lexical/decoded_blocks.hpp"
 
-#include "posting_cursor.hpp"
+#include "lexical/posting_cursor.hpp"
 
 namespace trawl::lexical {
 

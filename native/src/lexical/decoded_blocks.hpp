@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "posting_block.hpp"
+#include "lexical/posting_block.hpp"
 
 namespace trawl::lexical {
 

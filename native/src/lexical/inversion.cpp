@@ -1,11 +1,11 @@
-#include "inversion.hpp"
+#include "lexical/inversion.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-#include "similarity.hpp"
-#include "varint.hpp"
+#include "lexical/similarity.hpp"
+#include "lexical/varint.hpp"
 
 namespace trawl::lexical {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "posting_block.hpp"
+#include "lexical/posting_block.hpp"
 #include "trawl/analyser.hpp"
 
 namespace trawl::lexical {

@@ -4,14 +4,14 @@
 #include <cstring>
 #include <queue>
 
-#include "inversion.hpp"
-#include "lexical_writer.hpp"
-#include "mapped_file.hpp"
-#include "os.hpp"
-#include "output_file.hpp"
-#include "section_checksum.hpp"
+#include "lexical/inversion.hpp"
+#include "lexical/lexical_writer.hpp"
+#include "base/mapped_file.hpp"
+#include "base/os.hpp"
+#include "base/output_file.hpp"
+#include "lexical/section_checksum.hpp"
 #include "trawl/error.hpp"
-#include "varint.hpp"
+#include "lexical/varint.hpp"
 
 namespace trawl::lexical {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "float_environment.hpp"
-#include "lexical_shards.hpp"
-#include "posting_cursor.hpp"
-#include "search_tasks.hpp"
+#include "base/float_environment.hpp"
+#include "lexical/lexical_shards.hpp"
+#include "lexical/posting_cursor.hpp"
+#include "lexical/search_tasks.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::lexical {

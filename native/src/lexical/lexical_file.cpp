@@ -1,12 +1,12 @@
-#include "lexical_file.hpp"
+#include "lexical/lexical_file.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "checksum.hpp"
-#include "posting_block.hpp"
+#include "base/checksum.hpp"
+#include "lexical/posting_block.hpp"
 #include "trawl/error.hpp"
-#include "varint.hpp"
+#include "lexical/varint.hpp"
 
 namespace trawl::lexical {
 

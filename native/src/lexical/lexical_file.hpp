@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "lexical_format.hpp"
-#include "mapped_file.hpp"
+#include "lexical/lexical_format.hpp"
+#include "base/mapped_file.hpp"
 #include "trawl/analyser.hpp"
 
 namespace trawl::lexical {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lexical_shards.hpp"
+#include "lexical/lexical_shards.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::lexical {

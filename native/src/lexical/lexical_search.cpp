@@ -12,13 +12,13 @@
 #include <limits>
 #include <memory>
 
-#include "float_environment.hpp"
-#include "lexical_shards.hpp"
-#include "posting_cursor.hpp"
-#include "row_bits.hpp"
-#include "search_tasks.hpp"
+#include "base/float_environment.hpp"
+#include "lexical/lexical_shards.hpp"
+#include "lexical/posting_cursor.hpp"
+#include "base/row_bits.hpp"
+#include "lexical/search_tasks.hpp"
 #include "trawl/error.hpp"
-#include "window_sums.hpp"
+#include "lexical/window_sums.hpp"
 
 namespace trawl::lexical {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "lexical_file.hpp"
+#include "lexical/lexical_file.hpp"
 #include "trawl/lexical_index.hpp"
 
 namespace trawl::lexical {

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "bound_pairs.hpp"
-#include "lexical_file.hpp"
-#include "posting_block.hpp"
-#include "section_checksum.hpp"
-#include "similarity.hpp"
+#include "lexical/bound_pairs.hpp"
+#include "lexical/lexical_file.hpp"
+#include "lexical/posting_block.hpp"
+#include "lexical/section_checksum.hpp"
+#include "lexical/similarity.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::lexical {

@@ -1,9 +1,9 @@
-#include "lexical_writer.hpp"
+#include "lexical/lexical_writer.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "varint.hpp"
+#include "lexical/varint.hpp"
 
 namespace trawl::lexical {
 namespace {

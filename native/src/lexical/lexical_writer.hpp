@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "bound_pairs.hpp"
-#include "lexical_format.hpp"
-#include "output_file.hpp"
-#include "posting_block.hpp"
-#include "section_checksum.hpp"
+#include "lexical/bound_pairs.hpp"
+#include "lexical/lexical_format.hpp"
+#include "base/output_file.hpp"
+#include "lexical/posting_block.hpp"
+#include "lexical/section_checksum.hpp"
 #include "trawl/analyser.hpp"
 
 namespace trawl::lexical {

@@ -1,10 +1,10 @@
-#include "porter_stem.hpp"
+#include "lexical/porter_stem.hpp"
 
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
-#include "utf8.hpp"
+#include "lexical/utf8.hpp"
 
 namespace trawl::lexical {
 namespace {

@@ -1,9 +1,9 @@
-#include "posting_block.hpp"
+#include "lexical/posting_block.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "varint.hpp"
+#include "lexical/varint.hpp"
 
 namespace trawl::lexical {
 namespace {

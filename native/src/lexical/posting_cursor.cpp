@@ -1,4 +1,4 @@
-#include "posting_cursor.hpp"
+#include "lexical/posting_cursor.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "decoded_blocks.hpp"
-#include "lexical_file.hpp"
-#include "posting_block.hpp"
-#include "similarity.hpp"
+#include "lexical/decoded_blocks.hpp"
+#include "lexical/lexical_file.hpp"
+#include "lexical/posting_block.hpp"
+#include "lexical/similarity.hpp"
 
 namespace trawl::lexical {
 

@@ -1,4 +1,4 @@
-#include "query_plan.hpp"
+#include "lexical/query_plan.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "query_tree.hpp"
-#include "similarity.hpp"
+#include "lexical/query_tree.hpp"
+#include "lexical/similarity.hpp"
 
 namespace trawl::lexical {
 

@@ -2,7 +2,7 @@
 // 9.12.3. A step applies the first rule that changes the node; steps are repeated until no rule changes it. Lucene rewrites
 // clauses one step at a time, too, but applies no other rule until the clauses stop changing. So here the clauses are rewritten
 // completely first.
-#include "query_rewrite.hpp"
+#include "lexical/query_rewrite.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 // equal scores need the same rewriting. Two rules of Lucene 10.1 are left out on purpose: it splices unboosted bools without
 // should clauses into must and filter, and moves the should clauses of a bool's only must clause up.
 #pragma once
-#include "query_tree.hpp"
+#include "lexical/query_tree.hpp"
 
 namespace trawl::lexical {
 

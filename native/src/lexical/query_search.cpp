@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "float_environment.hpp"
-#include "query_plan.hpp"
-#include "query_rewrite.hpp"
-#include "query_tree.hpp"
-#include "query_window.hpp"
-#include "search_tasks.hpp"
+#include "base/float_environment.hpp"
+#include "lexical/query_plan.hpp"
+#include "lexical/query_rewrite.hpp"
+#include "lexical/query_tree.hpp"
+#include "lexical/query_window.hpp"
+#include "lexical/search_tasks.hpp"
 #include "trawl/error.hpp"
 #include "trawl/lexical_query.hpp"
 

@@ -1,4 +1,4 @@
-#include "query_tree.hpp"
+#include "lexical/query_tree.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "query_window.hpp"
+#include "lexical/query_window.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "window_sums.hpp"
+#include "lexical/window_sums.hpp"
 
 namespace trawl::lexical {
 namespace {

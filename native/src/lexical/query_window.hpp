@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "lexical_shards.hpp"
-#include "posting_cursor.hpp"
-#include "query_plan.hpp"
-#include "row_bits.hpp"
+#include "lexical/lexical_shards.hpp"
+#include "lexical/posting_cursor.hpp"
+#include "lexical/query_plan.hpp"
+#include "base/row_bits.hpp"
 
 namespace trawl::lexical {
 

@@ -1,4 +1,4 @@
-#include "search_tasks.hpp"
+#include "lexical/search_tasks.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "best_rows.hpp"
+#include "lexical/best_rows.hpp"
 #include "trawl/lexical_index.hpp"
 
 namespace trawl::lexical {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "checksum.hpp"
+#include "base/checksum.hpp"
 
 namespace trawl::lexical {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "unicode_tables.hpp"
-#include "utf8.hpp"
+#include "lexical/unicode_tables.hpp"
+#include "lexical/utf8.hpp"
 
 namespace trawl::lexical {
 

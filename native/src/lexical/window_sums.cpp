@@ -1,4 +1,4 @@
-#include "window_sums.hpp"
+#include "lexical/window_sums.hpp"
 
 #include <algorithm>
 

@@ -118,7 +118,7 @@ export class OnnxSession {
             ...integerProductSettings(),
             ...(shareWeights ? { disable_prepacking: '1' } : {}),
             // A graph that is given by its bytes has no folder.
-            model_external_initializers_file_folder_path: tokenOutput === undefined ? undefined : dirname(path),
+            ...(tokenOutput === undefined ? {} : { model_external_initializers_file_folder_path: dirname(path) }),
           },
         },
       } as const satisfies InferenceSession.SessionOptions;

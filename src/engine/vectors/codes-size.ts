@@ -11,7 +11,7 @@ export function codesBytes(rows: number, dimension: number): number {
   return headerBytes + Math.ceil(rows / rowsPerBlock) * blockBytes + 64;
 }
 
-/** Upper limit of the size of a prefilter, from the limits in native/src/prefilter_choice.cpp; 0 if none is made. */
+/** Upper limit of the size of a prefilter, from the limits in native/src/dense/prefilter/prefilter_choice.cpp; 0 if none is made. */
 export function maxPrefilterBytes(rows: number, dimension: number): number {
   if (rows < 16_384 || dimension <= 128 || dimension > 4096) return 0;
   const components = Math.min(512, Math.floor((0.75 * (dimension - 1)) / 64) * 64);

@@ -30,7 +30,7 @@ export function perturbationSettings(
     delayMs = DEFAULT_DELAY_MS,
   }: Partial<Omit<PerturbationSettings, 'rates'>> = {},
 ): PerturbationSettings {
-  for (const [name, rate] of Object.entries(rates)) {
+  for (const [name, rate] of Object.entries(defined(rates))) {
     if (!(rate >= 0 && rate <= 1)) throw invalid(`the rate of ${name}`, rate, 'a number from 0 to 1');
   }
   const isCount = (value: number, min: number): boolean => Number.isSafeInteger(value) && value >= min;

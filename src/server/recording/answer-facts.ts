@@ -31,7 +31,7 @@ export function answerFacts(input: EncoderInput, answer: QueryAnswer): AnswerFac
     ...(places.length === 0 ? {} : { places }),
     ranges,
     ...(firstStage.length === 0 ? {} : { firstStage }),
-    rerank: rerank?.ok ? countsOf(rerank) : null,
+    rerank: rerank === undefined ? undefined : rerank.ok ? countsOf(rerank) : null,
   };
 }
 

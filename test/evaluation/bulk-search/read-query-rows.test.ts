@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,6 +8,7 @@ import { type QueryFormat, queryFormatOf } from '../../../evaluation/bulk-search
 import { readQueryRows } from '../../../evaluation/bulk-search/read-query-rows.ts';
 import type { Question } from '../../../evaluation/read-questions.ts';
 import { TopicReader } from '../../../evaluation/trec-topics.ts';
+import assert from '../../helpers/assert.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 

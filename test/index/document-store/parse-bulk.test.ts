@@ -1,7 +1,7 @@
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseBulk, type RequestedOperation } from '../../../src/index/document-store/parse-bulk.ts';
+import assert from '../../helpers/assert.ts';
 
 const name = fc.constantFrom('a', 'b', 'wiki_en');
 const requested: fc.Arbitrary<RequestedOperation> = fc

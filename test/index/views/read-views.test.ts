@@ -1,9 +1,9 @@
-import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readViews } from '../../../src/index/views/read-views.ts';
 import type { ViewDefinition } from '../../../src/index/views/view-definition.ts';
+import assert from '../../helpers/assert.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 

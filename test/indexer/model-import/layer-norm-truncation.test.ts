@@ -1,9 +1,9 @@
-import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ModelIdentity } from '../../../src/encoder/identity/model-identity.ts';
 import type { ModelOverrides } from '../../../src/encoder/model/model-overrides.ts';
 import { openEncoder } from '../../../src/encoder/open-encoder.ts';
 import { recordedOverrides } from '../../../src/search/opening/open-index-encoder.ts';
+import assert from '../../helpers/assert.ts';
 import { imported } from './imported-model.ts';
 import { HIDDEN, tinyCheckpoint } from './tiny-checkpoint.ts';
 import { TINY_NOMIC } from './tiny-families.ts';

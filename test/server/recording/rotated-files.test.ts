@@ -205,7 +205,7 @@ test('a kill at any moment of rotation and compression loses no line that was wr
   const folder = await tempFolder(t);
   const path = join(folder, 'record.jsonl');
   const program = join(folder, 'writer.mjs');
-  writeFileSync(program, WRITER.replaceAll('#root/', new URL('../../', import.meta.url).href));
+  writeFileSync(program, WRITER.replaceAll('#root/', new URL('../../../', import.meta.url).href));
   let next = 0;
   for (let run = 0; run < 8; run++) {
     const child = spawn(process.execPath, [program, path, String(next)], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,7 +1,7 @@
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ROW_FORMATS, type RowFormatName } from '../../../training/mining/formats/formats.ts';
 import type { MinedQuery, MiningOrigin } from '../../../training/mining/mined-query.ts';
+import assert from '../../helpers/assert.ts';
 import { miningQuery, passage } from './mining-fixtures.ts';
 
 const ORIGIN: MiningOrigin = { index: 'wiki', generation: 'g1', model: 'm1', reranker: null };

@@ -223,7 +223,7 @@ test('a file that is larger than the memory is read', async (t) => {
   const folder = await tempFolder(t);
   const path = join(folder, 'record.jsonl');
   const program = join(folder, 'count.mjs');
-  writeFileSync(program, COUNTER.replaceAll('#root/', new URL('../../', import.meta.url).href));
+  writeFileSync(program, COUNTER.replaceAll('#root/', new URL('../../../', import.meta.url).href));
   // 200 MB as text.
   const lines = recordLine('x'.repeat(2000)).repeat(1000);
   writeFileSync(`${path}.1.zst`, Buffer.concat(Array(90).fill(zstdCompressSync(lines))));

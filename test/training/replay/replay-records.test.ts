@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,6 +13,7 @@ import { type ReplayOptions, replayRecords } from '../../../training/replay/repl
 import type { ReplayReport } from '../../../training/replay/replay-report.ts';
 import { ServerTarget } from '../../../training/replay/server-target.ts';
 import { jsonOf, runTrawl } from '../../cli/run-trawl.ts';
+import assert from '../../helpers/assert.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';

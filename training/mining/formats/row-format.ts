@@ -36,7 +36,7 @@ export interface RowFormat {
 
 /** Where a row comes from: the last fields of each row, or the line of the file of origins. */
 export function originFields({ query, group }: MinedQuery, { generation, model, reranker }: MiningOrigin): object {
-  return { dataset: query.dataset, group, generation, model, reranker };
+  return { ...(query.dataset === undefined ? {} : { dataset: query.dataset }), group, generation, model, reranker };
 }
 
 /** The question and the agent's queries, where the row's query is a composed text. */

@@ -2,7 +2,7 @@ const PRIME_1 = 0x9e3779b185ebca87n;
 const PRIME_2 = 0xc2b2ae3d27d4eb4fn;
 const PIECE_BYTES = 1 << 20;
 
-/** The 64-bit checksum of native/src/checksum.hpp. */
+/** The 64-bit checksum of native/src/base/checksum.hpp. */
 export function checksum64(bytes: Uint8Array, seed = 0n): bigint {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let [a, b, c, d] = [u64(seed + PRIME_1), seed ^ PRIME_2, u64(seed + 1n), u64(seed - PRIME_1)];

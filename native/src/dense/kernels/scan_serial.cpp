@@ -1,0 +1,70 @@
+// Portable C++. Tests compare the other instruction sets with it.
+#include "dense/kernels/kernels.hpp"
+#include "dense/kernels/project_lanes.hpp"
+#include "dense/kernels/score.hpp"
+
+namespace trawl {
+
+namespace {
+
+inline float value_of(const CodeRows& rows, int row, const RowTest& test, int query, int32_t dot_i32) {
+  return rows.scale_f32[row] * static_cast<float>(dot_i32) + test.phi[query] * rows.bias_f32[row] +
+         test.a[query] * rows.residual_f32[row] + test.c[query] * rows.norm_f32[row];
+}
+
+size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+  size_t count = 0;
+  for (int row = 0; row < rows.rows; ++row) {
+    const int8_t* codes = rows.codes_i8 + row * rows.padded;
+    for (int group = 0; group < groups; ++group) {
+      const int8_t* digits = packed + group * kLanes * rows.padded;
+      int32_t dot[kLanes] = {};
+      for (int64_t j = 0; j < rows.padded; j += 4, digits += 4 * kLanes) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          for (int i = 0; i < 4; ++i) dot[lane] += digits[4 * lane + i] * codes[j + i];
+        }
+      }
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const int query = group * kLanes + lane;
+        const float value = value_of(rows, row, test, query, dot[lane]);
+        if (!(value < test.theta[query])) {
+          hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query), value};
+        }
+      }
+    }
+  }
+  return count;
+}
+
+size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits) {
+  size_t count = 0;
+  for (int row = 0; row < rows.rows; ++row) {
+    const int8_t* codes = rows.codes_i8 + row * rows.padded;
+    for (int query = 0; query < queries; ++query) {
+      const int8_t* digits = natural + query * rows.padded;
+      int32_t dot = 0;
+      for (int64_t j = 0; j < rows.padded; ++j) dot += digits[j] * codes[j];
+      const float value = value_of(rows, row, test, query, dot);
+      if (!(value < test.theta[query])) {
+        hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query), value};
+      }
+    }
+  }
+  return count;
+}
+
+double dot_codes(const double* values, const int8_t* codes, int64_t padded) {
+  double sum[4] = {0, 0, 0, 0};
+  for (int64_t j = 0; j < padded; j += 4) {
+    for (int lane = 0; lane < 4; ++lane) sum[lane] += values[j + lane] * codes[j + lane];
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+constexpr Kernels kTable = {"serial", scan_groups, scan_rows, dot_codes, sum_rows_serial, project_lanes, 0, false, kLanes, 1};
+
+}  // namespace
+
+const Kernels* const kSerialKernels = &kTable;
+
+}  // namespace trawl

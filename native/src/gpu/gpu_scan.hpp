@@ -1,0 +1,13 @@
+// The pass over the codes of a shard on a GPU.
+#pragma once
+#include <vector>
+
+#include "dense/search/block_scan.hpp"
+
+namespace trawl {
+
+// Does what a CodesScan over all blocks does. queries_f64: those of `packed`, as they were packed.
+void scan_on_gpu(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& packed,
+                 const double* queries_f64, const States& states);
+
+}  // namespace trawl
