@@ -55,7 +55,7 @@ test('every trawl command in a code line exists, with its options', () => {
   let seen = 0;
   for (const { path, codeLines, inlineCode } of pages) {
     for (const line of [...codeLines, ...inlineCode]) {
-      for (const [, name, rest] of line.matchAll(/(?:^|[|;&(]\s*|npx )trawl ([a-z]+(?:-[a-z]+)*)([^|;&)]*)/g)) {
+      for (const [, name, rest] of line.matchAll(/(?:^|[|;&(]\s*|npx |bin\/)trawl ([a-z]+(?:-[a-z]+)*)([^|;&)]*)/g)) {
         const command = COMMANDS.find((candidate) => candidate.name === name);
         assert.ok(command, `${path}: there is no command trawl ${name} (${line})`);
         seen++;

@@ -18,7 +18,7 @@ export function bm25Report({ records, environment }: BenchBm25Result): string {
   ].join('\n');
 }
 
-export function isIndexRecord(record: Bm25Record): record is Bm25IndexRecord {
+function isIndexRecord(record: Bm25Record): record is Bm25IndexRecord {
   return 'indexBytes' in record;
 }
 

@@ -1,43 +1,40 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { loadNow, machineFacts } from '../environment.ts';
 import type { BenchBm25Result } from '../lexical/bench-bm25.ts';
 import { processPeakBytes } from '../process-peak.ts';
 import { TRAWL } from '../serve/serve-engine.ts';
-import { runTrawl } from '../serve/serve-index.ts';
-import type { Bm25SizeResult } from '../tables/bm25-size-result.ts';
-import type { ReproductionRun } from './reproduction-run.ts';
+import type { Measurement } from './measurement.ts';
 
 /** As many as wiki-18 has. */
 const ROWS = 21_015_324;
 const SAMPLE_MS = 1_000;
 
 /** Builds an index of words of generated passages, and measures its searches. */
-export async function measureBm25Size({ file, scratch, signal }: ReproductionRun): Promise<void> {
+export async function measureBm25Size(run: Measurement): Promise<unknown> {
+  const { scratch, signal } = run;
   const corpus = join(scratch, 'wiki-like.jsonl');
-  await runTrawl(['bench', 'make-corpus', corpus, '--rows', String(ROWS)], signal);
+  await run.trawl('bench', 'make-corpus', corpus, '--rows', String(ROWS));
   const corpusBytes = (await stat(corpus)).size;
   const index = join(scratch, 'words');
   const before = loadNow();
   const build = await buildWords(corpus, index, signal);
   const after = loadNow();
   await rm(corpus);
-  const searches = join(scratch, 'searches.json');
-  const options = ['--index', index, '--threads', '2', '--runs', '2', '--seconds', '3'];
   const loadBefore = loadNow();
-  await runTrawl(['bench', 'bm25', ...options, '--out', searches], signal);
-  const { records } = JSON.parse(await readFile(searches, 'utf8')) as BenchBm25Result;
-  const result: Bm25SizeResult = {
+  const { records } = await run.bench<BenchBm25Result>([
+    ...['bm25', '--index', index, '--threads', '2', '--runs', '2', '--seconds', '3'],
+  ]);
+  return {
     environment: machineFacts({ engines: [], loadBefore }),
     rows: ROWS,
     corpusBytes,
     build: { ...build, load: { before, after }, passageBytes: await passageBytes(index) },
     records,
   };
-  await writeFile(file, `${JSON.stringify(result, null, 1)}\n`);
 }
 
 /** Builds the index in a process of its own, whose peak memory is sampled each second. */
@@ -45,7 +42,7 @@ async function buildWords(
   corpus: string,
   out: string,
   signal: AbortSignal,
-): Promise<Pick<Bm25SizeResult['build'], 'seconds' | 'stageMs' | 'peakBytes' | 'shards'>> {
+): Promise<{ seconds: number; stageMs: Record<string, number>; peakBytes: number; shards: number }> {
   const start = performance.now();
   const child = spawn(process.execPath, [TRAWL, 'index', corpus, '--bm25', '--out', out, '--json'], {
     signal,
@@ -59,7 +56,7 @@ async function buildWords(
     const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
     if (code !== 0) throw new Error(`trawl index ended with ${code}.`);
     const seconds = (performance.now() - start) / 1000;
-    const { stageMs, shards } = JSON.parse(stdout) as Pick<Bm25SizeResult['build'], 'stageMs' | 'shards'>;
+    const { stageMs, shards } = JSON.parse(stdout) as { stageMs: Record<string, number>; shards: number };
     return { seconds, stageMs, peakBytes, shards };
   } finally {
     clearInterval(sampling);

@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { contentsOf } from '../../corpus/contents-of.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { decodeNpy, encodeNpy } from '../vectors/npy.ts';
 import { type QuestionEncoder, questionVectors } from '../vectors/question-vectors.ts';
+import type { Measurement } from './measurement.ts';
 
 /** A corpus and its questions, as JSON lines of `{id, contents}` or `{id, title, text}`, and of `{id, question}`. */
 export interface SetFiles {
@@ -48,12 +47,12 @@ export async function searchVectors(
   folder: string,
   vectors: { readonly passages: string; readonly queries: string },
   ids: { readonly passages: string; readonly queries: string },
-  { python, signal }: { readonly python: string; readonly signal: AbortSignal },
+  run: Pick<Measurement, 'run' | 'python'>,
 ): Promise<string> {
   await mkdir(folder, { recursive: true });
   const script = join(packageRoot, 'scripts', 'evaluation-runs.py');
   const files = [vectors.passages, ids.passages, vectors.queries, ids.queries];
-  await promisify(execFile)(python, [script, folder, ...files], { signal });
+  await run.run(run.python('flat'), [script, folder, ...files]);
   return folder;
 }
 

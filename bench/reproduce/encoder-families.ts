@@ -1,16 +1,11 @@
-import { execFile } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { TrawlError } from '../../src/base/errors.ts';
 import { cacheFolder } from '../../src/base/options/cache-folder.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { installedMiniLm } from '../all/bench-inputs.ts';
-import { baselinePython } from '../baselines.ts';
 import { benchEmbed } from '../embed/bench-embed.ts';
-import { loadNow } from '../environment.ts';
-import { runTrawl } from '../serve/serve-index.ts';
-import type { FamiliesResult } from '../tables/families-result.ts';
+import { loadNow, type MachineFacts } from '../environment.ts';
+import type { Measurement } from './measurement.ts';
 
 const SCRIPT = join(packageRoot, 'bench', 'baselines', 'random_encoders.py');
 const PASSAGES = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');
@@ -24,29 +19,23 @@ interface Written {
 }
 
 /**
- * Measures every family beside sentence-transformers, over the same passages and queries, in turns, and writes a FamiliesResult. The weights
- * are random: they take as long as trained ones. sentence-transformers gets one text at a time, its best batch here.
+ * Measures every family beside sentence-transformers, over the same passages and queries, in turns, with random weights:
+ * they take as long as trained ones. sentence-transformers gets one text at a time, its best batch here.
  *
  * @throws TrawlError MODEL_NOT_FOUND without the environment of `trawl bench baselines embed`, ENGINE_MISSING if a family could not be
  * compared.
  */
-export async function measureFamilies(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  const cache = cacheFolder('trawl');
-  const [python, miniLm] = [baselinePython(cache, 'embed'), installedMiniLm(cache)];
-  if (python === undefined || miniLm === undefined) {
-    throw new TrawlError('MODEL_NOT_FOUND', 'torch is not installed. Install it: trawl bench baselines embed.');
-  }
+export async function measureFamilies(run: Measurement): Promise<unknown> {
+  const { scratch, signal } = run;
+  const python = run.python('embed');
   const checkpoints = join(scratch, 'checkpoints');
-  await mkdir(checkpoints, { recursive: true });
-  const { stdout } = await promisify(execFile)(python, [SCRIPT, checkpoints, join(miniLm, 'tokenizer.json')], {
-    signal,
-  });
+  const written = await run.run(python, [SCRIPT, checkpoints, join(run.checkpoint, 'tokenizer.json')]);
   const before = loadNow();
-  const rows: FamiliesResult['rows'][number][] = [];
-  let facts: { readonly trawl: string; readonly date: string; readonly processor: string } | undefined;
-  for (const { family, shape, folder } of JSON.parse(stdout) as readonly Written[]) {
+  const rows: object[] = [];
+  let facts: MachineFacts | undefined;
+  for (const { family, shape, folder } of JSON.parse(written) as readonly Written[]) {
     const model = join(scratch, `model-${family}`);
-    await runTrawl(['model', 'add', folder, '--out', model, '--precision', 'float32,int8', '--quiet'], signal);
+    await run.trawl('model', 'add', folder, '--out', model, '--precision', 'float32,int8', '--quiet');
     const { environment, records, skipped } = await benchEmbed({
       ...MEASURED,
       model,
@@ -55,7 +44,7 @@ export async function measureFamilies(file: string, scratch: string, signal: Abo
       queryTexts: undefined,
       against: ['sentence-transformers'],
       baselineModel: folder,
-      cache,
+      cache: cacheFolder('trawl'),
       scratch,
       python,
       signal,
@@ -84,7 +73,7 @@ export async function measureFamilies(file: string, scratch: string, signal: Abo
     }
     await Promise.all([folder, model].map((path) => rm(path, { recursive: true, force: true })));
   }
-  const result: FamiliesResult = {
+  return {
     format: 'trawl-families',
     version: 1,
     trawl: facts!.trawl,
@@ -96,5 +85,4 @@ export async function measureFamilies(file: string, scratch: string, signal: Abo
     load: { before, after: loadNow() },
     rows,
   };
-  await writeFile(file, `${JSON.stringify(result, null, 2)}\n`);
 }

@@ -1,10 +1,7 @@
-import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { type ImportedModel, importModel } from '../../indexer/model-import/import-model.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { cacheFolder } from '../../src/base/options/cache-folder.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { median, sortedSamples } from '../../src/base/statistics.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
@@ -13,12 +10,13 @@ import { OnnxSession, onnxruntimeFacts } from '../../src/encoder/inference/onnx-
 import type { TokenBatch } from '../../src/encoder/inference/token-batch.ts';
 import { graphsOf } from '../../src/encoder/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
-import { baselinePython } from '../baselines.ts';
 import { type EncoderShape, encoderShape, operations } from '../embed/encoder-operations.ts';
 import { loadNow, machineFacts } from '../environment.ts';
-import { type EncoderPassResult, PASSES, type Pass } from '../tables/encoder-pass-result.ts';
-import type { ReproductionRun } from './reproduction-run.ts';
-import { requiredInputs } from './required-inputs.ts';
+import type { Measurement } from './measurement.ts';
+
+/** What runs an encoder on a CPU. */
+const PASSES = ['float32 graph', 'int8 graph', 'bfloat16', 'int8'] as const;
+type Pass = (typeof PASSES)[number];
 
 const SCRIPT = join(packageRoot, 'bench', 'baselines', 'random_encoders.py');
 const TOKENS = [128, 100, 12];
@@ -44,20 +42,17 @@ interface Passes {
  *
  * @throws TrawlError MODEL_NOT_FOUND without the environment of `trawl bench baselines embed`, ENGINE_MISSING without the engine.
  */
-export async function timeEncoderPasses({ file, scratch, signal }: ReproductionRun): Promise<void> {
+export async function timeEncoderPasses(run: Measurement): Promise<unknown> {
+  const { checkpoint, scratch } = run;
   const loadBefore = loadNow();
-  const { data, checkpoint } = requiredInputs();
-  const python = baselinePython(cacheFolder('trawl'), 'embed');
-  if (python === undefined)
-    throw new TrawlError('MODEL_NOT_FOUND', 'torch is not installed: trawl bench baselines embed.');
   const random = join(scratch, 'random');
-  await promisify(execFile)(python, [SCRIPT, random, join(checkpoint, 'tokenizer.json'), 'BERT'], { signal });
+  await run.run(run.python('embed'), [SCRIPT, random, join(checkpoint, 'tokenizer.json'), 'BERT']);
   const shapes = [
     { shape: 'all-MiniLM-L6-v2', source: checkpoint, out: join(scratch, 'mini-lm') },
     { shape: 'BERT-base, random weights', source: join(random, 'BERT'), out: join(scratch, 'bert') },
   ];
-  const passes: EncoderPassResult['passes'][number][] = [];
-  const divided: EncoderPassResult['divided'][number][] = [];
+  const passes: object[] = [];
+  const divided: object[] = [];
   const folders: Passes['folders'][] = [];
   for (const { shape, source, out } of shapes) {
     const encoder = await openPasses(shape, source, out);
@@ -70,12 +65,11 @@ export async function timeEncoderPasses({ file, scratch, signal }: ReproductionR
       await encoder.sessions[pass].close();
     }
   }
-  const passages = await firstPassages(join(data, 'hotpot_val500_pooled', 'corpus.jsonl'));
+  const passages = await firstPassages(run.data('hotpot_val500_pooled', 'corpus.jsonl'));
   const cosines = await cosinesOf(folders[0]!, passages);
   const engines = [{ version: `onnxruntime ${onnxruntimeFacts().version}` }];
   const environment = machineFacts({ engines, loadBefore });
-  const result: EncoderPassResult = { environment, runs: RUNS, passes, cosines, divided };
-  await writeFile(file, `${JSON.stringify(result, null, 1)}\n`);
+  return { environment, runs: RUNS, passes, cosines, divided };
 }
 
 async function openPasses(shape: string, checkpoint: string, out: string): Promise<Passes> {
@@ -114,10 +108,7 @@ function batchOf(tokens: number): TokenBatch {
 }
 
 /** All passes in turns. */
-async function timed(
-  { shape, sizes, sessions }: Passes,
-  tokens: number,
-): Promise<EncoderPassResult['passes'][number][]> {
+async function timed({ shape, sizes, sessions }: Passes, tokens: number): Promise<object[]> {
   const batch = batchOf(tokens);
   const times = new Map<Pass, number[]>(PASSES.map((pass) => [pass, []]));
   // The first run of a session allocates.
@@ -149,7 +140,7 @@ async function timed(
 }
 
 /** One thread and two in turns. */
-async function timedDivided({ shape, sessions }: Passes, pass: Pass): Promise<EncoderPassResult['divided'][number]> {
+async function timedDivided({ shape, sessions }: Passes, pass: Pass): Promise<object> {
   const batch = batchOf(QUERY_TOKENS);
   const times: [number[], number[]] = [[], []];
   for (let run = -10; run < DIVIDED_RUNS; run++) {
@@ -168,10 +159,7 @@ async function firstPassages(corpus: string): Promise<string[]> {
   return lines.map((line) => (JSON.parse(line) as { text: string }).text);
 }
 
-async function cosinesOf(
-  folders: Passes['folders'],
-  passages: readonly string[],
-): Promise<EncoderPassResult['cosines']> {
+async function cosinesOf(folders: Passes['folders'], passages: readonly string[]): Promise<object[]> {
   const vectors = async (pass: Pass): Promise<Float32Array> => {
     const precision = pass === 'bfloat16' ? pass : pass.startsWith('int8') ? 'int8' : 'float32';
     const encoder = await openEncoder(folders[pass], { precision, workers: 2 });
@@ -183,7 +171,7 @@ async function cosinesOf(
   };
   const expected = await vectors('float32 graph');
   const dimension = expected.length / passages.length;
-  const cosines: EncoderPassResult['cosines'][number][] = [];
+  const cosines: object[] = [];
   for (const pass of PASSES.slice(1)) {
     const found = await vectors(pass);
     const each = passages.map((_, row) => {

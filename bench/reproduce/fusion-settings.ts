@@ -1,7 +1,5 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { BUNDLED, EvaluatedSystems, systemsFile } from './evaluated-systems.ts';
-import { requiredInputs } from './required-inputs.ts';
+import { EvaluatedSystems } from './evaluated-systems.ts';
+import { BUNDLED, type Measurement } from './measurement.ts';
 
 const SETS = [
   { name: 'hotpot', folder: 'hotpot_val500_pooled' },
@@ -25,26 +23,16 @@ const RANKINGS: readonly { readonly name: string; readonly options: string }[] =
   })),
 ];
 
-/**
- * Measures dense, BM25 and hybrid search with several settings, with all-MiniLM-L6-v2 and with the bundled encoder, and writes a
- * SystemsResult.
- *
- * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
- */
-export async function compareFusions(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  const { data, checkpoint } = requiredInputs();
-  const systems = new EvaluatedSystems({ work: scratch, signal, note: () => {} });
-  const encoders = [
-    { name: 'MiniLM', model: await systems.imported(checkpoint, ['float32']) },
-    { name: 'bundled', model: BUNDLED },
-  ];
+/** Recall of dense, BM25 and hybrid search with several settings, with all-MiniLM-L6-v2 and with the bundled encoder. */
+export async function compareFusions(run: Measurement): Promise<unknown> {
+  const systems = new EvaluatedSystems(run);
+  const encoders = { MiniLM: await run.miniLm(), bundled: BUNDLED };
   for (const { name, folder } of SETS) {
-    for (const encoder of encoders) {
-      const corpus = join(data, folder, 'corpus.jsonl');
-      const index = await systems.indexed(`${name}-${encoder.name}`, corpus, encoder.model, 'float32');
+    for (const [encoder, model] of Object.entries(encoders)) {
+      const index = await systems.indexed(`${name}-${encoder}`, run.data(folder, 'corpus.jsonl'), model, 'float32');
       const places = RANKINGS.map((ranking) => `${ranking.name}=${index}?${ranking.options}`);
-      await systems.measure(`${name}, ${encoder.name}`, join(data, folder, 'queries.jsonl'), places);
+      await systems.measure(`${name}, ${encoder}`, run.data(folder, 'queries.jsonl'), places);
     }
   }
-  await writeFile(file, systemsFile(systems.rows));
+  return systems.result();
 }

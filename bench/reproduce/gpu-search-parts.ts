@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageVersion } from '../../src/base/package-root.ts';
-import type { GpuSearchResult } from '../tables/gpu-search-result.ts';
 
 type Part = Readonly<Record<string, number> & Record<string, string>> & { readonly part: string };
 
@@ -12,7 +11,7 @@ type Part = Readonly<Record<string, number> & Record<string, string>> & { readon
 export function gpuSearchResult(
   folder: string,
   { date, processor }: { readonly date: string; readonly processor: string },
-): GpuSearchResult {
+) {
   const read = (name: string): Part[] => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Part[];
   const [search, check] = [wholeParts(folder, read('search.json')), wholeParts(folder, read('check.json'))];
   const baseline = read('baseline.json').filter(({ error }) => error === undefined);

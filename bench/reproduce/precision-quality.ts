@@ -1,12 +1,8 @@
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
-import { TRAWL } from '../serve/serve-engine.ts';
-import type { PrecisionResult } from '../tables/precision-result.ts';
-import { requiredInputs } from './required-inputs.ts';
+import type { Measurement } from './measurement.ts';
 
 const PRECISIONS = ['float32', 'bfloat16', 'int8'] as const;
 type Precision = (typeof PRECISIONS)[number];
@@ -44,21 +40,18 @@ interface Report {
 
 /**
  * Embeds passages and questions of each data set with all-MiniLM-L6-v2 in every precision, searches the passages for the questions of the
- * same and of another precision, and writes a PrecisionResult.
+ * same and of another precision.
  *
  * @throws TrawlError CORPUS_NOT_FOUND without the data sets, MODEL_NOT_FOUND without the model.
  */
-export async function comparePrecisions(file: string, scratch: string, signal: AbortSignal): Promise<void> {
-  const { data, checkpoint } = requiredInputs();
-  const run = promisify(execFile);
-  const trawl = async (...args: string[]): Promise<string> =>
-    (await run(process.execPath, [TRAWL, ...args, '--quiet'], { cwd: scratch, signal, maxBuffer: 1 << 28 })).stdout;
-  const model = join(scratch, 'all-MiniLM-L6-v2');
-  await trawl('model', 'add', checkpoint, '--out', model, '--precision', PRECISIONS.join());
-  const rows: PrecisionResult['rows'][number][] = [];
+export async function comparePrecisions(run: Measurement): Promise<unknown> {
+  const { scratch } = run;
+  const trawl = (...args: string[]): Promise<string> => run.trawl(...args, '--quiet');
+  const model = await run.miniLm(PRECISIONS.join());
+  const rows: object[] = [];
   const indexOf = (folder: string, precision: Precision): string => join(scratch, `${folder}-${precision}`);
   for (const folder of new Set(SETS.map((set) => set.folder))) {
-    const corpus = join(data, folder, 'corpus.jsonl');
+    const corpus = run.data(folder, 'corpus.jsonl');
     for (const precision of PRECISIONS) {
       const index = ['index', corpus, '--model', model, '--precision', precision];
       await trawl(...index, '--out', indexOf(folder, precision), '--if-changed');
@@ -66,7 +59,7 @@ export async function comparePrecisions(file: string, scratch: string, signal: A
   }
   for (const { name, folder, every, pairs } of SETS) {
     const questions = join(scratch, `${folder}-${every}.jsonl`);
-    const lines = (await readFile(join(data, folder, 'queries.jsonl'), 'utf8')).trimEnd().split('\n');
+    const lines = (await readFile(run.data(folder, 'queries.jsonl'), 'utf8')).trimEnd().split('\n');
     await writeFile(questions, `${lines.filter((_, i) => i % every === 0).join('\n')}\n`);
     const runs: string[] = [];
     for (const [passages, queries] of pairs) {
@@ -85,14 +78,8 @@ export async function comparePrecisions(file: string, scratch: string, signal: A
       rows.push({ ...rowOf(name, pair, report.systems[i]!, report.comparisons[i - 1]), overlap10 });
     }
   }
-  const result: PrecisionResult = {
-    format: 'trawl-precisions',
-    version: 2,
-    trawl: packageVersion,
-    date: new Date().toISOString().slice(0, 10),
-    rows,
-  };
-  await writeFile(file, `${JSON.stringify(result, null, 2)}\n`);
+  const date = new Date().toISOString().slice(0, 10);
+  return { format: 'trawl-precisions', version: 2, trawl: packageVersion, date, rows };
 }
 
 /** Query id → ids of the passages of a TREC run. */
@@ -123,7 +110,7 @@ function rowOf(
   [passages, queries]: Pair,
   { judged, metrics }: Report['systems'][number],
   comparison: Report['comparisons'][number] | undefined,
-): Omit<PrecisionResult['rows'][number], 'overlap10'> {
+): object {
   const recall = comparison?.metrics['recall@10'];
   return {
     set,

@@ -6,24 +6,23 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { withoutFolders } from '../all/all-file.ts';
 import { markdownTable } from '../report-format.ts';
-import { type ComparedExpectation, compareExpectations, describeExpectation } from './expectation.ts';
-import type { Reproduction } from './reproduction.ts';
+import { type ComparedFigure, comparedResults } from './compared-results.ts';
+import { Measurement } from './measurement.ts';
 import { REPRODUCTIONS } from './reproductions.ts';
 
 /** What `npm run reproduce` prints without a name. */
-export function reproductionList(folder = packageRoot): string {
-  const lines = REPRODUCTIONS.map(({ name, file, about, time }) => {
-    const recorded = existsSync(join(folder, file)) ? '' : '; not recorded yet';
-    return `  ${name.padEnd(18)} ${about} (${time}${recorded})`;
-  });
-  return ['npm run reproduce -- NAME measures again and compares with the recorded figures:', ...lines].join('\n');
+export function reproductionList(): string {
+  const names = Object.keys(REPRODUCTIONS).map((name) => `  ${name}`);
+  const what =
+    'measures bench/results/NAME.json again and compares (docs/reproduce.md: what each needs, and its time).';
+  return [`npm run reproduce -- NAME ${what}`, ...names].join('\n');
 }
 
 /**
- * Measures the figures of a recorded result again and compares them.
+ * Measures a recorded result again and compares its figures.
  *
  * @param folder the checkout with the recorded results.
- * @param write whether the new result then replaces the recorded one, with which it is not compared.
+ * @param write whether the new result replaces the recorded one, with which it then is not compared.
  * @returns the report, and whether every figure is within its tolerance.
  * @throws TrawlError USAGE for an unknown name, and without `write` if there is no recorded result.
  */
@@ -35,57 +34,46 @@ export async function reproduce(
     folder = packageRoot,
   }: { readonly write: boolean; readonly signal: AbortSignal; readonly folder?: string },
 ): Promise<{ readonly report: string; readonly ok: boolean }> {
-  const reproduction = REPRODUCTIONS.find((one) => one.name === name);
+  const reproduction = REPRODUCTIONS[name];
   if (reproduction === undefined) {
     throw new TrawlError('USAGE', `${JSON.stringify(name)} cannot be reproduced.\n${reproductionList()}`);
   }
-  const recorded = join(folder, reproduction.file);
+  const file = `bench/results/${name}.json`;
+  const path = join(folder, file);
   // Before a measurement of an hour.
-  if (!write && !existsSync(recorded)) {
+  if (!write && !existsSync(path)) {
     throw new TrawlError(
       'USAGE',
-      `${reproduction.file} does not exist: ${name} has not been recorded yet, so there is nothing to compare with. npm run reproduce -- ${name} --write records it.`,
+      `${file} does not exist, so there is nothing to compare with. npm run reproduce -- ${name} --write records it.`,
     );
   }
   const scratch = await mkdtemp(join(tmpdir(), 'trawl-reproduce-'));
   try {
-    const file = join(scratch, 'result.json');
-    await reproduction.run({ file, scratch, signal });
+    const found = await reproduction.measure(new Measurement(scratch, signal));
     if (write) {
-      await writeFile(recorded, withoutFolders(await readFile(file, 'utf8')));
-      return { report: `${reproduction.file} has the new figures. Write the tables with npm run tables.`, ok: true };
+      await writeFile(path, `${JSON.stringify(withoutFolders(found), null, 2)}\n`);
+      return { report: `${file} has the new figures. npm run tables writes them into the documents.`, ok: true };
     }
-    const compared = await compareFiles(reproduction, recorded, file);
-    return { report: comparisonReport(reproduction, compared), ok: compared.every(({ within }) => within) };
+    const compared = comparedResults(reproduction.compare, JSON.parse(await readFile(path, 'utf8')), found);
+    return { report: comparisonReport(name, compared), ok: compared.every(({ within }) => within) };
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
 }
 
-export async function compareFiles(
-  { expectations }: Pick<Reproduction, 'expectations'>,
-  recorded: string,
-  found: string,
-): Promise<ComparedExpectation[]> {
-  const [before, after] = await Promise.all(
-    [recorded, found].map(async (path) => expectations(JSON.parse(await readFile(path, 'utf8')))),
-  );
-  return compareExpectations(before!, after!);
-}
-
-export function comparisonReport(
-  { name, file }: Pick<Reproduction, 'name' | 'file'>,
-  compared: readonly ComparedExpectation[],
-): string {
-  const lines = compared.map((one) => [
-    one.within ? 'yes' : one.found === undefined ? 'missing' : 'NO',
-    one.name,
-    describeExpectation(one),
-    one.found === undefined ? '' : String(Number(one.found.toPrecision(4))),
+export function comparisonReport(name: string, compared: readonly ComparedFigure[]): string {
+  const shown = (value: unknown): string =>
+    typeof value === 'number' ? String(Number(value.toPrecision(4))) : `${value ?? ''}`;
+  const lines = compared.map(({ within, name, tolerance, recorded, found }) => [
+    within ? 'yes' : found === undefined ? 'missing' : 'NO',
+    name,
+    shown(recorded),
+    tolerance,
+    shown(found),
   ]);
   const reached = compared.filter(({ within }) => within).length;
   return [
-    ...markdownTable(['within', 'figure', `recorded in ${file}`, 'found'], lines),
+    ...markdownTable(['within', 'figure', 'recorded', 'tolerance', 'found'], lines),
     '',
     `${name}: ${reached} of ${compared.length} figures are within their tolerance.`,
   ].join('\n');

@@ -1,20 +1,19 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runTrawl } from '../serve/serve-index.ts';
-import type { TriageErrorsResult } from '../tables/triage-errors-result.ts';
 import type { BenchTriageResult } from '../triage/bench-triage.ts';
-import { importMiniLm } from './mini-lm.ts';
-import type { ReproductionRun } from './reproduction-run.ts';
+import { BUNDLED, type Measurement } from './measurement.ts';
 
-const BUNDLED = 'token-average-256';
+/** Results of `trawl bench triage` over several sets. */
+export interface TriageErrorsResult {
+  readonly date: string;
+  readonly sets: readonly ({ readonly name: string } & BenchTriageResult)[];
+}
 
 /** The indexes of a set: their names, and the options of `trawl index`. The first is that of the present encoder. */
 type Indexes = Readonly<Record<string, readonly string[]>>;
 
-/** Measures the errors of `trawl triage` with several encoders over three sets, and writes a TriageErrorsResult. */
-export async function measureTriageErrors({ file, scratch, signal }: ReproductionRun): Promise<void> {
-  const { data, model: miniLm } = await importMiniLm({ scratch, signal });
-  const trawl = (...args: string[]): Promise<void> => runTrawl(args, signal);
+/** Measures the errors of `trawl triage` with several encoders over three sets. */
+export async function measureTriageErrors(run: Measurement): Promise<TriageErrorsResult> {
+  const miniLm = await run.miniLm();
   const bundled: Indexes = {
     'all dimensions': ['--model', BUNDLED],
     'first 64 dimensions': ['--model', BUNDLED, '--dimension', '64'],
@@ -25,8 +24,8 @@ export async function measureTriageErrors({ file, scratch, signal }: Reproductio
     'MiniLM-L6': ['--model', miniLm],
     'MiniLM-L6, passages cut at 8 tokens': ['--model', miniLm, '--max-passage-tokens', '8'],
   };
-  const corpus = (set: string): string => join(data, set, 'corpus.jsonl');
-  const questions = (set: string): string => join(data, set, 'queries.jsonl');
+  const corpus = (set: string): string => run.data(set, 'corpus.jsonl');
+  const questions = (set: string): string => run.data(set, 'queries.jsonl');
   const [hotpot, squad] = ['hotpot_val500_pooled', 'squad_v11_dev'] as const;
   const wikipedia = corpus('pool_wiki_dev');
   const sets = [
@@ -45,18 +44,16 @@ export async function measureTriageErrors({ file, scratch, signal }: Reproductio
   for (const [i, set] of sets.entries()) {
     const folders: string[] = [];
     for (const [name, options] of Object.entries(set.indexes)) {
-      const folder = join(scratch, String(i), name);
-      await trawl('index', ...set.corpus, ...options, '--out', folder);
+      const folder = join(run.scratch, String(i), name);
+      await run.trawl('index', ...set.corpus, ...options, '--out', folder);
       folders.push(folder);
     }
     const [present, ...tried] = folders;
     const sampled = ['--depths', set.depths, '--samples', set.samples, '--runs', '5'];
     const indexes = ['--index', present!, ...tried.flatMap((folder) => ['--tried', folder])];
     const asked = ['--query-texts', questions(set.of), '--questions', '500'];
-    const out = join(scratch, 'triage.json');
-    await trawl('bench', 'triage', ...indexes, ...asked, ...sampled, '--out', out);
-    results.push({ name: set.name, ...(JSON.parse(await readFile(out, 'utf8')) as BenchTriageResult) });
+    const result = await run.bench<BenchTriageResult>(['triage', ...indexes, ...asked, ...sampled]);
+    results.push({ name: set.name, ...result });
   }
-  const date = new Date().toISOString().slice(0, 10);
-  await writeFile(file, `${JSON.stringify({ date, sets: results } satisfies TriageErrorsResult, null, 1)}\n`);
+  return { date: new Date().toISOString().slice(0, 10), sets: results };
 }

@@ -13,7 +13,7 @@ import { openedForBuild } from '../building/opened-for-build.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
-import { folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model/model-options.ts';
+import { modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION, recordedFolder } from '../model/model-options.ts';
 import { requiredOption } from '../options/checks.ts';
 import { defineCommand } from '../program/command.ts';
 
@@ -118,7 +118,7 @@ export const importCommand = defineCommand({
           }),
           bm25,
           columns,
-          modelFolder: folderOfPath(model),
+          modelFolder: recordedFolder(model),
           out: folder,
           overwrite: options.overwrite,
           passageTemplate: options['passage-template'],

@@ -26,10 +26,10 @@ import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../b
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   DEVICE_OPTION,
-  folderOfPath,
   modelOverrides,
   OVERRIDE_OPTIONS,
   PRECISION_OPTION,
+  recordedFolder,
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model/model-options.ts';
@@ -212,7 +212,7 @@ export const indexCommand = defineCommand({
           vectors,
           bm25,
           columns,
-          modelFolder: bm25Only ? undefined : folderOfPath(options.model),
+          modelFolder: bm25Only ? undefined : recordedFolder(options.model),
           out: folder,
           overwrite: options.overwrite || options['if-changed'],
           passageTemplate: options['passage-template'],

@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { type AddressFile, writeAddressFile } from '../../src/server/connections/address-file.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
@@ -80,7 +81,7 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
     const url = await startListening(server);
     noteExposure(server, settings, note);
     notePerturbation(server, note);
-    await openIndexes(server, signal);
+    await openIndexes(server, signal, stopServing);
     if (signal.aborted) note('stopping before the start was complete');
     else {
       addressFile = publishAddress(server, settings);
@@ -111,15 +112,25 @@ function noteExposure({ listeners }: TrawlServer, { keys, tls }: ServeSettings, 
   }
 }
 
-/** Opens every index. A signal stops it without an error. */
-async function openIndexes({ holder }: TrawlServer, signal: AbortSignal): Promise<void> {
+/** Time to answer the requests that wait for a start that failed, in milliseconds. */
+const AFTER_FAILURE_MS = 2_000;
+
+/** Opens every index. A signal stops it without an error. If one cannot be opened, the requests that wait are answered first. */
+async function openIndexes(
+  server: TrawlServer,
+  signal: AbortSignal,
+  stopServing: (server: TrawlServer) => Promise<void>,
+): Promise<void> {
+  const { holder } = server;
   const stop = (): void => holder.stop();
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });
   try {
     await holder.open();
   } catch (error) {
-    if (!signal.aborted) throw error;
+    if (signal.aborted) return;
+    await Promise.race([stopServing(server), sleep(AFTER_FAILURE_MS, undefined, { ref: false })]);
+    throw error;
   } finally {
     signal.removeEventListener('abort', stop);
   }

@@ -1,4 +1,6 @@
+import { join } from 'node:path';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
@@ -109,8 +111,12 @@ export function optionsOf(overrides: ModelOverrides): string[] {
   });
 }
 
-/** The folder of a model that is given by its path; undefined for a name and for an endpoint. */
-export function folderOfPath(nameOrPath: string): string | undefined {
+/**
+ * The folder of a model that an index records: without it, a search in another working directory would not find the model. Undefined for
+ * an endpoint, and for the name of a model that comes with Trawl, which is found everywhere.
+ */
+export function recordedFolder(nameOrPath: string): string | undefined {
   if (isServerUrl(nameOrPath)) return undefined;
-  return /[/\\]/.test(nameOrPath) ? locateModelFolder(nameOrPath) : undefined;
+  const folder = locateModelFolder(nameOrPath);
+  return folder === join(packageRoot, 'models', nameOrPath) ? undefined : folder;
 }

@@ -19,6 +19,9 @@ export async function runCommand(
     }
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  const unwatch = onEndOfNpm(() => {
+    if (!interrupt.signal.aborted) onSignal('SIGTERM');
+  });
   let json = jsonErrors ?? argv.includes('--json');
   try {
     const call = resolveCall(command, argv, { argumentsOnly });
@@ -35,10 +38,33 @@ export async function runCommand(
     if (resumable && interrupt.signal.reason === 'SIGTERM') return EXIT.resumable;
     return interrupted ? EXIT.interrupted : EXIT.failed;
   } finally {
+    unwatch();
     // Without a handler, a repeated signal would kill the process before it exits with its exit code.
     if (interrupt.signal.aborted) process.on(interrupt.signal.reason, () => undefined);
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
+}
+
+/** Whether npm runs the program in a shell of its own: for `npx trawl` and `npm run demo`. */
+const startedByNpm = /^'?(?:\S*\/)?trawl'?$|scripts\/demo\.mjs$/.test(process.env['npm_lifecycle_script'] ?? '');
+// Programs that this one starts are not npm's.
+delete process.env['npm_lifecycle_script'];
+const CHECK_PARENT_MS = 250;
+
+/**
+ * Calls `end` when the shell has ended in which npm runs the program. npm passes SIGTERM on to its shell, which ends without passing it on.
+ *
+ * @returns a function that ends the check.
+ */
+function onEndOfNpm(end: () => void): () => void {
+  if (!startedByNpm) return () => undefined;
+  const { ppid } = process;
+  const timer = setInterval(() => {
+    if (process.ppid === ppid) return;
+    clearInterval(timer);
+    end();
+  }, CHECK_PARENT_MS).unref();
+  return () => clearInterval(timer);
 }
 
 const program: Program = {

@@ -180,6 +180,7 @@ function listenersFor(
     mcp: options.mcp ? mcpConfig(options) : null,
     shedAfterMs: options['shed-after-ms'],
     deadlineMs: options['deadline-ms'],
+    holdMs: options['hold-s'] * 1000,
     logEvery: options['log-every'],
     keys,
     tls,

@@ -182,6 +182,13 @@ export const SERVE_OPTIONS = {
     default: DEFAULT_SERVER_CONFIG.shedAfterMs,
     help: 'Refuse a request with 503 and Retry-After if it would wait longer than N milliseconds; with 0, every request waits. Only for clients that retry: the clients of Search-R1 and RAG-R1 stop on any error.',
   },
+  'hold-s': {
+    type: 'integer',
+    min: 0,
+    max: 86_400,
+    default: DEFAULT_SERVER_CONFIG.holdMs / 1000,
+    help: 'While the server starts, hold requests of clients that would give up at a 503 (those of Search-R1 and others, docs/operations.md) for at most N seconds, and never longer than the client waits for an answer. With 0, the server answers 503 until it is ready.',
+  },
   'deadline-ms': {
     type: 'integer',
     min: 0,

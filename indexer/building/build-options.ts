@@ -18,7 +18,7 @@ export interface WorkOptions {
   readonly vectors?: PrecomputedVectors;
   /** Metric of embedded vectors. Default: the model's. */
   readonly metric?: Metric;
-  /** Folder of the model, if it was given as a path. The index records it, so that searches find the model. */
+  /** Folder of the model, unless it comes with Trawl. The index records it, so that searches find the model in any working directory. */
   readonly modelFolder?: string;
   /** The engine that makes codes and prefilters. Without it, the index has neither. */
   readonly kernel?: Kernel;

@@ -179,7 +179,7 @@ export function shardInput(
   };
 }
 
-/** Path of the model's folder relative to the index. Undefined for a model given by name. */
+/** Path of the model's folder relative to the index. Undefined for a model that came with Trawl. */
 export function modelLocation({ modelFolder, out }: WorkOptions): string | undefined {
   return modelFolder === undefined ? undefined : relative(resolve(out), resolve(modelFolder));
 }

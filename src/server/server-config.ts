@@ -82,6 +82,11 @@ export interface ServerConfig {
    * request waits until its client disconnects.
    */
   readonly deadlineMs: number;
+  /**
+   * How long a request may wait for a server that is starting, in milliseconds, if the clients of its dialect give up at a 503; at most
+   * as long as they wait for an answer. With 0, every request is refused until the server is ready.
+   */
+  readonly holdMs: number;
   /** Smallest `retry-after` of a 503, in seconds. */
   readonly retryAfterS: number;
   /** Dialects of POST /retrieve and POST /search to prefer if several claim a body, most preferred first. */
@@ -145,6 +150,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   headersTimeoutMs: 60_000,
   shedAfterMs: 0,
   deadlineMs: 0,
+  holdMs: 3_600_000,
   retryAfterS: 2,
   dialects: Object.freeze([]),
   mcp: null,
@@ -182,7 +188,7 @@ const NON_NUMERIC: readonly string[] = [
 ] satisfies (keyof ServerConfig)[];
 
 /** Options that 0 disables. */
-const MAY_BE_ZERO: readonly string[] = ['shedAfterMs', 'deadlineMs'];
+const MAY_BE_ZERO: readonly string[] = ['shedAfterMs', 'deadlineMs', 'holdMs'];
 
 /** Node fires a timer with a longer delay immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -200,7 +206,14 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
       );
     }
   }
-  for (const name of ['writeStallMs', 'keepAliveMs', 'receiveTimeoutMs', 'headersTimeoutMs', 'deadlineMs'] as const) {
+  for (const name of [
+    'writeStallMs',
+    'keepAliveMs',
+    'receiveTimeoutMs',
+    'headersTimeoutMs',
+    'deadlineMs',
+    'holdMs',
+  ] as const) {
     if (config[name] <= MAX_TIMER_MS) continue;
     throw new TrawlError('CONFIG_INVALID', `${name} is ${config[name]}; expected at most ${MAX_TIMER_MS} (24 days).`);
   }

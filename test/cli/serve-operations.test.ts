@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { before, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
+  cleanEnvironment,
   endOf,
   fileFolder,
   postJson,
@@ -17,6 +18,7 @@ import {
   sampleIndex,
   serveIndex,
   spawnTrawl,
+  TRAWL,
 } from './run-trawl.ts';
 
 const folder = await fileFolder();
@@ -253,6 +255,49 @@ test('on SIGTERM every busy keep-alive client gets `connection: close`, and then
     assert.equal(next, 'ECONNREFUSED');
   }
   assert.equal((await ended).code, 0);
+});
+
+/** Starts the server as npm does: in a shell that waits for it. Returns the shell, the pid of the server and the end of its output. */
+async function serveInShell(
+  t: TestContext,
+  env: Record<string, string>,
+): Promise<{ shell: ChildProcess; pid: number; url: string; ended: Promise<unknown> }> {
+  const command = [...TRAWL, 'serve', first, '--port', '0', '--json'].map((word) => `'${word}'`).join(' ');
+  const shell = spawn('sh', ['-c', `${command}; exit $?`], {
+    env: { ...cleanEnvironment(), ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  // The server has the other end of the pipe too.
+  const ended = once(shell.stdout!, 'close');
+  const [line] = (await once(shell.stdout!, 'data')) as [Buffer];
+  const { pid, url } = JSON.parse(String(line)) as { pid: number; url: string };
+  t.after(() => {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  });
+  return { shell, pid, url, ended };
+}
+
+test('after npx the server stops when the shell of npm ends, on which npm passes SIGTERM', async (t) => {
+  const { shell, ended, url } = await serveInShell(t, { npm_lifecycle_script: "'trawl'" });
+  assert.equal((await postJson(url, { queries: ['x'] })).status, 200);
+  shell.kill('SIGTERM');
+  await ended;
+  await assert.rejects(fetch(`${url}/livez`));
+});
+
+test('a server that npm did not start outlives the shell that started it, and its pid stops it', async (t) => {
+  const { shell, pid, ended, url } = await serveInShell(t, { npm_lifecycle_script: 'nohup trawl serve &' });
+  shell.kill('SIGKILL');
+  await once(shell, 'exit');
+  // Longer than the time between two looks at the parent process.
+  await sleep(600);
+  assert.equal((await postJson(url, { queries: ['x'] })).status, 200);
+  process.kill(pid, 'SIGTERM');
+  await ended;
 });
 
 test('the server keeps answering if the disk of its log is full', {

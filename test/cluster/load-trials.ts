@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { loadavg } from 'node:os';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ClusterEvent, ClusterRate, LoadFigures } from '../../bench/tables/cluster-figures.ts';
+import type { ClusterEvent, ClusterRate, LoadFigures } from './cluster-figures.ts';
 import { type Addresses, ask } from './dialect-requests.ts';
 import { WatchedLoad, type WatchedRequest } from './watched-load.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { LoadFigures } from '../../bench/tables/cluster-figures.ts';
+import type { LoadFigures } from './cluster-figures.ts';
 import { type Addresses, ask, type DialectRequest } from './dialect-requests.ts';
 
 /** A request with the reply of the folder's server. */

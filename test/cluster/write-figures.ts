@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import type { ClusterFigures } from '../../bench/tables/cluster-figures.ts';
+import type { ClusterFigures } from './cluster-figures.ts';
 import { TRIAL_DIMENSION, TRIAL_K, TRIAL_ROWS } from './trial-index.ts';
 
 /** Writes the figures of a trial, if `npm run check -- cluster` was given a file for them. */

@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EmbedEngine, openBaselineEncoder } from '../../bench/embed/embed-engine.ts';
 import { EngineUnavailable } from '../../bench/script-process.ts';
-import type { GpuSpeed } from '../../bench/tables/gpu-result.ts';
 import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
@@ -11,6 +10,19 @@ import { openGpuEncoder, vectorsOf } from './gpu-encoders.ts';
 import type { GpuModel } from './gpu-models.ts';
 import type { GpuRun, GpuStep } from './gpu-step.ts';
 import { longTexts } from './gpu-texts.ts';
+
+/** Throughput of one model and length, in float16. */
+interface GpuSpeed {
+  readonly model: string;
+  /** Of each text. */
+  readonly tokens: number;
+  /** Texts a second by the tokens of a batch. */
+  readonly trawl: Readonly<Record<number, number>>;
+  /** The same of sentence-transformers; null: not measured. */
+  readonly torch: Readonly<Record<number, number>> | null;
+  /** Trawl with the batches of `--device cuda` beside the best of torch. */
+  readonly ratio: number | null;
+}
 
 const LENGTHS = [16, 128, 512];
 /** Tokens of a batch, for both programs; the best of each counts. */

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { MilvusSizeRow, MilvusTimes } from '../../bench/tables/milvus-size-result.ts';
 import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { MilvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
 import { rowFields } from '../../src/stores/milvus/published-rows.ts';
@@ -9,6 +8,27 @@ import { MILVUS_SCORES } from '../../src/stores/milvus/score-bound.ts';
 import { CandidateIndex } from '../../src/stores/published/candidate-index.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { MilvusNode } from './milvus-node.ts';
+
+/** Of single queries, in milliseconds. */
+interface MilvusTimes {
+  readonly medianMs: number;
+  readonly p95Ms: number;
+}
+
+export interface MilvusSizeRow {
+  readonly rows: number;
+  /** Until all rows are stored and in Milvus's index. */
+  readonly storedS: number;
+  /** Resident memory of Milvus before its rows are loaded, and after the searches. */
+  readonly beforeLoadingBytes: number;
+  readonly afterSearchesBytes: number;
+  /** Searches for 42 candidates. */
+  readonly candidates: MilvusTimes;
+  /** Searches for ten hits, proved. */
+  readonly proved: MilvusTimes;
+  /** Load average of the last minute. */
+  readonly load: number;
+}
 
 const QUERIES = 50;
 const K = 10;

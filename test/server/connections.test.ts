@@ -252,6 +252,20 @@ test('a busy connection is closed after a response with connection: close, never
   assert.deepEqual(await Promise.all(answers), new Array(20).fill('closed by the response'));
 });
 
+test('while the server stops, a client that was quiet for a moment still gets an answer, which closes its connection', async (t) => {
+  const { app, port } = await serve(t);
+  const socket = await openSocket(t, port);
+  socket.write(rawPost(ONE));
+  await once(socket, 'data');
+  const closed = app.close();
+  // As long as a busy machine may keep a client from sending its next request.
+  await sleep(1_000);
+  const received = readToEnd(socket);
+  socket.write(rawPost(ONE));
+  assert.match(await received, /^HTTP\/1\.1 200 [\s\S]*^connection: close/im);
+  await closed;
+});
+
 test('a port in use is an error that says what to do', async (t) => {
   const { port } = await serve(t);
   const second = build(t);

@@ -133,7 +133,7 @@ test('the server is ready only when each index has answered a query', async (t) 
   const held = new Promise<void>((resolve) => (answer = resolve));
   const slots = [new IndexSlot('slow', { folder: '/x' }, async (name) => fake(name, 'g1', { before: () => held }))];
   const holder = new RetrieverHolder(slots);
-  const app = build(t, holder);
+  const app = build(t, holder, { holdMs: 0 });
   const opening = holder.open();
   await eventually(() => slots[0]!.progress.stage === 'warming');
   const starting = await app.inject('/readyz');

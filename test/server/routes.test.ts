@@ -140,7 +140,7 @@ test('a compressed body is a 415 on every route', async (t) => {
 test('/livez answers from the start, /readyz when the index is open', async (t) => {
   const slot = new IndexSlot('fake-sample');
   const holder = new RetrieverHolder([slot]);
-  const app = build(t, holder);
+  const app = build(t, holder, { holdMs: 0 });
   const status = async (url: string): Promise<number> => (await app.inject(url)).statusCode;
   assert.deepEqual([await status('/livez'), await status('/readyz'), await status('/')], [200, 503, 200]);
 

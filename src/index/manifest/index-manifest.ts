@@ -47,7 +47,7 @@ export const IndexManifest = Type.Object({
   metric: Type.Union([MetricName, Type.Null()]),
   /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
   model: Type.Union([ModelRecord, Type.Null()]),
-  /** Path of the model's folder relative to the index, if the model was given as a path. Searches find the encoder by it. */
+  /** Path of the model's folder relative to the index, unless it came with Trawl. Searches find the encoder by it. */
   modelLocation: Type.Optional(Type.String({ minLength: 1 })),
   corpus: CorpusRecord,
   /** In row order, without gaps or overlaps. */

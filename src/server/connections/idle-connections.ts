@@ -7,8 +7,14 @@ import { onResponseEnd } from './client-signal.ts';
 const ITERATIONS_WITHOUT_CONNECTION = 3;
 /** Longest time to accept connections, if they never stop arriving. */
 const MAX_ACCEPTING_MS = 3_000;
-/** Time for a client to send another request, whose response closes the connection with `connection: close`. */
-const IDLE_MS = 250;
+/**
+ * Time since its last request in which a client may send another one, whose response closes the connection with `connection: close`. On a
+ * busy machine a client that sends one request after another needs more than a second for it, and a request that meets a closed
+ * connection is lost.
+ */
+const QUIET_MS = 2_000;
+/** The same since the stop, for clients that were quiet before. */
+const TRANSIT_MS = 250;
 const CHECK_EVERY_MS = 25;
 
 interface Connection {
@@ -22,7 +28,7 @@ interface Connection {
 }
 
 /**
- * Closes the connections of a stopping server, each after a moment without requests. Node's own `closeIdleConnections` would
+ * Closes the connections of a stopping server, each after some time without requests. Node's own `closeIdleConnections` would
  * close them immediately, losing requests in transit and the unsent rest of large responses, and would wait up to a minute
  * for each connection that a browser opened in advance and never used.
  */
@@ -53,12 +59,16 @@ export class IdleConnections {
   close(): void {
     if (!this.#server.listening) return;
     // setImmediate runs after the event loop has read the sockets, so that requests that have just arrived are counted.
-    const timer = setInterval(() => setImmediate(() => this.#closeIdle()), CHECK_EVERY_MS);
+    const quiet = performance.now() + TRANSIT_MS;
+    const check = (): void => {
+      if (performance.now() > quiet) this.#closeIdle();
+    };
+    const timer = setInterval(() => setImmediate(check), CHECK_EVERY_MS);
     this.#server.once('close', () => clearInterval(timer));
   }
 
   #closeIdle(): void {
-    const latest = performance.now() - IDLE_MS;
+    const latest = performance.now() - QUIET_MS;
     for (const { socket, requests, idleSince, bytesOfRequests } of this.#connections.values()) {
       if (requests === 0 && idleSince <= latest && socket.bytesRead <= bytesOfRequests) socket.destroy();
     }

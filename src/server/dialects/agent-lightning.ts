@@ -14,6 +14,8 @@ export const agentLightning = defineDialect({
   path: '/retrieve',
   summary: 'A batch of queries, with scores by default (agent-lightning)',
   onlyIfNamed: true,
+  // The client's limit is 30 s.
+  holdMs: 25_000,
   request: Type.Object({
     queries: Queries,
     topk: Topk,

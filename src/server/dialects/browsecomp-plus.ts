@@ -17,6 +17,8 @@ export const browseCompPlus = defineDialect({
   path: '/retrieve',
   summary: 'A single query, answered with a flat list of documents (BrowseComp-Plus)',
   onlyIfNamed: true,
+  // The client has no time limit.
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({ query: Query }),
   reply: Type.Object({
     result: Type.Array(

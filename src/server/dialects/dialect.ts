@@ -69,6 +69,11 @@ export interface Dialect extends ErrorFormat {
   readonly example: JsonObject;
   /** Whether its requests look like those of another dialect. It is then tried only if the server is configured to prefer it. */
   readonly onlyIfNamed: boolean;
+  /**
+   * How long a request may wait for a server that is starting, in milliseconds: for clients that give up at a 503, a little less than
+   * they wait for an answer. 0 for clients that repeat the request.
+   */
+  readonly holdMs: number;
   /** Whether a body sent to its path is in this dialect. `named`: the server is configured to prefer it. */
   claims(body: unknown, named: boolean): boolean;
   /** @throws RequestError for a body that the original server refuses, or that is over the limits. */
@@ -79,7 +84,7 @@ type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
   Dialect,
   'name' | 'path' | 'summary' | 'example'
 > &
-  Partial<Pick<Dialect, 'method' | 'onlyIfNamed' | 'claims' | 'statuses' | 'errorBody'>> & {
+  Partial<Pick<Dialect, 'method' | 'onlyIfNamed' | 'holdMs' | 'claims' | 'statuses' | 'errorBody'>> & {
     readonly request: Request;
     readonly reply: Reply;
     /** Largest length of any list, in addition to the server's limit. */
@@ -106,6 +111,7 @@ export function defineDialect<Request extends TSchema, Reply extends TSchema>(
   return {
     method: 'POST',
     onlyIfNamed: false,
+    holdMs: 0,
     claims: () => true,
     statuses: {},
     ...rest,

@@ -133,12 +133,15 @@ export class PathDialects {
   readonly #others: readonly Dialect[];
   /** The only dialect of the path; null if the body decides. */
   readonly only: Dialect | null;
+  /** Whether a server that is starting holds requests of one of them. */
+  readonly hold: boolean;
 
   constructor(path: string, names: readonly string[]) {
     const here = DIALECTS.filter((dialect) => dialect.method === 'POST' && dialect.path === path);
     this.#named = names.flatMap((name) => here.filter((dialect) => dialect.name === name));
     this.#others = here.filter((dialect) => !dialect.onlyIfNamed && !names.includes(dialect.name));
     this.only = here.length === 1 ? here[0]! : null;
+    this.hold = [...this.#named, ...this.#others].some(({ holdMs }) => holdMs > 0);
   }
 
   choose(body: unknown): Dialect {

@@ -26,6 +26,8 @@ export const foldAgent = defineDialect({
   name: 'foldagent',
   path: '/search',
   summary: 'Whole documents for a query with k (FoldAgent)',
+  // The client's limit is 300 s; it gives up after three refusals in two seconds.
+  holdMs: 290_000,
   request: Type.Object({
     query: Query,
     k: Type.Integer({ minimum: 0, default: 20, description: 'Documents; 0 returns none.' }),
@@ -60,6 +62,7 @@ export const foldAgentOpen = defineDialect({
   name: 'foldagent-open',
   path: '/open',
   summary: 'A whole document by id or URL (FoldAgent)',
+  holdMs: 290_000,
   request: Type.Object({
     docid: nullable(Type.String(), 'Takes precedence over url.'),
     url: nullable(Type.String(), 'As in a hit.'),

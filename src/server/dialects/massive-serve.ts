@@ -28,6 +28,8 @@ export const massiveServe = defineDialect({
   name: 'massive-serve',
   path: '/search',
   summary: 'One or several queries with n_docs (massive-serve, DR Tulu)',
+  // DR Tulu's limit is 30 s.
+  holdMs: 25_000,
   request: Type.Object({
     query: Query,
     n_docs: Type.Integer({ minimum: 0, default: 1, description: 'Passages per query; 0 returns none.' }),
@@ -65,6 +67,7 @@ export const dsServe = defineDialect({
   onlyIfNamed: true,
   // A diverse search.
   statuses: { NOT_SUPPORTED: 501 },
+  holdMs: 25_000,
   request: Type.Object({
     query: nullable(Query, 'One query or a list.'),
     queries: nullable(Queries, 'A batch, in place of query.'),

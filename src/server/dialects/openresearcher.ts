@@ -19,6 +19,8 @@ export const openResearcher = defineDialect({
   name: 'openresearcher',
   path: '/search',
   summary: 'Pages for a query with topn (OpenResearcher)',
+  // The client's limit is 300 s.
+  holdMs: 290_000,
   request: Type.Object({
     query: Query,
     topn: Type.Integer({ minimum: 0, default: 10, description: 'Documents; 0 returns none.' }),
@@ -56,6 +58,7 @@ export const openResearcherContent = defineDialect({
   name: 'openresearcher-content',
   path: '/get_content',
   summary: 'A whole document by URL (OpenResearcher)',
+  holdMs: 290_000,
   request: Type.Object({ url: Type.String({ description: 'As in a hit.' }) }),
   reply: Type.Object({ title: Type.String(), content: Type.String() }),
   example: { url: 'Brooklyn Bridge' },

@@ -13,6 +13,8 @@ export const r1Searcher = defineDialect({
   name: 'r1-searcher',
   path: '/queries',
   summary: 'A batch of queries, answered with TSV lines (R1-Searcher)',
+  // The client has no time limit.
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     queries: Queries,
     k: Type.Integer({ minimum: 0, default: 3, description: 'Passages per query; 0 returns none.' }),

@@ -20,6 +20,8 @@ export const research = defineDialect({
   name: 'research',
   path: '/search',
   summary: 'A single query (ReSearch, ReCall)',
+  // The client has no time limit, and gives up after five refusals in five seconds.
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({ query: Query, top_n: TopN, return_score: ReturnScore }),
   reply: Type.Union([Documents, pair(Documents, Scores)]),
   example: { query: 'who designed the Brooklyn Bridge', top_n: 3 },
@@ -41,6 +43,7 @@ export const researchBatch = defineDialect({
   name: 'research-batch',
   path: '/batch_search',
   summary: 'A batch of queries (ReSearch, ReCall)',
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({ query: Queries, top_n: TopN, return_score: ReturnScore }),
   reply: Type.Union([Type.Array(Documents), pair(Type.Array(Documents), Type.Array(Scores))]),
   example: { query: ['who designed the Brooklyn Bridge', 'capital of Finland'], top_n: 3 },

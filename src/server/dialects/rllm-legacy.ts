@@ -17,6 +17,7 @@ export const rllmLegacy = defineDialect({
   path: '/retrieve',
   summary: "A single query or a batch, always with scores (rLLM's older server)",
   onlyIfNamed: true,
+  holdMs: 25_000,
   request: Type.Object({
     query: nullable(Type.String(), 'The query. It takes precedence over queries.'),
     queries: nullable(Type.Array(Type.String()), 'A batch of queries.'),

@@ -22,6 +22,8 @@ export const rllm = defineDialect({
   name: 'rllm',
   path: '/retrieve',
   summary: 'A single query with top_k or k (rLLM)',
+  // The client's limit is 30 s; it asks each of its servers once.
+  holdMs: 25_000,
   request: Type.Object({
     query: Query,
     top_k: Type.Integer({ minimum: 0, default: 10, description: 'Number of passages; 0 returns none.' }),

@@ -14,6 +14,8 @@ export const searchAgentX = defineDialect({
   name: 'searchagent-x',
   path: '/embed_and_retrieve',
   summary: 'A batch of queries, answered with texts and timings (SearchAgent-X)',
+  // The client fails at any status but 200.
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     prompts: Type.Array(Type.String(), { description: 'The queries.' }),
     top_k: Type.Integer({ minimum: 0, description: 'Passages per query; 0 returns none.' }),

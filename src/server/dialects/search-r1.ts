@@ -16,6 +16,8 @@ export const searchR1 = defineDialect({
   name: 'search-r1',
   path: '/retrieve',
   summary: 'A batch of queries (Search-R1, verl, slime, Agentic-R, RAG-R1 and others)',
+  // Search-R1's client has no time limit, and ends the training at the first error.
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     queries: Queries,
     topk: Topk,

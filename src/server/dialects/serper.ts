@@ -18,6 +18,8 @@ export const serper = defineDialect({
   name: 'serper',
   path: '/search',
   summary: 'A query as q, answered like a web search (Serper)',
+  // The shortest limit of its clients is 30 s.
+  holdMs: 25_000,
   request: Type.Object({
     q: Query,
     num: Type.Integer({ minimum: 1, default: 10, description: 'Hits per page.' }),

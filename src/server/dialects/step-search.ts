@@ -13,6 +13,7 @@ export const stepSearch = defineDialect({
   path: '/retrieve',
   summary: 'A batch of queries, always with scores (StepSearch)',
   onlyIfNamed: true,
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     queries: Queries,
     topk: {

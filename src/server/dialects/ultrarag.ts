@@ -10,6 +10,8 @@ export const ultraRag = defineDialect({
   name: 'ultrarag',
   path: '/search',
   summary: 'A batch of queries as query_list (UltraRAG)',
+  // The client's limit is 300 s.
+  holdMs: 290_000,
   request: Type.Object({
     query_list: Queries,
     top_k: Type.Integer({ minimum: 0, default: 5, description: 'Passages per query; 0 returns none.' }),

@@ -56,6 +56,8 @@ export const verlTool = defineDialect({
   name: 'verl-tool',
   path: '/get_observation',
   summary: 'Actions of trajectories, answered with observations (verl-tool)',
+  // For the client, an error is the observation.
+  holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: Reply,
   example,
@@ -68,6 +70,7 @@ export const verlToolQuestion = defineDialect({
   path: '/get_observation',
   summary: 'Actions of trajectories, with the question of each embedded too (verl-tool)',
   onlyIfNamed: true,
+  holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: Reply,
   example,

@@ -12,6 +12,8 @@ export const zeroSearch = defineDialect({
   path: '/retrieve',
   summary: 'A single query, answered with a list (ZeroSearch)',
   onlyIfNamed: true,
+  // The client has no time limit, and gives up after ten refusals in ten seconds.
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     query: Query,
     top_k: nullable(Type.Integer({ minimum: 0 }), "Number of passages. Absent or null: the server's default."),

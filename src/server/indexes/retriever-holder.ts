@@ -1,4 +1,6 @@
-import { TrawlError } from '../../base/errors.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { untilAborted } from '../../base/abort.ts';
+import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import { GroupRetriever } from '../../search/group/group-retriever.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import {
@@ -19,6 +21,13 @@ export type ServerState = (typeof SERVER_STATES)[number];
  */
 export class RetrieverHolder {
   #state: ServerState = 'starting';
+  /** Why an index could not be opened at the start. */
+  #failure: unknown;
+  /** Resolves when the server no longer starts: it is ready, or stops, or an index could not be opened. */
+  readonly #started: Promise<void>;
+  #endStart: () => void = () => undefined;
+  /** Requests in `untilStarted`. */
+  #waiting = 0;
   readonly #slots: Map<string, IndexSlot>;
   readonly #groups: ReadonlyMap<string, readonly string[]>;
 
@@ -29,6 +38,7 @@ export class RetrieverHolder {
    * @throws TrawlError USAGE if a group has the name of an index, or an index that is not served.
    */
   constructor(slots: readonly IndexSlot[] = [], groups: ReadonlyMap<string, readonly string[]> = new Map()) {
+    this.#started = new Promise((resolve) => (this.#endStart = resolve));
     this.#slots = new Map(slots.map((slot) => [slot.name, slot]));
     this.#groups = groups;
     for (const [group, names] of groups) this.#checkGroup(group, names);
@@ -143,14 +153,46 @@ export class RetrieverHolder {
     slot.set(retriever);
     this.#slots.clear();
     this.#slots.set(slot.name, slot);
-    // The server may be stopping already.
-    if (this.#state !== 'stopping') this.#state = 'ready';
+    this.#start();
   }
 
-  /** Opens all indexes, one after another. The server is ready afterwards. */
+  /**
+   * Opens all indexes, one after another. The server is ready afterwards.
+   *
+   * @throws TrawlError of the first index that cannot be opened; requests are refused with it from then on.
+   */
   async open(): Promise<void> {
-    for (const slot of this.slots) if (this.#state === 'starting') await slot.load();
+    try {
+      for (const slot of this.slots) if (this.#state === 'starting') await slot.load();
+    } catch (error) {
+      if (this.#state === 'starting') this.#failure = error;
+      this.#endStart();
+      throw error;
+    }
+    this.#start();
+  }
+
+  #start(): void {
+    // The server may be stopping already.
     if (this.#state !== 'stopping') this.#state = 'ready';
+    this.#endStart();
+  }
+
+  /**
+   * Waits until the server no longer starts, but at most `ms` milliseconds, and not at all if `most` requests wait already.
+   *
+   * @throws TrawlError CANCELLED as soon as the signal is aborted.
+   */
+  async untilStarted({ ms, most, signal }: { ms: number; most: number; signal: AbortSignal }): Promise<void> {
+    if (this.#state !== 'starting' || ms <= 0 || this.#waiting >= most) return;
+    const timer = new AbortController();
+    this.#waiting++;
+    try {
+      await untilAborted(Promise.race([this.#started, sleep(ms, undefined, timer)]), signal);
+    } finally {
+      this.#waiting--;
+      timer.abort();
+    }
   }
 
   /** @throws TrawlError NOT_FOUND for an unknown name. */
@@ -196,6 +238,7 @@ export class RetrieverHolder {
   /** Refuses new requests and loads; running ones finish. */
   stop(): void {
     this.#state = 'stopping';
+    this.#endStart();
     for (const slot of this.slots) slot.stop();
   }
 
@@ -252,6 +295,7 @@ export class RetrieverHolder {
   }
 
   #notReady(): TrawlError {
+    if (this.#failure !== undefined) return asTrawlError(this.#failure);
     if (this.#state === 'stopping') return serverStopping();
     return new TrawlError(
       'NOT_READY',

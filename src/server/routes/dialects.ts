@@ -49,9 +49,10 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
   checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
   const log = responseLog(config.logEvery);
-  const refuseEarly = (request: FastifyRequest, reply: FastifyReply): void => {
+  const refuseEarly = (request: FastifyRequest, reply: FastifyReply, mayWait: boolean): void => {
     countRequest(request, reply, metrics);
-    refuseIfNotReady(holder);
+    // The body decides which dialect it is, and so whether the request waits.
+    if (!(mayWait && config.holdMs > 0 && holder.state === 'starting')) refuseIfNotReady(holder);
     holder.slotsOf(chosenIndex(request));
     replies.refuseIfFull();
   };
@@ -64,7 +65,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       // Refuses a request before its body is read. Node then reads the body and discards it, because many clients look for a response
       // only after they have sent the whole body.
       onRequest: async (request, reply) => {
-        refuseEarly(request, reply);
+        refuseEarly(request, reply, dialects.hold);
         bodies.refuseIfFull();
         requireJsonMediaType(request, reply);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
@@ -75,7 +76,6 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
         const parseStart = performance.now();
         const body = parseJsonBody(request.body);
         request.body = undefined;
-        bodies.release(request.raw);
         return answer(dialects.choose(body), body, { request, reply, signal, parseStart }, routes, log);
       },
     });
@@ -86,7 +86,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       method: 'GET',
       url: dialect.path,
       config: { onlyDialect: dialect },
-      onRequest: async (request, reply) => refuseEarly(request, reply),
+      onRequest: async (request, reply) => refuseEarly(request, reply, dialect.holdMs > 0),
       handler(request, reply) {
         const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
         const fields: unknown = request.query;
@@ -97,7 +97,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
 }
 
 /**
- * Refuses requests while the server starts. While it stops, the handler refuses them after the body has arrived: an earlier response
+ * Refuses requests while the server starts, or if it could not open an index. While it stops, the handler refuses them after the body has arrived: an earlier response
  * with `connection: close` would reset the connection of a client that is still sending.
  */
 export function refuseIfNotReady(holder: RetrieverHolder): void {
@@ -128,7 +128,7 @@ interface Exchange {
   readonly reply: FastifyReply;
   /** Aborts when the client disconnects or the deadline passes. */
   readonly signal: AbortSignal;
-  /** By `performance.now()`. */
+  /** When the parsing of the body began, by `performance.now()`. */
   readonly parseStart: number;
 }
 
@@ -139,10 +139,12 @@ async function answer(
   routes: SearchRoutes,
   log: ResponseLog,
 ): Promise<FastifyReply> {
-  const { holder, config, metrics, replies } = routes;
+  const { holder, config, metrics, replies, bodies } = routes;
   request.dialect = dialect;
+  const heldMs = await holdWhileStarting(dialect, { request, signal }, routes);
+  bodies.release(request.raw);
   const plan = dialect.parse(body, config);
-  const parse = performance.now() - parseStart;
+  const parse = performance.now() - parseStart - heldMs;
   const lease = leaseFor(request, plan, holder);
   try {
     const record = dialect.method === 'POST' && isJsonObject(body) ? field(body, 'record') : undefined;
@@ -179,6 +181,28 @@ async function answer(
     // The reply's text is made. If a reload has replaced the retriever, it can close now.
     lease.release();
   }
+}
+
+/**
+ * Holds a request while the server starts, if the clients of its dialect give up at a 503.
+ *
+ * @returns how long, in milliseconds.
+ * @throws TrawlError NOT_READY if the server still starts, or the error of an index that it could not open; DEADLINE_EXCEEDED; CANCELLED
+ * if the client has disconnected.
+ */
+async function holdWhileStarting(
+  { holdMs }: Dialect,
+  { request, signal }: Pick<Exchange, 'request' | 'signal'>,
+  { holder, config }: SearchRoutes,
+): Promise<number> {
+  if (holder.state !== 'starting') return 0;
+  const start = performance.now();
+  const ms = Math.min(holdMs, config.holdMs) - elapsedMs(request);
+  await holder.untilStarted({ ms, most: config.maxConnections, signal }).catch((error) => {
+    throw deadlineErrorOr(error, signal);
+  });
+  refuseIfNotReady(holder);
+  return performance.now() - start;
 }
 
 /** The lease of the index, the group or the indexes that the request names. */

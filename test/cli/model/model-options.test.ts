@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { packageRoot } from '../../../src/base/package-root.ts';
@@ -112,6 +112,23 @@ test('an index stores the path of its model, and finds the model by name if the 
   const broken = await search();
   assert.equal(broken.code, 1);
   assert.match(broken.stderr, /tokenizer\.json is missing/);
+});
+
+test('an index of a model that was named is searched from any folder, unless the model comes with Trawl', async (t) => {
+  const cwd = await tempFolder(t);
+  const mine = join(cwd, 'models/mine');
+  cpSync(join(packageRoot, 'models/token-average-256'), mine, { recursive: true });
+  const description = readFileSync(join(mine, 'trawl-model.json'), 'utf8');
+  writeFileSync(join(mine, 'trawl-model.json'), description.replace('"token-average-256"', '"mine"'));
+  const build = async (model: string, out: string): Promise<string | undefined> => {
+    const { code, stderr } = await runTrawl(['index', SAMPLE_PASSAGES, '--model', model, '--out', out], { cwd });
+    assert.equal(code, 0, stderr);
+    return manifestOf(join(cwd, out)).modelLocation;
+  };
+  assert.equal(await build('mine', 'named'), '../models/mine');
+  assert.equal(await build('token-average-256', 'packaged'), undefined);
+  const found = await runTrawl(['search', join(cwd, 'named'), 'bridge', '--json'], { cwd: await tempFolder(t) });
+  assert.equal(found.code, 0, found.stderr);
 });
 
 test('doctor says whether CUDA can be used, with the reason', async (t) => {

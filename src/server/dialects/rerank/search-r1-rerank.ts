@@ -34,6 +34,7 @@ export const searchR1Rerank = defineDialect({
   name: 'search-r1-rerank',
   path: '/retrieve',
   summary: 'A batch of queries with reranking (Search-R1)',
+  holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: ResultLists,
   example,
@@ -47,6 +48,7 @@ export const searchR1RerankText = defineDialect({
   path: '/retrieve',
   summary: 'A batch of queries with reranking, passages as texts (Search-R1)',
   onlyIfNamed: true,
+  holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: Type.Object({
     result: Type.Array(

@@ -22,6 +22,7 @@ export const searchR1Reranker = defineDialect({
   name: 'search-r1-reranker',
   path: '/rerank',
   summary: 'Reranking of the documents of several queries (Search-R1)',
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     queries: Queries,
     documents: Type.Array(Type.Array(Passage), { description: 'One list per query.' }),

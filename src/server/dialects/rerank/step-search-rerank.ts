@@ -11,6 +11,7 @@ export const stepSearchRerank = defineDialect({
   name: 'stepsearch-rerank',
   path: '/retrieve/rerank',
   summary: 'A batch of queries with reranking (StepSearch)',
+  holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     queries: Queries,
     topk: {
