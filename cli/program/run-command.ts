@@ -1,5 +1,6 @@
 import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { printable } from '../../src/base/format.ts';
+import { takenVariable } from '../../src/base/options/resolve-options.ts';
 import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { type Command, EXIT, type Program, type RunSettings } from './command.ts';
@@ -46,9 +47,10 @@ export async function runCommand(
 }
 
 /** Whether npm runs the program in a shell of its own: for `npx trawl` and `npm run demo`. */
-const startedByNpm = /^'?(?:\S*\/)?trawl'?$|scripts\/demo\.mjs$/.test(process.env['npm_lifecycle_script'] ?? '');
-// Programs that this one starts are not npm's.
-delete process.env['npm_lifecycle_script'];
+const startedByNpm = /^'?(?:\S*\/)?trawl'?$|scripts\/demo\.mjs$/.test(
+  // Programs that this one starts are not npm's.
+  takenVariable('npm_lifecycle_script') ?? '',
+);
 const CHECK_PARENT_MS = 250;
 
 /**

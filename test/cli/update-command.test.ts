@@ -106,9 +106,9 @@ test('a server keeps serving the generation that it opened; a server started aft
     [false, true, true],
   );
   const { indexes } = (await get<{ indexes: Record<string, unknown>[] }>(`${url}/v1/indexes`)).body;
-  assert.deepEqual([indexes[0]!['rows'], indexes[0]!['removedRows'], indexes[0]!['generation']], [33, 6, generation]);
+  assert.deepEqual([indexes[0]!['rows'], indexes[0]!['deletedRows'], indexes[0]!['generation']], [33, 6, generation]);
   const ready = (await get<Record<string, unknown>>(`${url}/readyz`)).body;
-  assert.deepEqual([ready['rows'], ready['removed_rows']], [33, 6]);
+  assert.deepEqual([ready['rows'], ready['deleted_rows']], [33, 6]);
   assert.equal((await get<{ corpus_size: number }>(`${url}/health`)).body.corpus_size, 27);
 });
 

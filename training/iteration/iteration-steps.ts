@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { queryOf } from '../../evaluation/query-form.ts';
+import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { TrawlError } from '../../src/base/errors.ts';
@@ -211,7 +211,7 @@ async function indexStep(
   try {
     // A run was killed before it recorded this step, or jobs built the shards and `trawl merge` joined them.
     if (existsSync(join(folders.index, INDEX_MANIFEST_FILE))) {
-      const built = await currentIndex(folders.index, { ...content, model: encoder.identity });
+      const built = await currentIndex(folders.index, { ...content, encoder });
       if (built !== undefined) return indexFacts(built, base, note);
       throw new TrawlError(
         'BUILD_DIFFERS',

@@ -33,6 +33,13 @@ export function environmentVariable(name: `TRAWL_${string}` | ForeignVariable): 
   return process.env[name];
 }
 
+/** Takes a variable out of the environment of this process, and so of the programs that it starts. */
+export function takenVariable(name: string): string | undefined {
+  const value = process.env[name];
+  delete process.env[name];
+  return value;
+}
+
 /** The environment of this process with other values of some variables, for a program that it starts. */
 export function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   return { ...process.env, ...variables };
