@@ -1,6 +1,6 @@
 import { hitFields } from '../../corpus/hit-fields.ts';
 import { formatTable, wrapParagraph } from '../../src/base/format.ts';
-import type { ExplainedTerm } from '../../src/search/calls/explain-call.ts';
+import type { ExplainedTerm } from '../../src/search/calls/lookup-calls.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { HybridPlace, HybridPlaces } from '../../src/search/hybrid/hybrid-fusion.ts';
 

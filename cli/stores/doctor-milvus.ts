@@ -8,7 +8,7 @@ import type { QueryNodeFacts, SegmentFacts } from '../../src/stores/milvus/milvu
 import { timedSearch } from './timed-search.ts';
 
 /** A query node with the rows of the index that it holds. */
-export interface NodeOfIndex extends QueryNodeFacts {
+interface NodeOfIndex extends QueryNodeFacts {
   readonly rows: number;
 }
 

@@ -5,7 +5,7 @@ import { reportIfComplete } from '../../src/base/system/output-report.ts';
 import type { OutputSettings } from '../../src/base/system/output-settings.ts';
 import { ResumableOutput } from '../../src/base/system/resumable-output.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import { type HitIds, RepliedIds } from './hit-ids.ts';
 import { OutputStream } from './output-stream.ts';
 import { makeEncoder, type OutputFormat } from './outputs/output-format.ts';

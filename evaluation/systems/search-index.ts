@@ -1,6 +1,6 @@
 import { hitFields } from '../../corpus/hit-fields.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import type { FoundPassage } from '../../src/search/calls/find-call.ts';
+import type { FoundPassage } from '../../src/search/calls/lookup-calls.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import type { EvalQueryForm } from '../query-form.ts';
 import type { RankedPassage } from '../run.ts';

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { ServedIndex } from '../../cli/serve/served-indexes.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
@@ -14,8 +13,8 @@ import type { RequestedOperation } from '../../src/index/document-store/parse-bu
 import { StoreThread } from '../../src/index/document-store/store-thread.ts';
 import type { WritableIndexes } from '../../src/index/document-store/writable-indexes.ts';
 import { OneAtATime } from '../../src/search/one-at-a-time.ts';
+import type { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot, type OnCloseFailed, type OpenIndex } from '../../src/server/indexes/index-slot.ts';
-import type { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { refreshInChild } from './refresh-child.ts';
 import type { DoRefreshJob } from './refresh-job.ts';
 import { WritableIndex, type WritableParts } from './writable-index.ts';
@@ -40,7 +39,7 @@ export class WritableFolder implements WritableIndexes {
   /** Removed indexes that searches still use. */
   readonly #removing = new Set<Promise<void>>();
   #server:
-    | { readonly holder: RetrieverHolder; readonly open: OpenIndex; readonly onCloseFailed: OnCloseFailed | undefined }
+    | { readonly holder: IndexRegistry; readonly open: OpenIndex; readonly onCloseFailed: OnCloseFailed | undefined }
     | undefined;
 
   private constructor(folder: string, lock: FileLock, events: RefreshEvents, doJob: DoRefreshJob) {
@@ -82,7 +81,7 @@ export class WritableFolder implements WritableIndexes {
   }
 
   /** The indexes in the folder. @throws TrawlError INDEX_MANIFEST_INVALID. */
-  targets(): ServedIndex[] {
+  targets(): { readonly name: string; readonly folder: string }[] {
     return this.#found.map((files) => ({
       name: files.definition().name,
       folder: join(files.folder, files.current().folder),
@@ -90,7 +89,7 @@ export class WritableFolder implements WritableIndexes {
   }
 
   /** Opens the documents of the indexes, whose slots the server has made of `targets`. */
-  async attach(holder: RetrieverHolder, open: OpenIndex, onCloseFailed?: OnCloseFailed): Promise<void> {
+  async attach(holder: IndexRegistry, open: OpenIndex, onCloseFailed?: OnCloseFailed): Promise<void> {
     this.#server = { holder, open, onCloseFailed };
     for (const files of this.#found) {
       const current = files.current();
