@@ -20,5 +20,7 @@ export function actionOf<Name extends string>(
 ): Name {
   const action = actions.find((known) => known === given);
   if (action !== undefined) return action;
-  throw usageError(`Unknown action trawl ${command} ${given}; expected ${actions.length === 1 ? '' : 'one of '}${actions.join(', ')}.`);
+  throw usageError(
+    `Unknown action trawl ${command} ${given}; expected ${actions.length === 1 ? '' : 'one of '}${actions.join(', ')}.`,
+  );
 }
