@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../src/base/format.ts';
+import { escapeHtml } from '../../src/base/escape-html.ts';
 
 /** Markup that is ready to be put into a page. */
 export type Markup = string & { readonly markup: true };

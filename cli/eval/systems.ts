@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
-import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
+import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { addTexts, searchIndex } from '../../evaluation/systems/search-index.ts';
 import { searchRun } from '../../evaluation/systems/search-run.ts';
 import { searchServer } from '../../evaluation/systems/search-server.ts';
@@ -30,10 +30,10 @@ const INDEX_SYSTEM_OPTIONS = {
 const SERVER_SYSTEM_OPTIONS = {
   dialect: {
     type: 'choice',
-    choices: DIALECT_CLIENTS.map(({ name }) => name),
+    choices: SEARCH_DIALECTS.map(({ name }) => name),
     value: 'NAME',
     default: 'search-r1',
-    help: `With a URL: how the server is asked: ${DIALECT_CLIENTS.map(({ name }) => name).join(', ')}. docs/dialects.md describes them; native is /v1/search of Trawl.`,
+    help: `With a URL: how the server is asked: ${SEARCH_DIALECTS.map(({ name }) => name).join(', ')}. docs/dialects.md describes them; native is /v1/search of Trawl.`,
   },
   concurrency: { type: 'integer', min: 1, max: 1024, default: 4, help: 'With a URL: requests at the same time.' },
   'queries-per-request': {
@@ -187,7 +187,7 @@ export async function searchSystems(
     const server = {
       name,
       url: place,
-      client: DIALECT_CLIENTS.find((client) => client.name === options.dialect)!,
+      dialect: SEARCH_DIALECTS.find((each) => each.name === options.dialect)!,
       form: options['query-form'],
       template: options['query-template'],
       corpus: options.corpus,

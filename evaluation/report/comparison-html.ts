@@ -1,4 +1,5 @@
-import { escapeHtml, formatCount } from '../../src/base/format.ts';
+import { escapeHtml } from '../../src/base/escape-html.ts';
+import { formatCount } from '../../src/base/format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from '../systems/comparison.ts';
 import { answeredLine, differenceRows, latencyLine, meanRows } from './comparison-cells.ts';
 import { htmlPage, htmlTable } from './html-page.ts';

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../src/base/format.ts';
+import { escapeHtml } from '../../src/base/escape-html.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
 /** A page that loads nothing: its style is in it, and it needs no script. `body` is HTML, `style` further CSS. */

@@ -5,13 +5,13 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { percentile, sortedSamples } from '../../src/base/statistics.ts';
 import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts';
 import { applyTemplate, composeText } from '../../src/encoder/text-encoder.ts';
+import type { SearchDialect } from '../../src/server/dialects/dialect.ts';
 import { COMPOSED_SEPARATOR } from '../../src/server/recording/composed-query.ts';
 import { withoutLabels } from '../answer-labels.ts';
 import { relevantIds } from '../judgements.ts';
 import { type EvalQueryForm, queriesOf } from '../query-form.ts';
 import type { Question } from '../read-questions.ts';
 import { askServer, type ServerAnswers } from '../server/ask-server.ts';
-import type { DialectClient } from '../server/dialect-client.ts';
 import { checkTrecField } from '../trec-run.ts';
 import { type GoldTexts, judgedIds, type MatchedPassages, matchPassages, orderedByScore } from './match-passages.ts';
 import { countingPassages, depthOf, ownNotes } from './own-passages.ts';
@@ -25,7 +25,7 @@ const ATTEMPTS = 5;
 export interface ServerSystem {
   readonly name: string;
   readonly url: string;
-  readonly client: DialectClient;
+  readonly dialect: SearchDialect;
   readonly form: EvalQueryForm;
   readonly template: QueryTemplate | undefined;
   /** The file with the server's corpus; undefined: its passages are matched by their ids. */
@@ -44,18 +44,18 @@ export interface ServerSystem {
  * cannot be asked at all.
  */
 export async function searchServer(system: ServerSystem, asked: Asked, forRun: boolean): Promise<SearchedSystem> {
-  const { name, client, corpus, concurrency, queriesPerRequest, timeoutMs, apiKey } = system;
+  const { name, dialect, corpus, concurrency, queriesPerRequest, timeoutMs, apiKey } = system;
   const { questions, judgements, k, gold, signal, note } = asked;
   // With --corpus only relevant passages have ids, so a question's own passage cannot be recognised.
   const ownId = corpus === undefined ? asked.ownId : undefined;
   const depth = depthOf({ k, ownId });
   const url = system.url.replace(/\/+$/, '');
-  if (!client.batch && queriesPerRequest > 1)
-    note(`A request of the dialect ${client.name} has one query: --queries-per-request is not used.`);
+  if (!dialect.client.batch && queriesPerRequest > 1)
+    note(`A request of the dialect ${dialect.name} has one query: --queries-per-request is not used.`);
   const wanted = questions.map((question) => ({ id: question.id, queries: queryTexts(question, system) }));
   const texts = corpus === undefined ? undefined : await goldTexts(corpus, gold, signal);
   const answers = await askServer(
-    client,
+    dialect,
     url,
     wanted.flatMap(({ queries }, i) => queries.map((text, place) => ({ id: `${i} ${place}`, text }))),
     {
@@ -92,19 +92,20 @@ export async function searchServer(system: ServerSystem, asked: Asked, forRun: b
   const answered = wanted.filter(({ id, queries }) => queries.length > 0 && !failed.has(id)).length;
   return {
     name,
-    what: `${client.name} at ${url}`,
+    what: `${dialect.name} at ${url}`,
     run: written.run,
     lists,
     hasIds: matched.by !== null,
     hasTexts: true,
     lacksGold: lacksRelevant(matched, gold),
     failed,
-    server: serverReport(client, answers, { matchedBy: matched.by, concurrency, queriesPerRequest, answered }),
+    server: serverReport(dialect, answers, { matchedBy: matched.by, concurrency, queriesPerRequest, answered }),
     notes: [
-      ...notesOn(name, client, answers, matched, k),
-      ...(client.excerpts && questions.some(({ goldenAnswers = [] }) => withoutLabels(goldenAnswers).length > 0)
+      ...notesOn(name, dialect, answers, matched, k),
+      ...(dialect.client.texts === 'excerpt' &&
+      questions.some(({ goldenAnswers = [] }) => withoutLabels(goldenAnswers).length > 0)
         ? [
-            `${name}: the replies (${client.name}) have excerpts, so answers are looked for in these, not in whole passages.`,
+            `${name}: the replies (${dialect.name}) have excerpts, so answers are looked for in these, not in whole passages.`,
           ]
         : []),
       ...ownNotes(name, counting, run.keys(), { ownId }),
@@ -145,7 +146,7 @@ function failedQuestions(
 }
 
 function serverReport(
-  client: DialectClient,
+  dialect: SearchDialect,
   { latenciesMs, requests, repeated, seconds, failed }: ServerAnswers,
   {
     matchedBy,
@@ -158,10 +159,10 @@ function serverReport(
   const reasons: Record<string, number> = {};
   for (const reason of failed.values()) reasons[reason] = (reasons[reason] ?? 0) + 1;
   return {
-    dialect: client.name,
+    dialect: dialect.name,
     matchedBy,
     concurrency,
-    queriesPerRequest: client.batch ? queriesPerRequest : 1,
+    queriesPerRequest: dialect.client.batch ? queriesPerRequest : 1,
     requests,
     repeated,
     latencyMs:
@@ -175,7 +176,7 @@ function serverReport(
 
 function* notesOn(
   name: string,
-  client: DialectClient,
+  dialect: SearchDialect,
   { lists, failed }: ServerAnswers,
   { by, passages, withoutId }: MatchedPassages,
   k: number,
@@ -185,7 +186,7 @@ function* notesOn(
     yield `${name}: ${failed.size} of ${failed.size + lists.size} searches failed, such as: ${reason}. Their questions are left out of the metrics.`;
   }
   if (by === null)
-    yield `${name}: the replies (${client.name}) have no ids, so judgements of passages are not used. Pass --corpus FILE, the server's corpus, to find the relevant passages by their texts.`;
+    yield `${name}: the replies (${dialect.name}) have no ids, so judgements of passages are not used. Pass --corpus FILE, the server's corpus, to find the relevant passages by their texts.`;
   else if (by === 'id' && withoutId > 0)
     yield `${name}: ${withoutId} of ${passages} passages have no id and count as not relevant. Pass --corpus FILE to find the relevant passages by their texts.`;
   const short = [...lists.values()].filter((list) => list.length < k).length;

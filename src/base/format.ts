@@ -88,19 +88,6 @@ export function formatTable(rows: readonly (readonly string[])[], { allLeft = fa
   );
 }
 
-/** The text with the characters that HTML and SVG interpret replaced. */
-export function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
-}
-
-const HTML_ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
 /** The text, quoted for a shell if needed. */
 export function quoteForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../base/format.ts';
+import { escapeHtml } from '../../base/escape-html.ts';
 
 type Json = Record<string, unknown>;
 

@@ -6,6 +6,7 @@ import { Contents, Queries, Score, Topk, Truncated } from './parts/common-fields
 import { resultLists } from './parts/result-lists.ts';
 import { searchPlan } from './parts/search-plan.ts';
 import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
+import { searchR1 } from './search-r1.ts';
 import { skyrl } from './skyrl.ts';
 
 /** agent-lightning: Search-R1's batch with scores by default; without scores documents stay wrapped. */
@@ -13,6 +14,13 @@ export const agentLightning = defineDialect({
   name: 'agent-lightning',
   path: '/retrieve',
   summary: 'A batch of queries, with scores by default (agent-lightning)',
+  projects: [
+    {
+      name: 'agent-lightning',
+      setting:
+        '`SEARCH_R1_RETRIEVAL_URL=http://HOST:8000/retrieve`; serve with [`--dialect agent-lightning`](dialects.md#agent-lightning)',
+    },
+  ],
   onlyIfNamed: true,
   // The client's limit is 30 s.
   holdMs: 25_000,
@@ -40,6 +48,7 @@ export const agentLightning = defineDialect({
   }),
   example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
   claims: (body) => !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
+  client: searchR1.client,
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
     return searchPlan(search, ({ outcomes }) =>

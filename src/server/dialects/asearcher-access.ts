@@ -19,6 +19,7 @@ export const asearcherAccess = defineDialect({
   name: 'asearcher-access',
   path: '/access',
   summary: 'Pages of the corpus by URL or title (ASearcher, RLinf)',
+  projects: [{ name: 'ASearcher and RLinf, for whole pages' }],
   request: Type.Object({ urls: Type.Array(Type.String(), { description: 'URLs or titles.' }) }),
   reply: Type.Object({
     result: Type.Array(
@@ -33,6 +34,7 @@ export const asearcherAccess = defineDialect({
     ),
   }),
   example: { urls: ['Brooklyn Bridge'] },
+  client: null,
   plan({ urls }, limits) {
     const limit = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, urls.length))));
     return {

@@ -5,6 +5,7 @@ import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
 import { documentPlan } from './parts/document-plan.ts';
 import { field, isJsonObject } from './parts/read-request.ts';
+import { idText, list, member, rowPassage } from './parts/reply-fields.ts';
 import { separated } from './parts/search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
@@ -16,6 +17,13 @@ export const browseCompPlus = defineDialect({
   name: 'browsecomp-plus',
   path: '/retrieve',
   summary: 'A single query, answered with a flat list of documents (BrowseComp-Plus)',
+  projects: [
+    {
+      name: 'BrowseComp-Plus',
+      setting:
+        'none: it uses port 8001. Serve with `--listen 8001=browsecomp-plus:topk=5`; its [MCP tools](#connect-an-assistant-mcp) with `--mcp --mcp-tools browsecomp-plus`',
+    },
+  ],
   onlyIfNamed: true,
   // The client has no time limit.
   holdMs: Number.POSITIVE_INFINITY,
@@ -34,6 +42,18 @@ export const browseCompPlus = defineDialect({
     skyrl.claims(body, false) &&
     isJsonObject(body) &&
     ['topk', 'top_k', 'k', 'return_scores'].every((name) => field(body, name) === undefined),
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'apart',
+    request: ([query]) => ({ query }),
+    lists: (reply) => [
+      list(reply, 'result').map((hit) => ({
+        ...rowPassage(member(hit, 'document')),
+        id: idText(member(hit, 'docid')),
+      })),
+    ],
+  },
   plan({ query }, limits) {
     const search = { queries: [query], k: limits.topk, kField: 'topk', limits };
     return documentPlan(search, function* ({ found }) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fuseLists } from '../../../evaluation/fuse-lists.ts';
-import type { ServerPassage } from '../../../evaluation/server/dialect-client.ts';
+import type { ServerPassage } from '../../../src/server/dialects/dialect.ts';
 import { matchPassages, orderedByScore } from '../../../evaluation/systems/match-passages.ts';
 
 const passage = (contents: string, more: Partial<ServerPassage> = {}): ServerPassage => ({

@@ -1,5 +1,6 @@
 import { htmlPage, htmlTable } from '../../../evaluation/report/html-page.ts';
-import { escapeHtml, formatCount, formatPart, formatPercent } from '../../../src/base/format.ts';
+import { escapeHtml } from '../../../src/base/escape-html.ts';
+import { formatCount, formatPart, formatPercent } from '../../../src/base/format.ts';
 import type { TrajectoryReport } from './trajectory-report.ts';
 import type { GroupReport, TurnReport } from './trajectory-tally.ts';
 

@@ -1,4 +1,4 @@
-import type { ServerPassage } from './dialect-client.ts';
+import type { ServerList, ServerPassage } from '../dialect.ts';
 
 /** The member of an object in a reply; undefined if it is absent or null. Throws an Error if `value` is no object. */
 export function member(value: unknown, name: string): unknown {
@@ -68,11 +68,22 @@ export function rowPassage(row: unknown, score?: unknown): ServerPassage {
   };
 }
 
+/** Search-R1's reply: the lists of its member `result`. */
+export function resultOf(reply: unknown): readonly ServerList[] {
+  return list(reply, 'result').map((hits) => list(hits).map(documentHit));
+}
+
 /** A hit of Search-R1: `{"document", "score"}`, or the document alone. */
-export function documentHit(hit: unknown): ServerPassage {
+function documentHit(hit: unknown): ServerPassage {
   if (typeof hit === 'string') return textPassage(hit);
   const document = member(hit, 'document');
   return document === undefined ? rowPassage(hit) : rowPassage(document, member(hit, 'score'));
+}
+
+/** A hit with a title and an excerpt, without an id. */
+export function excerptPassage(hit: unknown, excerpt: string): ServerPassage {
+  const text = textOrNone(member(hit, excerpt)) ?? '';
+  return { id: undefined, title: textOrNone(member(hit, 'title')), contents: text, text, score: undefined };
 }
 
 function shown(value: unknown): string {
