@@ -1,5 +1,4 @@
 import { existsSync, statSync } from 'node:fs';
-import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { addTexts, searchIndex } from '../../evaluation/systems/search-index.ts';
 import { searchRun } from '../../evaluation/systems/search-run.ts';
 import { searchServer } from '../../evaluation/systems/search-server.ts';
@@ -8,6 +7,7 @@ import { usageError } from '../../src/base/errors.ts';
 import { suggestOption } from '../../src/base/options/closest.ts';
 import { type OptionTable, type OptionValues, optionOf } from '../../src/base/options/option-spec.ts';
 import { optionValue } from '../../src/base/options/option-value.ts';
+import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { shownPlace } from '../../src/stores/published/shown-place.ts';
 import { openReranked } from '../open/open-reranked.ts';
 import { searchSettings } from '../open/search-source.ts';

@@ -1,6 +1,6 @@
 import { comparableText } from '../../src/base/comparable-text.ts';
-import type { RankedPassage, Run } from '../run.ts';
 import type { ServerPassage } from '../../src/server/dialects/dialect.ts';
+import type { RankedPassage, Run } from '../run.ts';
 import type { MatchedBy } from './searched-system.ts';
 
 /** Comparable text → ids of the relevant passages that have it, in the corpus's order. */

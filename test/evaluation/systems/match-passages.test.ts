@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fuseLists } from '../../../evaluation/fuse-lists.ts';
-import type { ServerPassage } from '../../../src/server/dialects/dialect.ts';
 import { matchPassages, orderedByScore } from '../../../evaluation/systems/match-passages.ts';
+import type { ServerPassage } from '../../../src/server/dialects/dialect.ts';
 
 const passage = (contents: string, more: Partial<ServerPassage> = {}): ServerPassage => ({
   id: undefined,
