@@ -33,7 +33,7 @@ export interface Program {
 }
 
 /** What a command works with besides its arguments. */
-export interface Host {
+interface Host {
   /** Aborts on Ctrl-C or SIGTERM, with the signal's name as the reason. */
   readonly signal: AbortSignal;
   /** Writes a result to stdout. */
@@ -58,7 +58,7 @@ interface Positionals {
 }
 
 /** Options that every command has. */
-export const COMMON_OPTIONS = {
+const COMMON_OPTIONS = {
   config: {
     type: 'string',
     value: 'FILE',

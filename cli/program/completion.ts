@@ -2,7 +2,7 @@ import type { OptionSpec } from '../../src/base/options/option-spec.ts';
 import type { Command } from './command.ts';
 
 /** What a shell needs to complete one option. */
-export interface CompletionOption {
+interface CompletionOption {
   readonly name: string;
   /** The first sentence of its help. */
   readonly summary: string;
