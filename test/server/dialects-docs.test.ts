@@ -39,6 +39,16 @@ const TABLES: Readonly<Record<string, () => string>> = {
         hitOf(dialect),
       ]),
     ),
+  'docs/operations.md': () =>
+    table(
+      ['Dialects', 'A search is held for'],
+      HELD.map((ms) => [
+        DIALECTS.filter(({ holdMs }) => holdMs === ms)
+          .map(({ name }) => `\`${name}\``)
+          .join(', '),
+        Number.isFinite(ms) ? `${ms / 1000} s` : '`--hold-s` (3600 s)',
+      ]),
+    ),
   'docs/agents.md': () =>
     table(
       ['Project', 'Setting', 'Checked against'],
@@ -49,6 +59,10 @@ const TABLES: Readonly<Record<string, () => string>> = {
       ),
     ),
 };
+
+const HELD = [...new Set(DIALECTS.map(({ holdMs }) => holdMs))]
+  .filter((ms) => ms > 0)
+  .toSorted((a, b) => (a < b ? 1 : -1));
 
 const BEGIN = '<!-- dialects, made from src/server/dialects -->';
 const END = '<!-- end of dialects -->';

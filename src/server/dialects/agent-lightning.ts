@@ -5,9 +5,7 @@ import { defineDialect } from './dialect.ts';
 import { Contents, Queries, Score, Topk, Truncated } from './parts/common-fields.ts';
 import { resultLists } from './parts/result-lists.ts';
 import { searchPlan } from './parts/search-plan.ts';
-import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
 import { searchR1 } from './search-r1.ts';
-import { skyrl } from './skyrl.ts';
 
 /** agent-lightning: Search-R1's batch with scores by default; without scores documents stay wrapped. */
 export const agentLightning = defineDialect({
@@ -47,7 +45,7 @@ export const agentLightning = defineDialect({
     truncated: Truncated,
   }),
   example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
-  claims: (body) => !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
+  claims: (body) => searchR1.claims(body, true),
   client: searchR1.client,
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };

@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { frontMatter } from '../documents/front-matter.ts';
 import type { WholeDocument } from '../documents/whole-document.ts';
 import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
@@ -70,4 +69,27 @@ export const browseCompPlus = defineDialect({
 function titleAndText({ title, text }: WholeDocument): { title: string; text: string } {
   const front = frontMatter(text);
   return front === undefined ? { title, text } : { title: front.title ?? title, text: front.rest };
+}
+
+/**
+ * The title in the front matter of a text, without quotes around it, and the text after it; undefined for a text that does not begin with
+ * a line `---` and have another such line.
+ *
+ * @internal Exported for tests.
+ */
+export function frontMatter(text: string): { readonly title: string | undefined; readonly rest: string } | undefined {
+  if (!text.startsWith('---\n')) return undefined;
+  // From the end of the first line, so that an empty front matter is found too.
+  const end = text.indexOf('\n---\n', 3);
+  if (end === -1) return undefined;
+  const line = text
+    .slice(4, end + 1)
+    .split('\n')
+    .find((each) => each.startsWith('title:'));
+  const title = line?.slice('title:'.length).trim();
+  return { title: title === undefined ? undefined : unquoted(title), rest: text.slice(end + 5) };
+}
+
+function unquoted(text: string): string {
+  return /^(["']).*\1$/s.test(text) && text.length > 1 ? text.slice(1, -1) : text;
 }

@@ -70,7 +70,7 @@ export interface DialectClient {
 }
 
 /** Projects with the same setting, as docs/agents.md shows them. */
-export interface ClientProject {
+interface ClientProject {
   readonly name: string;
   /** Where a project sets the server's address, in Markdown; undefined: docs/agents.md does not say. */
   readonly setting?: string;
@@ -136,21 +136,7 @@ type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
   Dialect,
   'name' | 'path' | 'summary' | 'example' | 'client'
 > &
-  Partial<
-    Pick<
-      Dialect,
-      | 'method'
-      | 'onlyIfNamed'
-      | 'holdMs'
-      | 'claims'
-      | 'statuses'
-      | 'errorBody'
-      | 'projects'
-      | 'section'
-      | 'recognisedBy'
-      | 'keys'
-    >
-  > & {
+  Partial<Omit<Dialect, 'request' | 'reply' | 'parse' | 'statusOf'>> & {
     readonly request: Request;
     readonly reply: Reply;
     /** Largest length of any list, in addition to the server's limit. */
