@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts';
 import { suggestOption } from './closest.ts';
 import { type OptionTable, optionOf } from './option-spec.ts';
 
-export interface ParsedArguments {
+interface ParsedArguments {
   /** The values of each given option, in order; 'true' or 'false' for a flag. */
   readonly flags: ReadonlyMap<string, readonly string[]>;
   readonly positionals: readonly string[];
