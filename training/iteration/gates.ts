@@ -83,12 +83,12 @@ function above(measure: string, value: number | null, limit: number | undefined,
   return [{ measure, value, limit, accept, text }];
 }
 
-/** A limit of three digits that a value keeps. */
+/** The largest number of three decimals that is not above the value: a limit that the value keeps. */
 export function roundedDown3(value: number): string {
   return String(Math.floor(value * 1000) / 1000);
 }
 
-/** As `roundedDown3`, for a value that may not be larger. */
+/** The smallest number of three decimals that is not below the value. */
 export function roundedUp3(value: number): string {
   return String(Math.ceil(value * 1000) / 1000);
 }
