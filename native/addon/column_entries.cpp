@@ -40,12 +40,12 @@ trawl::FilterBound bound_of(const Napi::Value& value) {
   return bound;
 }
 
-trawl::RowTest test_of(const Napi::Value& value, int depth) {
-  using Type = trawl::RowTest::Type;
+trawl::RowPredicate test_of(const Napi::Value& value, int depth) {
+  using Type = trawl::RowPredicate::Type;
   if (depth > kMaxDepth) throw bad_argument(value, "a test", "nested less deep");
   const Napi::Object spec = object_of(value, "test");
   const std::string type = string_of(spec.Get("type"), "type");
-  trawl::RowTest test;
+  trawl::RowPredicate test;
   if (type == "and" || type == "or") {
     test.type = type == "and" ? Type::kAnd : Type::kOr;
     const Napi::Array tests = array_of(spec.Get("tests"), "tests");
@@ -94,7 +94,7 @@ Napi::Value filter_rows(const Napi::CallbackInfo& info) {
   const Napi::Array handles = array_of(info[1], "columns");
   std::vector<ColumnPointer> columns;
   for (uint32_t i = 0; i < handles.Length(); ++i) columns.push_back(handle_of<ColumnPointer>(handles.Get(i), kColumnTag).object);
-  auto test = std::make_shared<trawl::RowTest>(test_of(info[2], 0));
+  auto test = std::make_shared<trawl::RowPredicate>(test_of(info[2], 0));
   const int64_t rows = integer_of(info[3], "rows");
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     std::vector<const trawl::Column*> given;

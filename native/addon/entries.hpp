@@ -85,7 +85,7 @@ Napi::Value verify_lexical(const Napi::CallbackInfo& info);
 Napi::Value open_column(const Napi::CallbackInfo& info);
 // closeColumn(handle): frees the column after the evaluations that use it
 Napi::Value close_column(const Napi::CallbackInfo& info);
-// filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowTest of
+// filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowPredicate of
 // src/engine/filter/bind-filter.ts; `rows` are those of the index
 Napi::Value filter_rows(const Napi::CallbackInfo& info);
 
