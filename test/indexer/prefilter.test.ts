@@ -107,7 +107,7 @@ test('an index whose codes and prefilter are of an earlier version passes verify
   skip,
 }, async (t) => {
   const out = join(await tempFolder(t), 'index');
-  cpSync(join(packageRoot, 'test', 'fixtures', 'index-v1-screen'), out, { recursive: true });
+  cpSync(join(packageRoot, 'test', 'fixtures', 'index-unreleased-prefilter'), out, { recursive: true });
   const [shard] = openIndexDirectory(out).shards;
   const { folder, manifest } = shard!;
   assert.deepEqual(await indexProblems(out), []);
@@ -116,17 +116,17 @@ test('an index whose codes and prefilter are of an earlier version passes verify
   await engine.close();
   assert.match(warnings.join(), /^1 of 1 shards have codes of an earlier version.*`trawl optimize`/);
 
-  const screen = readFileSync(join(folder, 'screen.i8'));
+  const prefilter = readFileSync(join(folder, 'prefilter.i8'));
   const segments = manifest.vectors.map((segment) => ({ ...segment, path: join(folder, segment.path) }));
   const rows = { rows: manifest.rows, dtype: 'float32' as const, segments };
   const again = join(out, 'again.i8');
   await kernel.makePrefilter(again, join(folder, 'codes.i8'), rows, manifest.dimension, { components: 64 });
-  assert.deepEqual(readFileSync(again), screen, 'the engine writes the same bytes as version 0.1.0');
+  assert.deepEqual(readFileSync(again), prefilter, 'the engine writes the same bytes as before');
 
-  screen[screen.length - 100]! ^= 1;
-  writeFileSync(join(folder, 'screen.i8'), screen);
+  prefilter[prefilter.length - 100]! ^= 1;
+  writeFileSync(join(folder, 'prefilter.i8'), prefilter);
   const found = await indexProblems(out);
-  assert.ok(found.some((problem) => /screen\.i8: sha256/.test(problem)));
+  assert.ok(found.some((problem) => /prefilter\.i8: sha256/.test(problem)));
 
   const options = { float16: false, onStep: () => undefined };
   const { codesMade, prefiltersNotWorthwhile } = await optimizeIndex(out, kernel, options);
