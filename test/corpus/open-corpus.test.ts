@@ -12,6 +12,7 @@ import { openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { runs } from '../helpers/runs.ts';
+import { eventually } from '../server/build.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
 const row = (text: string): string => `${JSON.stringify({ text })}\n`;
@@ -171,8 +172,7 @@ test('leaving the loop closes the file', { skip: process.platform !== 'linux' &&
   for (let i = 0; i < 20; i += 1) {
     for await (const _ of openCorpus([paths[i % 2]!])) break;
   }
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.ok(open() <= before + 1, `${open()} open files, ${before} before`);
+  await eventually(() => open() <= before + 1);
 });
 
 test('an aborted signal stops the reading with CANCELLED', async (t) => {

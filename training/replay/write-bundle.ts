@@ -12,9 +12,8 @@ import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
-import { missingPart } from '../../src/search/mode-parts.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { SEARCH_MODES, type SearchMode } from '../../src/search/search-mode.ts';
+import { missingPart, SEARCH_MODES, type SearchMode } from '../../src/search/search-mode.ts';
 import { readRecords } from '../records/read-records.ts';
 import { AnswerCollector } from './answer-collector.ts';
 import { answerKey } from './answer-key.ts';
@@ -34,7 +33,7 @@ export interface WriteBundleOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface BundleProgress {
+interface BundleProgress {
   readonly doing: 'reading records' | 'copying passages' | 'writing answers';
   readonly done: number;
 }

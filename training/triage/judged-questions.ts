@@ -1,11 +1,11 @@
 import type { Judgements } from '../../evaluation/judgements.ts';
 import { judgementsOf, type Question } from '../../evaluation/read-questions.ts';
-import type { RowScope } from '../../src/search/calls/row-scope.ts';
+import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { rowsOfIds } from './rows-of-ids.ts';
 
 /** A held-out question whose relevant passages are known. */
-export interface JudgedQuestion {
+interface JudgedQuestion {
   readonly question: Question;
   /** The rows of each relevant passage: several if the index has its id several times, none if it does not have it. */
   readonly relevant: readonly (readonly number[])[];

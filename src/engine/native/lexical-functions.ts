@@ -31,7 +31,7 @@ export interface NativeLexicalQuery {
 }
 
 /** Counts of one field. Those of an index are over its live rows. */
-export interface LexicalCounts {
+interface LexicalCounts {
   readonly rows: number;
   /** Rows with at least one token. */
   readonly documents: number;

@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto';
 import { BM25_PROFILES } from '../../engine/lexical/bm25.ts';
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { Perturbed } from '../../search/calls/perturbed.ts';
-import type { TreeHit } from '../../search/calls/tree-call.ts';
+import type { Perturbed } from '../../search/calls/query-outcome.ts';
+import { compareOrder, type TreeHit, type TreeOrder } from '../../search/calls/tree-call.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
-import { compareOrder, type TreeOrder } from '../../search/trees/tree-order.ts';
 import { QueryTexts } from './highlight/query-texts.ts';
 import type { DslKnn } from './query/dsl-query.ts';
 import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';
@@ -16,7 +15,7 @@ import type { SearchRequest } from './search-request.ts';
 import { orderValuesAfter, treeOrder } from './sort-order.ts';
 
 /** An index of a search, with the query as it was searched there. */
-export interface SearchedIndex {
+interface SearchedIndex {
   readonly info: RetrieverInfo;
   readonly query: LexicalQuery;
   /** For highlighting; undefined if nothing is highlighted. */
