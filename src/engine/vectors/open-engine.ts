@@ -16,7 +16,7 @@ const REFERENCE = 'reference';
  */
 const failedGpus = new Map<number, SearchGpu>();
 
-export interface EngineOptions {
+interface EngineOptions {
   /** Search threads; default: the available cores. */
   readonly threads?: number;
   /** Where the first pass over the vectors runs: `cpu`, `cuda` or `cuda:1`. The results are the same. Default: `cpu`. */
@@ -53,7 +53,7 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
   if (device !== undefined) checkCodes(source, named, onWarning);
   if (threads !== undefined) loaded.kernel.setThreads(threads);
   const failed = device === undefined ? undefined : failedGpus.get(device);
-  const index = FlatIndex.open(source, loaded.kernel, failed);
+  const index = await FlatIndex.open(source, loaded.kernel, failed);
   if (index.sampledPrefilters > 0) {
     onWarning(
       `${index.sampledPrefilters} of ${source.shards.length} shards have codes of an earlier version, with which their prefilter cannot be ` +

@@ -3,7 +3,7 @@ import { RunningCalls } from '../../base/running-calls.ts';
 import type { Metric } from '../../engine/metric.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
 import { type Score, scoreFunction } from '../../engine/vectors/score.ts';
-import { checkFilter, checkScoresFit, checkSearchRequest } from '../../engine/vectors/search-checks.ts';
+import { checkFilter, checkSearchRequest, withoutOverflows } from '../../engine/vectors/search-checks.ts';
 import {
   NO_SEARCH_LOAD,
   type SearchRequest,
@@ -36,7 +36,7 @@ const HITS_A_SEARCH = 2 ** 18;
  */
 const MAX_SEARCHES = 1_000;
 
-export interface CandidateIndexFacts extends ScoredVectors {
+interface CandidateIndexFacts extends ScoredVectors {
   readonly rows: number;
   /** The rows that are in the collection; undefined for all. */
   readonly liveRows: RowBitmap | undefined;
@@ -127,7 +127,7 @@ export class CandidateIndex implements VectorIndex {
       rows.set(best.rows, q * k);
       scores.set(best.scores, q * k);
     }
-    const result: SearchResult = {
+    return withoutOverflows({
       counts,
       rows,
       scores,
@@ -137,9 +137,7 @@ export class CandidateIndex implements VectorIndex {
         fullScans: 0,
       },
       waitedMs: 0,
-    };
-    checkScoresFit(result, k);
-    return result;
+    });
   }
 
   /** Vectors of one call, sent or fetched. */

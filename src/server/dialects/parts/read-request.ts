@@ -1,4 +1,5 @@
 import type { Static, TSchema } from 'typebox';
+import { isObject } from '../../../base/objects.ts';
 import { Issues, RequestError } from '../../errors/request-error.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -28,7 +29,7 @@ export function field(body: JsonObject, name: string): unknown {
 }
 
 export function isJsonObject(body: unknown): body is JsonObject {
-  return typeof body === 'object' && body !== null && !Array.isArray(body);
+  return isObject(body);
 }
 
 export interface ReadLimits {
@@ -206,7 +207,7 @@ const MAX_INTEGER_CHARACTERS = 4_300;
 const TRUE_TEXTS = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
 const FALSE_TEXTS = new Set(['0', 'false', 'f', 'no', 'n', 'off']);
 
-/** Compared with pydantic 2 value by value in test/server/lax-values.test.ts. */
+/** Compared with pydantic 2 value by value in test/server/lax-values.test.ts. @internal Exported for tests. */
 export function laxInteger(value: unknown): LaxResult<number> {
   switch (typeof value) {
     case 'boolean':
@@ -226,6 +227,7 @@ export function laxInteger(value: unknown): LaxResult<number> {
   }
 }
 
+/** @internal Exported for tests. */
 export function laxBoolean(value: unknown): LaxResult<boolean> {
   const unreadable = fail('bool_parsing', 'Input should be a valid boolean, unable to interpret input');
   switch (typeof value) {
