@@ -160,7 +160,7 @@ async function withoutOlderCodes({ folder }: OpenedShard, manifest: ShardManifes
   if (await areCurrent(within(folder, codes!.path), path && within(folder, path))) return manifest;
   const files = manifest.files.filter((file) => file.path !== codes!.path && file.path !== path);
   const without = { ...others, codes: null, files };
-  await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(without));
+  await writeShardManifest(folder, without);
   return without;
 }
 
