@@ -1,4 +1,5 @@
-import { escaped, htmlPage, htmlTable } from '../../evaluation/report/html-page.ts';
+import { htmlPage, htmlTable } from '../../evaluation/report/html-page.ts';
+import { escapeHtml } from '../../src/base/escape-html.ts';
 import { formatCount } from '../output/format.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from './comparison.ts';
 import { answeredLine, countColumns, intervalText, metricNames, pText, signed } from './comparison-text.ts';
@@ -27,18 +28,18 @@ section > h2:not(:first-child) { margin-top: 1.5rem; }
 /** The report of `trawl eval --compare` as one page that loads nothing. `counts`: how many questions there are, for people. */
 export function comparisonHtml(report: ComparisonReport, counts: string): string {
   const { systems, comparisons } = report;
-  const names = systems.map(({ name }) => escaped(name));
+  const names = systems.map(({ name }) => escapeHtml(name));
   const partial = answeredLine(report);
-  const body = `<p>${escaped(counts)}${partial === undefined ? '' : `. ${escaped(partial)}`}</p>
+  const body = `<p>${escapeHtml(counts)}${partial === undefined ? '' : `. ${escapeHtml(partial)}`}</p>
 <section class="systems">
 <h2>Systems</h2>
 ${htmlTable(
   ['', 'what it is', 'questions whose search failed', 'latency and throughput'],
   systems.map(({ name, what, failed, server }) => [
-    escaped(name),
-    escaped(what),
+    escapeHtml(name),
+    escapeHtml(what),
     formatCount(failed),
-    server === undefined ? '–' : escaped(latencyLine(server)),
+    server === undefined ? '–' : escapeHtml(latencyLine(server)),
   ]),
 )}
 ${notes(systems.flatMap((system) => system.notes))}
@@ -49,7 +50,7 @@ ${notes(systems.flatMap((system) => system.notes))}
 ${htmlTable(
   ['', ...names],
   metricNames(report).map((metric) => [
-    escaped(metric),
+    escapeHtml(metric),
     ...systems.map(({ metrics }) => metrics[metric]?.toFixed(4) ?? '–'),
   ]),
 )}
@@ -59,22 +60,22 @@ ${comparisons.map(section).join('\n')}`;
 }
 
 function notes(all: readonly string[]): string {
-  return all.length === 0 ? '' : `<ul class="notes">${all.map((note) => `<li>${escaped(note)}</li>`).join('')}</ul>`;
+  return all.length === 0 ? '' : `<ul class="notes">${all.map((note) => `<li>${escapeHtml(note)}</li>`).join('')}</ul>`;
 }
 
 function section({ first, second, metrics, changed }: Comparison): string {
   const counts = countColumns(metrics);
   const rows = Object.entries(metrics).map(([name, metric]) => [
-    escaped(name),
+    escapeHtml(name),
     `<span class="${tone(metric.difference, metric.p)}">${signed(metric.difference)}</span>`,
     intervalText(metric),
-    escaped(pText(metric.p)),
+    escapeHtml(pText(metric.p)),
     formatCount(metric.better),
     formatCount(metric.worse),
     ...counts.cells(metric),
   ]);
   return `<section>
-<h2>${escaped(second)} against ${escaped(first)}</h2>
+<h2>${escapeHtml(second)} against ${escapeHtml(first)}</h2>
 <p>Difference of the means with its 95 % interval (paired bootstrap), and p, the probability of a difference at least as large
 if the results of each question had been given to the two systems by chance (paired randomisation test). p is not corrected for the number
 of metrics.</p>
@@ -92,7 +93,7 @@ function tone(difference: number, p: number): string {
 function changes(first: string, second: string, changed: NonNullable<Comparison['changed']>): string {
   const { metric, queries, better, worse, most } = changed;
   return `<h2>Questions that changed</h2>
-<p>By ${escaped(metric)}: ${formatCount(better)} better, ${formatCount(worse)} worse, ${formatCount(queries - better - worse)} unchanged.${
+<p>By ${escapeHtml(metric)}: ${formatCount(better)} better, ${formatCount(worse)} worse, ${formatCount(queries - better - worse)} unchanged.${
     most.length < better + worse ? ` The ${formatCount(most.length)} that changed most follow.` : ''
   } Relevant passages are marked.</p>
 ${most.map((question) => article(question, first, second, metric)).join('\n')}`;
@@ -102,10 +103,10 @@ function article(question: ChangedQuestion, first: string, second: string, metri
   const { goldIds, goldTitles, goldenAnswers } = question;
   const gold = goldTitles.length > 0 ? goldTitles : goldIds;
   return `<article class="question">
-<h3>${escaped(question.question)}</h3>
-<p>${escaped(question.id)}${question.query === null ? '' : ` · query: ${escaped(question.query)}`}${
-    gold.length === 0 ? '' : ` · relevant: ${escaped(gold.join(', '))}`
-  }${goldenAnswers.length === 0 ? '' : ` · answers: ${escaped(goldenAnswers.join(', '))}`}</p>
+<h3>${escapeHtml(question.question)}</h3>
+<p>${escapeHtml(question.id)}${question.query === null ? '' : ` · query: ${escapeHtml(question.query)}`}${
+    gold.length === 0 ? '' : ` · relevant: ${escapeHtml(gold.join(', '))}`
+  }${goldenAnswers.length === 0 ? '' : ` · answers: ${escapeHtml(goldenAnswers.join(', '))}`}</p>
 <div class="sides">
 ${side(first, metric, question.first)}
 ${side(second, metric, question.second)}
@@ -114,11 +115,11 @@ ${side(second, metric, question.second)}
 }
 
 function side(name: string, metric: string, { value, passages }: ChangedQuestion['first']): string {
-  return `<div><h4>${escaped(name)} · ${escaped(metric)} ${value.toFixed(4)}</h4>${passages.length === 0 ? '<p>No passages.</p>' : `<ol>${passages.map(item).join('')}</ol>`}</div>`;
+  return `<div><h4>${escapeHtml(name)} · ${escapeHtml(metric)} ${value.toFixed(4)}</h4>${passages.length === 0 ? '<p>No passages.</p>' : `<ol>${passages.map(item).join('')}</ol>`}</div>`;
 }
 
 function item({ id, title, relevant, text }: ShownPassage): string {
   const mark = relevant ? ' class="relevant"' : '';
-  const name = title === null ? escaped(id) : `${escaped(title)} <span>${escaped(id)}</span>`;
-  return `<li${mark}><strong>${name}</strong>${relevant ? ' <span>(relevant)</span>' : ''}${text ? `<br>${escaped(text)}` : ''}</li>`;
+  const name = title === null ? escapeHtml(id) : `${escapeHtml(title)} <span>${escapeHtml(id)}</span>`;
+  return `<li${mark}><strong>${name}</strong>${relevant ? ' <span>(relevant)</span>' : ''}${text ? `<br>${escapeHtml(text)}` : ''}</li>`;
 }

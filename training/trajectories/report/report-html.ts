@@ -1,4 +1,5 @@
-import { escaped, htmlPage, htmlTable } from '../../../evaluation/report/html-page.ts';
+import { htmlPage, htmlTable } from '../../../evaluation/report/html-page.ts';
+import { escapeHtml } from '../../../src/base/escape-html.ts';
 import { countOf, percent } from './report-numbers.ts';
 import type { TrajectoryReport } from './trajectory-report.ts';
 import type { GroupReport, TurnReport } from './trajectory-tally.ts';
@@ -74,7 +75,7 @@ ${htmlTable(
     'shown again',
   ],
   types.map((group) => [
-    escaped(group.type ?? ''),
+    escapeHtml(group.type ?? ''),
     count(group.trajectories),
     group.meanTurns.toFixed(2),
     ...[group.goldAny, group.goldAll, group.answer, group.correct].map(shareBar),
