@@ -166,6 +166,11 @@ export class TrawlError extends Error {
   }
 }
 
+/** A USAGE error: a mistake on the command line. */
+export function usageError(message: string, options?: TrawlErrorOptions): TrawlError {
+  return new TrawlError('USAGE', message, options);
+}
+
 /** An INTERNAL error for a violated invariant. */
 export function bug(message: string, cause?: unknown): TrawlError {
   return new TrawlError('INTERNAL', `${message}. This is a bug.`, { cause });

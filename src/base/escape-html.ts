@@ -3,10 +3,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
-  "'": '&#39;',
+  "'": '&#x27;',
 };
 
-/** The text with the characters that HTML and SVG interpret replaced. */
+/** The text with the characters that HTML and SVG interpret replaced, also in attributes. */
 export function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!);
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }
