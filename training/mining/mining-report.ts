@@ -33,7 +33,7 @@ export interface DropExample {
   readonly dropped: PassageExample;
 }
 
-/** The counts of a run. Names are those of the report file. */
+/** The counts of a run, under the names of the report file. */
 export interface MiningCounts {
   /** Searched queries. */
   queries: number;

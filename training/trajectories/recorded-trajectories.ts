@@ -53,7 +53,7 @@ export interface RecordedOptions {
 }
 
 /**
- * Puts recorded queries together to trajectories. Those of one run, step and trajectory belong together, in the order of their turns, else
+ * Groups recorded queries into trajectories. Queries of one run, step and trajectory belong together, in the order of their turns, else
  * of time. A query that a turn has twice counts once: clients repeat a request that failed. `records` is called for each pass over the
  * records.
  */
