@@ -33,7 +33,7 @@ export function formatOfName(path: string): CorpusFormat | undefined {
   return EXTENSIONS.find(([extension]) => lowerCase.endsWith(extension))?.[1];
 }
 
-/** The requested format, else that of the file name. */
+/** The requested format, else the format that the file name implies. */
 export function formatOf(path: string, requested: CorpusFormat | undefined): CorpusFormat {
   const format = requested ?? formatOfName(path);
   if (format !== undefined) return format;

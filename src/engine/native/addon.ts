@@ -105,7 +105,7 @@ export interface CheckedRows {
 export interface MadePrefilter {
   /** Principal components kept; 0 if no file was made. */
   readonly components: number;
-  /** Explains this number, or why there is no file. */
+  /** Explains this number, or why no file was written. */
   readonly reason: string;
 }
 

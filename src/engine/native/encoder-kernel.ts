@@ -20,7 +20,7 @@ export class EncoderKernel {
     this.#isa = isa;
   }
 
-  /** Those of the matrix products, fastest first. All give the same bits. */
+  /** The instruction sets of the matrix products, fastest first. All give the same bits. */
   instructionSets(precision: EnginePrecision): readonly InstructionSet[] {
     return this.#addon.encoderIsas(precision);
   }

@@ -132,7 +132,7 @@ export class Kernel {
     this.#addon.closeColumn(column);
   }
 
-  /** The bitmap of the rows that pass, as in RowBitmap. `rows`: those of the index, and of each column. */
+  /** The bitmap of the rows that pass, as in RowBitmap. `rows`: the number of rows of the index, and of each column. */
   filterRows(
     columns: readonly NativeColumn[],
     test: NativeRowTest,
@@ -167,7 +167,7 @@ export class Kernel {
 
   /**
    * Makes the prefilter of finished codes at `path`, with `components` principal components (a multiple of 64). With 0, chooses
-   * the number that makes searches fastest; this may be none, then there is no file. An error leaves no file.
+   * the number that makes searches fastest; with none, no file is written. An error leaves no file.
    */
   makePrefilter(
     path: string,
@@ -201,7 +201,7 @@ export class Kernel {
   }
 }
 
-/** The driver's library; empty: that of the machine. */
+/** Path of libcuda; empty: the system's. */
 function cudaLibrary(): string {
   return environmentVariable('TRAWL_CUDA_LIBRARY') ?? '';
 }

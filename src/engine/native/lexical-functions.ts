@@ -30,7 +30,7 @@ export interface NativeLexicalQuery {
   readonly type: string;
 }
 
-/** Counts of one field. Those of an index are over its live rows. */
+/** Counts of one field, over the live rows of an index. */
 export interface LexicalCounts {
   readonly rows: number;
   /** Rows with at least one token. */

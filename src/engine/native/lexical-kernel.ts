@@ -59,7 +59,7 @@ export class LexicalKernel {
     return this.#calls.run(signal, (id) => this.#addon.searchLexical(id, index, queries, k, parameters, filter));
   }
 
-  /** Searches query trees over several fields of the same rows. The deleted rows are those of the first field. */
+  /** Searches query trees over several fields of the same rows. The first field says which rows are deleted. */
   searchFields(
     fields: readonly NativeLexicalField[],
     request: {
