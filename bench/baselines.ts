@@ -39,7 +39,11 @@ export function openBaselineScript<Reply extends object>(
   return new ScriptProcess<Reply>(name, python, ['-B', path, String(threads)]);
 }
 
-/** The environment's folder in the cache. It depends on the requirements alone, so checkouts share it. */
+/**
+ * The environment's folder in the cache. It depends on the requirements alone, so checkouts share it.
+ *
+ * @internal Exported for tests.
+ */
 export function baselineFolder(cache: string, of: BaselineCase): string {
   const hash = createHash('sha256').update(readFileSync(REQUIREMENTS[of]));
   const base = BUILT_ON[of];

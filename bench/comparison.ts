@@ -2,7 +2,7 @@ import { markdownTable } from './report-format.ts';
 import { median, sortedSamples } from './statistics.ts';
 
 /** A record that `trawl bench CASE --json` prints. Every field is optional, because old versions have fewer fields. */
-export type BenchRecord = Readonly<Record<string, unknown>>;
+type BenchRecord = Readonly<Record<string, unknown>>;
 
 /** The records of one round, of both checkouts. */
 export interface Round {

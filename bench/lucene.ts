@@ -37,14 +37,22 @@ const RELEASES: readonly Release[] = [
     },
   },
 ];
-/** The release with which test/peers compares scores: Lucene 10.1 and newer rewrite some composed queries differently. */
+/**
+ * The release with which test/peers compares scores: Lucene 10.1 and newer rewrite some composed queries differently.
+ *
+ * @internal Exported for tests.
+ */
 export const COMPARED_LUCENE = '9.12.3';
 const PROGRAM = join(packageRoot, 'bench', 'baselines', 'Lucene.java');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy';
 
 const run = promisify(execFile);
 
-/** The lock of all that Maven installs into a cache: it writes into its repository without locking it. */
+/**
+ * The lock of all that Maven installs into a cache: it writes into its repository without locking it.
+ *
+ * @internal Exported for tests.
+ */
 export function mavenLock(cache: string): string {
   return join(cache, 'maven.lock');
 }
@@ -53,7 +61,11 @@ function luceneFolder(cache: string, { version }: Release): string {
   return join(cache, `lucene-${version}`);
 }
 
-/** For the `skip` option of a test: false if `installLucene` has installed the version, else the reason. */
+/**
+ * For the `skip` option of a test: false if `installLucene` has installed the version, else the reason.
+ *
+ * @internal Exported for tests.
+ */
 export function withoutLucene(cache: string, version = COMPARED_LUCENE): string | false {
   return RELEASES.some((release) => release.version === version && isInstalled(luceneFolder(cache, release)))
     ? false

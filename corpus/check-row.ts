@@ -1,5 +1,4 @@
 import { idColumnOf } from '../src/index/passages/id-column.ts';
-import type { LineRange } from './line-range.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
 
@@ -18,16 +17,6 @@ export interface BadRow {
   readonly ok: false;
   readonly line: number;
   readonly reason: string;
-}
-
-/** Input of a format's reader. Readers yield a batch of rows for each block they read. */
-export interface ReaderContext {
-  readonly path: string;
-  readonly maxLineBytes: number;
-  /** Called with each chunk of the file's bytes, before decompression. */
-  readonly onRead: (chunk: Buffer) => void;
-  /** Read only these lines (Parquet: rows). */
-  readonly range?: LineRange;
 }
 
 /**

@@ -1,46 +1,43 @@
-import { TrawlError } from '../src/base/errors.ts';
 import type { Compression } from '../src/base/files/compression.ts';
+import type { ReadRow } from './check-row.ts';
+import type { Newline } from './line-splitter.ts';
+import type { TsvIdType, TsvLayout } from './tsv-layout.ts';
 
-/** Corpus file formats, named like the file name extensions. */
-export const CORPUS_FORMATS = ['jsonl', 'jsonl.gz', 'jsonl.zst', 'tsv', 'tsv.gz', 'tsv.zst', 'parquet'] as const;
-
-export type CorpusFormat = (typeof CORPUS_FORMATS)[number];
-
-/** Lower-case file name extensions and their formats. */
-const EXTENSIONS: readonly (readonly [string, CorpusFormat])[] = [
-  ['.jsonl', 'jsonl'],
-  ['.ndjson', 'jsonl'],
-  ['.jsonl.gz', 'jsonl.gz'],
-  ['.ndjson.gz', 'jsonl.gz'],
-  ['.jsonl.zst', 'jsonl.zst'],
-  ['.ndjson.zst', 'jsonl.zst'],
-  ['.tsv', 'tsv'],
-  ['.tsv.gz', 'tsv.gz'],
-  ['.tsv.zst', 'tsv.zst'],
-  ['.parquet', 'parquet'],
-];
-
-export const KNOWN_EXTENSIONS: readonly string[] = EXTENSIONS.map(([extension]) => extension);
-
-export function compressionOf(format: CorpusFormat): Compression {
-  if (format.endsWith('.gz')) return 'gzip';
-  return format.endsWith('.zst') ? 'zstd' : 'none';
+/**
+ * A format of corpus files. Its file exports one of these, and `corpus-formats.ts` lists it; option values, messages and the documents
+ * follow.
+ */
+export interface CorpusFormat {
+  /** Its value of --format. Compressed files have .gz or .zst after it. */
+  readonly name: string;
+  /** Endings of file names, lower-case, without the compression. */
+  readonly extensions: readonly string[];
+  /** What a file contains, for the documents. */
+  readonly content: string;
+  /** What ends a line. Null: the format is not text, so a file is neither compressed as a whole nor read from a pipe. */
+  readonly newline: Newline | null;
+  /** Reads the rows, a batch for each block of the file. */
+  read(context: ReaderContext): AsyncGenerator<readonly ReadRow[], void>;
+  /** The number of rows of a file that is not text. */
+  countRows?(path: string): Promise<number>;
 }
 
-/** The format of a file name, ignoring case; undefined for an unknown extension. */
-export function formatOfName(path: string): CorpusFormat | undefined {
-  const lowerCase = path.toLowerCase();
-  return EXTENSIONS.find(([extension]) => lowerCase.endsWith(extension))?.[1];
+export interface ReaderContext {
+  readonly path: string;
+  readonly compression: Compression;
+  readonly maxLineBytes: number;
+  /** Called with each chunk of the file's bytes, before decompression. */
+  readonly onRead: (chunk: Buffer) => void;
+  /** Read only these lines (Parquet: rows). */
+  readonly range?: LineRange;
+  readonly tsvLayout: TsvLayout;
+  readonly tsvIdType: TsvIdType;
 }
 
-/** The requested format, else the format that the file name implies. */
-export function formatOf(path: string, requested: CorpusFormat | undefined): CorpusFormat {
-  const format = requested ?? formatOfName(path);
-  if (format !== undefined) return format;
-  throw new TrawlError(
-    'CORPUS_FORMAT_UNKNOWN',
-    `The format of ${path} is unknown: expected a name that ends in ${KNOWN_EXTENSIONS.join(', ')}. Rename it, or set ` +
-      `--format ${CORPUS_FORMATS.join('|')}.`,
-    { details: { path } },
-  );
+/** Lines (Parquet: rows) [first, end) of a file, numbered from 1. */
+export interface LineRange {
+  readonly first: number;
+  readonly end: number;
+  /** A line at or before `first` and its byte offset, from which reading can start. */
+  readonly seek?: { readonly line: number; readonly offset: number };
 }

@@ -1,6 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
 
-import type { CorpusFormat } from './corpus-format.ts';
 import type { CorpusFile } from './list-corpus-files.ts';
 
 /** Limit of the examples of bad lines in a report. */
@@ -9,7 +8,8 @@ export const MAX_EXAMPLES = 10;
 /** Progress on one file. */
 export interface CorpusFileReport {
   readonly path: string;
-  readonly format: CorpusFormat;
+  /** A name of --format. */
+  readonly format: string;
   /** Size on disk when the corpus was listed. */
   readonly sizeBytes: number;
   /** Bytes read from disk so far. For Parquet, 0 until all rows are read, then the whole size. */
@@ -59,6 +59,7 @@ export class FileCounters {
   report(): CorpusFileReport {
     return {
       ...this.#file,
+      format: this.#file.format.name,
       readBytes: this.#readBytes,
       passages: this.passages,
       skippedLines: this.skippedLines,

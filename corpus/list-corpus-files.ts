@@ -1,18 +1,19 @@
 import { type Dirent, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
-import { isNodeError, TrawlError } from '../src/base/errors.ts';
-import { type CorpusFormat, formatOf, formatOfName, KNOWN_EXTENSIONS } from './corpus-format.ts';
+import { TrawlError } from '../src/base/errors.ts';
+import { type FileFormat, formatNamed, formatOfName, KNOWN_EXTENSIONS, unknownFormat } from './corpus-formats.ts';
+import { notFound, reasonOf } from './read-errors.ts';
 
 export interface CorpusFile {
   readonly path: string;
-  readonly format: CorpusFormat;
+  readonly format: FileFormat;
   /** Size on disk in bytes; 0 for a pipe. */
   readonly sizeBytes: number;
 }
 
 /** The format of a file name; undefined if unknown. */
-export type FormatOfPath = (path: string) => CorpusFormat | undefined;
+type FormatOfPath = (path: string) => FileFormat | undefined;
 
 /**
  * Lists the files to read: the paths in the given order, and for a directory every file below it with a known extension, in
@@ -23,21 +24,23 @@ export type FormatOfPath = (path: string) => CorpusFormat | undefined;
  */
 export function listCorpusFiles(
   paths: readonly string[],
-  format?: CorpusFormat,
+  name?: string,
   formatOfPath: FormatOfPath = formatOfName,
 ): CorpusFile[] {
+  const format = name === undefined ? undefined : formatNamed(name);
   if (paths.length === 0) {
     throw new TrawlError('USAGE', 'No corpus given: expected at least one file or directory.');
   }
   return paths.flatMap((path) => {
     const stats = statOf(path);
-    return stats.isDirectory()
-      ? listDirectory(path, format, formatOfPath)
-      : [corpusFile(path, stats, format ?? formatOfPath(path) ?? formatOf(path, format))];
+    if (stats.isDirectory()) return listDirectory(path, format, formatOfPath);
+    const found = format ?? formatOfPath(path);
+    if (found === undefined) throw unknownFormat(path);
+    return [corpusFile(path, stats, found)];
   });
 }
 
-function listDirectory(directory: string, format: CorpusFormat | undefined, formatOfPath: FormatOfPath): CorpusFile[] {
+function listDirectory(directory: string, format: FileFormat | undefined, formatOfPath: FormatOfPath): CorpusFile[] {
   const found: { key: Buffer; path: string }[] = [];
   walk(directory, [], formatOfPath, (path) => {
     found.push({ key: Buffer.from(relative(directory, path).split(sep).join('/')), path });
@@ -99,29 +102,13 @@ function statOf(path: string): Stats {
   }
 }
 
-function corpusFile(path: string, stats: Stats, format: CorpusFormat): CorpusFile {
-  if (format === 'parquet' && !stats.isFile()) {
+function corpusFile(path: string, stats: Stats, format: FileFormat): CorpusFile {
+  if (format.format.newline === null && !stats.isFile()) {
     throw new TrawlError(
       'CORPUS_FORMAT_UNKNOWN',
-      `${path} is not a regular file. Parquet cannot be read from a pipe, because its index is at the end. Write it to a file first.`,
+      `${path} is not a regular file, and ${format.name} cannot be read from a pipe. Write it to a file first.`,
       { details: { path } },
     );
   }
   return { path, format, sizeBytes: stats.size };
-}
-
-/** CORPUS_NOT_FOUND for a path that cannot be opened or read. */
-export function notFound(path: string, reason: string, cause?: unknown): TrawlError {
-  return new TrawlError(
-    'CORPUS_NOT_FOUND',
-    `The corpus ${path} cannot be read: ${reason}. Check the path and its permissions.`,
-    { details: { path }, cause },
-  );
-}
-
-export function reasonOf(error: unknown): string {
-  if (!isNodeError(error)) return error instanceof Error ? error.message : String(error);
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return 'no such file or directory';
-  if (error.code === 'EACCES' || error.code === 'EPERM') return 'permission denied';
-  return error.message;
 }

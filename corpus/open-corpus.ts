@@ -1,20 +1,16 @@
 import { TrawlError } from '../src/base/errors.ts';
-import type { BadRow, ReaderContext, ReadRow } from './check-row.ts';
-import { CORPUS_FORMATS, type CorpusFormat, compressionOf } from './corpus-format.ts';
+import type { BadRow } from './check-row.ts';
+import type { LineRange } from './corpus-format.ts';
 import { type CorpusReport, FileCounters, MAX_EXAMPLES, summarize } from './corpus-report.ts';
-import type { LineRange } from './line-range.ts';
 import { type CorpusFile, listCorpusFiles } from './list-corpus-files.ts';
 import { formatLocation, type Passage } from './passage.ts';
-import { readJsonl } from './read-jsonl.ts';
 import { DEFAULT_MAX_LINE_BYTES } from './read-lines.ts';
-import { readParquet } from './read-parquet.ts';
-import { readTsv, TSV_ID_TYPES, type TsvIdType } from './read-tsv.ts';
 import { type CorpusScan, LINES_PER_OFFSET } from './scan-corpus.ts';
-import { TSV_LAYOUTS, type TsvLayout } from './tsv-layout.ts';
+import { TSV_ID_TYPES, TSV_LAYOUTS, type TsvIdType, type TsvLayout } from './tsv-layout.ts';
 
 export interface CorpusOptions {
-  /** Format of all files. Default: by their names. */
-  format?: CorpusFormat;
+  /** Format of all files, one of CORPUS_FORMATS. Default: by their names. */
+  format?: string;
   /** Columns of TSV files. Default: `auto`. */
   tsvLayout?: TsvLayout;
   /** Type of the ids in TSV files. Default: `auto`. */
@@ -94,7 +90,6 @@ export function openCorpus(paths: readonly string[], options: CorpusOptions = {}
 }
 
 function resolve(options: CorpusOptions): ResolvedOptions {
-  checkChoice('format', options.format, CORPUS_FORMATS);
   checkChoice('tsvLayout', options.tsvLayout, TSV_LAYOUTS);
   checkChoice('tsvIdType', options.tsvIdType, TSV_ID_TYPES);
   const maxLineBytes = options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES;
@@ -142,8 +137,11 @@ async function* readFile(
   { index, range, counters, skippedExamples }: FileReading,
   options: ResolvedOptions,
 ): AsyncGenerator<Passage, void> {
-  const context = { path: file.path, maxLineBytes: options.maxLineBytes, onRead: counters.onRead, range };
-  for await (const batch of readRows(file.format, context, options)) {
+  const { format, compression } = file.format;
+  const { tsvLayout, tsvIdType, maxLineBytes } = options;
+  const { onRead } = counters;
+  const context = { path: file.path, compression, maxLineBytes, tsvLayout, tsvIdType, onRead, range };
+  for await (const batch of format.read(context)) {
     if (options.signal?.aborted) {
       throw new TrawlError('CANCELLED', 'Reading the corpus was cancelled.', { cause: options.signal.reason });
     }
@@ -162,26 +160,6 @@ async function* readFile(
     }
   }
   counters.finish();
-}
-
-function readRows(
-  format: CorpusFormat,
-  context: ReaderContext,
-  { tsvLayout, tsvIdType }: ResolvedOptions,
-): AsyncGenerator<readonly ReadRow[], void> {
-  const compression = compressionOf(format);
-  switch (format) {
-    case 'jsonl':
-    case 'jsonl.gz':
-    case 'jsonl.zst':
-      return readJsonl(context, { compression });
-    case 'tsv':
-    case 'tsv.gz':
-    case 'tsv.zst':
-      return readTsv(context, { compression, layout: tsvLayout, idType: tsvIdType });
-    case 'parquet':
-      return readParquet(context);
-  }
 }
 
 function badLine(file: string, { line, reason }: BadRow): TrawlError {

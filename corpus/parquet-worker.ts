@@ -13,9 +13,9 @@ import { compressors } from 'hyparquet-compressors';
 
 import { isNodeError, type SerializedError, serializeError, TrawlError } from '../src/base/errors.ts';
 import { type JsonValue, jsonText, toJsonValue } from './json-text.ts';
-import { notFound, reasonOf } from './list-corpus-files.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
+import { notFound, reasonOf } from './read-errors.ts';
 
 /** One row group as the footer describes it. */
 export interface RowGroup {

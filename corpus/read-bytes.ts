@@ -53,8 +53,8 @@ function checkMagic(path: string, compression: Compression, start: Buffer): void
     if (startsLike(compression, start)) return;
     throw new TrawlError(
       'CORPUS_FORMAT_UNKNOWN',
-      `${path} should be ${compression}, but its first bytes are not. If it is plain text, rename it or set --format jsonl ` +
-        'or tsv.',
+      `${path} should be ${compression}, but its first bytes are not. If it is plain text, rename it, or set --format ` +
+        'to a name without compression, such as jsonl.',
       { details: { path } },
     );
   }
@@ -64,7 +64,7 @@ function checkMagic(path: string, compression: Compression, start: Buffer): void
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
     `${path} should be plain text, but it is ${found}. Append .${extension} to its name, or set --format ` +
-      `jsonl.${extension} or tsv.${extension}.`,
+      `to a name that ends so, such as jsonl.${extension}.`,
     { details: { path } },
   );
 }

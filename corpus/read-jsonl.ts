@@ -1,14 +1,19 @@
-import type { Compression } from '../src/base/files/compression.ts';
-import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import { checkRow, type ReadRow } from './check-row.ts';
+import type { CorpusFormat, ReaderContext } from './corpus-format.ts';
 import { parseJson } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
 
-/** Reads JSON Lines: one object per line, lines end with `\n` only. Blank lines are skipped. */
-export async function* readJsonl(
-  context: ReaderContext,
-  { compression }: { compression: Compression },
-): AsyncGenerator<readonly ReadRow[], void> {
-  for await (const lines of readLines(context.path, { ...context, compression, newline: 'lf' })) {
+/** JSON Lines: one object per line, lines end with `\n` only. Blank lines are skipped. */
+export const jsonl: CorpusFormat = {
+  name: 'jsonl',
+  extensions: ['.jsonl', '.ndjson'],
+  content: 'one JSON object per line',
+  newline: 'lf',
+  read: readJsonl,
+};
+
+async function* readJsonl(context: ReaderContext): AsyncGenerator<readonly ReadRow[], void> {
+  for await (const lines of readLines(context.path, { ...context, newline: 'lf' })) {
     const rows: ReadRow[] = [];
     for (const line of lines) {
       if (!line.ok) {

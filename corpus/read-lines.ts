@@ -1,12 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 
-import { isNodeError, TrawlError } from '../src/base/errors.ts';
-import { type Compression, DamagedDataError } from '../src/base/files/compression.ts';
-import type { LineRange } from './line-range.ts';
+import type { Compression } from '../src/base/files/compression.ts';
+import type { LineRange } from './corpus-format.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
-import { notFound, reasonOf } from './list-corpus-files.ts';
-import { formatLocation } from './passage.ts';
 import { readBytes } from './read-bytes.ts';
+import { readingFailed } from './read-errors.ts';
 
 /** Longest line. Passages have a few KiB; a file with a longer line is probably one JSON array. */
 export const DEFAULT_MAX_LINE_BYTES = 64 * 1024 * 1024;
@@ -63,24 +61,4 @@ function decode({ number, bytes, sizeBytes }: RawLine, maxLineBytes: number): Te
 
 function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
-}
-
-/** Translates an error that ended the reading of a file to a TrawlError with the line. */
-export function readingFailed(path: string, line: number, error: unknown): unknown {
-  if (error instanceof DamagedDataError) {
-    return new TrawlError('CORPUS_BAD_LINE', `${formatLocation({ file: path, line })}: ${error.message}.`, {
-      details: { path, line },
-      cause: error,
-    });
-  }
-  if (error instanceof TrawlError || !isNodeError(error)) return error;
-  if (error.code?.startsWith('Z_')) {
-    return new TrawlError(
-      'CORPUS_BAD_LINE',
-      `${formatLocation({ file: path, line })}: the gzip data cannot be decompressed from here on (${error.message}): ` +
-        'the file is truncated or damaged. Download it again, or check it with gzip -t.',
-      { details: { path, line }, cause: error },
-    );
-  }
-  return notFound(path, reasonOf(error), error);
 }

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 import { bug, deserializeError, isNodeError, TrawlError } from '../src/base/errors.ts';
-import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
-import type { LineRange } from './line-range.ts';
+import { checkRow, type ReadRow } from './check-row.ts';
+import type { CorpusFormat, LineRange, ReaderContext } from './corpus-format.ts';
 import type { ParquetReply, ParquetRow, RowGroup } from './parquet-worker.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
@@ -19,9 +19,19 @@ export interface ReadParquetOptions {
 /** V8 heap limit of the reading thread, in MB. */
 const HEAP_MB = 4096;
 
+/** Parquet with any codec but LZO. */
+export const parquet: CorpusFormat = {
+  name: 'parquet',
+  extensions: ['.parquet'],
+  content: 'Parquet with any codec but LZO',
+  newline: null,
+  read: (context) => readParquet(context),
+  countRows: parquetRows,
+};
+
 /** Reads the passages of a Parquet file, a batch per row group, as `readParquetRows`. */
 export async function* readParquet(
-  context: ReaderContext,
+  context: Pick<ReaderContext, 'path' | 'range' | 'onRead'>,
   options: ReadParquetOptions = {},
 ): AsyncGenerator<readonly ReadRow[], void> {
   const { path, range, onRead } = context;
@@ -69,10 +79,10 @@ export async function* readParquetRows(
 }
 
 /** Number of rows according to the footer. */
-export async function parquetRows(path: string, limitMs = 60_000): Promise<number> {
+async function parquetRows(path: string): Promise<number> {
   const thread = new ParquetThread(path);
   try {
-    return (await thread.groups(limitMs)).reduce((sum, { rows }) => sum + rows, 0);
+    return (await thread.groups(60_000)).reduce((sum, { rows }) => sum + rows, 0);
   } finally {
     await thread.close();
   }

@@ -1,40 +1,30 @@
-import type { Compression } from '../src/base/files/compression.ts';
-import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import { checkRow, type ReadRow } from './check-row.ts';
+import type { CorpusFormat, ReaderContext } from './corpus-format.ts';
 import { type JsonValue, jsonText } from './json-text.ts';
 import { parseInteger } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
 import { splitTsvLine } from './split-tsv-line.ts';
-import { type ResolvedTsvLayout, resolveTsvLayout, type TsvLayout } from './tsv-layout.ts';
+import { type ResolvedTsvLayout, resolveTsvLayout, type TsvIdType } from './tsv-layout.ts';
 
-/**
- * Type of ids. `auto`: integers for canonical decimal numbers in the R1-Searcher layout, whose servers return integers;
- * strings otherwise. `string` and `integer` apply to every layout.
- */
-export const TSV_ID_TYPES = ['auto', 'string', 'integer'] as const;
-
-export type TsvIdType = (typeof TSV_ID_TYPES)[number];
-
-export interface ReadTsvOptions {
-  compression: Compression;
-  layout: TsvLayout;
-  idType: TsvIdType;
-}
+/** Tab-separated text. Lines end as in Python's text mode; lines of only spaces are skipped. */
+export const tsv: CorpusFormat = {
+  name: 'tsv',
+  extensions: ['.tsv'],
+  content: 'tab-separated text',
+  newline: 'universal',
+  read: readTsv,
+};
 
 const CANONICAL_INTEGER = /^(0|[1-9][0-9]*)$/;
 
 /** Column order of a document; other columns follow in the order of the file. */
 const LEADING_COLUMNS = ['id', 'title', 'text', 'contents'];
 
-/** Reads tab-separated text. Lines end as in Python's text mode; lines of only spaces are skipped. */
-export async function* readTsv(
-  context: ReaderContext,
-  { compression, layout, idType }: ReadTsvOptions,
-): AsyncGenerator<readonly ReadRow[], void> {
+async function* readTsv(context: ReaderContext): AsyncGenerator<readonly ReadRow[], void> {
   const first = context.range?.first ?? 1;
   let parse: ((line: number, text: string) => ReadRow) | undefined;
   for await (const lines of readLines(context.path, {
     ...context,
-    compression,
     newline: 'universal',
     // The first line determines the columns, so it is read for every range.
     range: context.range && { first: 1, end: context.range.end },
@@ -47,8 +37,8 @@ export async function* readTsv(
       }
       if (/^ *$/.test(line.text)) continue;
       if (parse === undefined) {
-        const resolved = resolveTsvLayout(layout, line.text, { file: context.path, line: line.number });
-        parse = rowParser(resolved, idType);
+        const resolved = resolveTsvLayout(context.tsvLayout, line.text, { file: context.path, line: line.number });
+        parse = rowParser(resolved, context.tsvIdType);
         if (resolved.type === 'columns' && resolved.hasHeader) continue;
       }
       if (line.number >= first) rows.push(parse(line.number, line.text));

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { throwIfCancelled } from '../src/base/abort.ts';
-import { compressionOf } from './corpus-format.ts';
 import { LineSplitter } from './line-splitter.ts';
 import type { CorpusFile } from './list-corpus-files.ts';
 import { readBytes } from './read-bytes.ts';
-import { readingFailed } from './read-lines.ts';
-import { parquetRows } from './read-parquet.ts';
+import { readingFailed } from './read-errors.ts';
 
 const LF = 0x0a;
 
@@ -64,21 +62,24 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
   const onArchive = (): void => {
     archive = true;
   };
-  const counter = file.format.startsWith('tsv') ? new SplitCounter() : new LineFeedCounter(file.format === 'jsonl');
+  const { format, compression } = file.format;
+  // Only such files can be read from the offset of a line.
+  const isPlain = format.newline === 'lf' && compression === 'none';
+  const counter = format.newline === 'universal' ? new SplitCounter() : new LineFeedCounter(isPlain);
   try {
-    for await (const chunk of readBytes(file.path, { compression: compressionOf(file.format), onRead, onArchive })) {
-      if (file.format !== 'parquet') counter.push(chunk);
+    for await (const chunk of readBytes(file.path, { compression, onRead, onArchive })) {
+      if (format.newline !== null) counter.push(chunk);
     }
   } catch (error) {
     throw readingFailed(file.path, counter.lines + 1, error);
   }
   counter.end();
-  const positions = file.format === 'parquet' ? await parquetRows(file.path) : counter.lines;
+  const positions = (await format.countRows?.(file.path)) ?? counter.lines;
   return {
     ...file,
     sha256: hash.digest('hex'),
     positions,
-    lineOffsets: file.format === 'jsonl' && !archive ? counter.offsets : [],
+    lineOffsets: isPlain && !archive ? counter.offsets : [],
     modifiedMs: mtimeMs,
   };
 }

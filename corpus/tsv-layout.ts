@@ -10,6 +10,14 @@ export const TSV_LAYOUTS = ['auto', 'header', 'dpr', 'r1-searcher'] as const;
 
 export type TsvLayout = (typeof TSV_LAYOUTS)[number];
 
+/**
+ * Type of ids. `auto`: integers for canonical decimal numbers in the R1-Searcher layout, whose servers return integers;
+ * strings otherwise. `string` and `integer` apply to every layout.
+ */
+export const TSV_ID_TYPES = ['auto', 'string', 'integer'] as const;
+
+export type TsvIdType = (typeof TSV_ID_TYPES)[number];
+
 /** The layout of one file. */
 export type ResolvedTsvLayout =
   | { readonly type: 'columns'; readonly names: readonly string[]; readonly hasHeader: boolean }

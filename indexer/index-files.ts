@@ -8,8 +8,6 @@ import type { FileRecord } from '../src/index/manifest/schemas.ts';
 export const VECTORS_FILE = 'vectors.faiss';
 export const CODES_FILE = 'codes.i8';
 export const PREFILTER_FILE = 'prefilter.i8';
-/** The prefilter in indexes of earlier versions, which remain readable. */
-export const EARLIER_PREFILTER_FILE = 'screen.i8';
 /** The names that an inverted index of a field can have. One that is to replace another is written under the other name. */
 export function lexicalFiles(field: LexicalField): readonly [string, string] {
   return [`${field}.bm25`, `${field}.2.bm25`];

@@ -15,11 +15,12 @@ const {
 await setup();
 const chosen = testFiles(words);
 const whole = words.length === 0 && name === undefined;
-const checks = whole ? Promise.all([lintErrors(), typeErrors()]) : [];
+const checks = whole ? Promise.all([lintErrors(), typeErrors(), unusedCode()]) : [];
 await runTests(name === undefined ? chosen : filesWithName(chosen, name), { name });
-const [lint, types] = await checks;
+const [lint, types, unused] = await checks;
 if (lint !== undefined) problem(`${lint}\nThe linter found problems. \`npm run lint\` fixes most of them.`);
 if (types !== undefined) problem(`${types}\nThe types are wrong.`);
+if (unused !== undefined) problem(`${unused}\nknip found code that nothing uses.`);
 if (whole) process.stdout.write('Not run here: `npm run check` lists the longer checks.\n');
 
 function lintErrors() {
@@ -28,6 +29,16 @@ function lintErrors() {
     cwd: root,
     env: process.env,
   });
+}
+
+/** What no file uses (knip.json), and what only tests use: an export for tests has the tag @internal. */
+async function unusedCode() {
+  const program = join(root, 'node_modules', 'knip', 'bin', 'knip.js');
+  for (const options of [[], ['--production', '--exclude', 'types']]) {
+    const output = await outputOfFailure(process.execPath, [program, ...options], { cwd: root, env: process.env });
+    if (output !== undefined) return output;
+  }
+  return undefined;
 }
 
 function problem(text) {

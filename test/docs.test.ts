@@ -115,6 +115,8 @@ test('every option, environment variable and npm script that a page names exists
     for (const line of [...codeLines, ...inlineCode]) {
       for (const [, script] of line.matchAll(/\bnpm run ([a-z:]+)/g))
         assert.ok(script! in scripts, `${path}: no npm script ${script}`);
+      for (const [, check] of line.matchAll(/\bnpm run (?:--silent )?check -- ([a-z]+)/g))
+        assert.ok(existsSync(join(packageRoot, 'scripts', 'checks', `${check}.mjs`)), `${path}: no check ${check}`);
     }
   }
 });

@@ -149,7 +149,11 @@ function recordOf(
   };
 }
 
-/** The smallest cosine between row i of `vectors` and row i of `others`, row-major. Null if their dimensions differ. */
+/**
+ * The smallest cosine between row i of `vectors` and row i of `others`, row-major. Null if their dimensions differ.
+ *
+ * @internal Exported for tests.
+ */
 export function smallestCosine(vectors: readonly number[], others: readonly number[], rows: number): number | null {
   if (vectors.length !== others.length) return null;
   const width = vectors.length / rows;

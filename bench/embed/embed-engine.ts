@@ -17,7 +17,7 @@ export interface TimedEncoding {
 }
 
 /** Replaces what the engine was opened with; only for a baseline. */
-export interface EncodeLimits {
+interface EncodeLimits {
   /** Texts in a batch. */
   readonly batch: number;
   readonly maxPassageTokens: number;

@@ -31,7 +31,11 @@ export function generatedPages(): { readonly path: string; readonly text: string
   });
 }
 
-/** The page with the lines of every table between `<!-- table NAME of FILE -->` and `<!-- end of table -->`; `FILE#path` names a part of the file. */
+/**
+ * The page with the lines of every table between `<!-- table NAME of FILE -->` and `<!-- end of table -->`; `FILE#path` names a part of the file.
+ *
+ * @internal Exported for tests.
+ */
 export function withTables(page: string, read: (file: string) => unknown): string {
   return page.replaceAll(TABLE, (_, name: string, file: string, path?: string) => {
     const table = TABLES[name];
@@ -50,6 +54,7 @@ export function withTables(page: string, read: (file: string) => unknown): strin
  *
  * @param read parses a JSON file, whose path begins at the repository.
  * @throws RangeError if the page does not have a fragment exactly once, or a file has no such number.
+ * @internal Exported for tests.
  */
 export function withFigures(page: string, figures: FigureList[string], read: (file: string) => unknown): string {
   return Object.entries(figures).reduce((text, [fragment, sources]) => {

@@ -12,7 +12,7 @@ import { basisFor } from '../vectors/vector-basis.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';
 
 export const FILTERED_MODES = ['dense', 'bm25'] as const;
-export type FilteredMode = (typeof FILTERED_MODES)[number];
+type FilteredMode = (typeof FILTERED_MODES)[number];
 
 /** Shares of the rows that pass, in percent. They are scattered at random, the hardest case for an engine. 100: no filter. */
 const PERCENTAGES = [100, 50, 10, 1, 0.1];

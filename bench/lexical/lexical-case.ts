@@ -150,7 +150,11 @@ function recordOf(
   };
 }
 
-/** Share of the queries with the same rows and score bits; of those that both engines answered. */
+/**
+ * Share of the queries with the same rows and score bits; of those that both engines answered.
+ *
+ * @internal Exported for tests.
+ */
 export function agreement(ours: readonly Hits[], theirs: readonly Hits[]): number | null {
   const count = Math.min(ours.length, theirs.length);
   if (count === 0) return null;

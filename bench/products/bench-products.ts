@@ -26,7 +26,7 @@ export interface BenchProductsOptions extends ChainShape {
  * `alone`: one thread. `apart`: each thread has a session of its own, as Trawl's encoder threads. `together`: one session divides
  * each product among the threads.
  */
-export type ThreadUse = 'alone' | 'apart' | 'together';
+type ThreadUse = 'alone' | 'apart' | 'together';
 
 export interface ProductsRecord {
   readonly case: 'products';

@@ -25,7 +25,7 @@ const K = 10;
 const PAUSE_MS = 300;
 
 /** A way to answer questions: how many relevant passages it finds, how fast, in how much memory. bench/README.md defines the fields. */
-export interface QuestionRecord {
+interface QuestionRecord {
   readonly case: 'questions';
   readonly engine: string;
   readonly version: string;

@@ -5,7 +5,7 @@ import { HttpConnection } from '../serve/http-connection.ts';
 import type { ServeEngine } from '../serve/serve-engine.ts';
 
 /** The hits of one question: ids, best first. */
-export type FoundIds = readonly string[];
+type FoundIds = readonly string[];
 
 /** A way to answer questions from text to passages. One call at a time. */
 export interface QuestionEngine {

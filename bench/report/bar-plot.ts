@@ -2,7 +2,7 @@ import { scaleLinear } from 'd3-scale';
 import { element, joined, type Markup, textElement } from './markup.ts';
 import { responsivePlot } from './plot-frame.ts';
 
-export interface Bar {
+interface Bar {
   readonly label: string;
   /** Written at the end of the bar. */
   readonly value: string;

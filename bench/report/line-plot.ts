@@ -2,7 +2,7 @@ import { placeLabels } from './label-places.ts';
 import { element, joined, type Markup, textElement } from './markup.ts';
 import { type Axis, frame, responsivePlot } from './plot-frame.ts';
 
-export interface PlotPoint {
+interface PlotPoint {
   readonly x: number;
   readonly y: number;
   /** Shown when a pointer rests on the point. */

@@ -1,4 +1,4 @@
-import { element, joined, type Markup, textElement } from './markup.ts';
+import { element, type Markup, textElement } from './markup.ts';
 
 /** A section with a heading, a sentence that says how to read it, and what follows. Empty if `content` is. */
 export function section(heading: string, explanation: string, ...content: readonly Markup[]): Markup {
@@ -50,5 +50,3 @@ export function tiles(items: readonly { readonly figure: string; readonly text: 
   );
   return element('ul', { class: 'tiles' }, ...drawn);
 }
-
-export { joined };

@@ -61,6 +61,7 @@ export async function reproduce(
   }
 }
 
+/** @internal Exported for tests. */
 export function comparisonReport(name: string, compared: readonly ComparedFigure[]): string {
   const shown = (value: unknown): string =>
     typeof value === 'number' ? String(Number(value.toPrecision(4))) : `${value ?? ''}`;

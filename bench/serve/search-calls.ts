@@ -10,7 +10,11 @@ export interface SearchCall {
   readonly queries: readonly string[];
 }
 
-/** Probability that a rollout sends the recorded query; otherwise it sends a similar one. */
+/**
+ * Probability that a rollout sends the recorded query; otherwise it sends a similar one.
+ *
+ * @internal Exported for tests.
+ */
 export const SAME_QUERY_PROBABILITY = 0.55;
 
 /**

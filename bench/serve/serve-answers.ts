@@ -21,6 +21,7 @@ const NEAR_TIES: Readonly<Record<Precision, number>> = {
 /**
  * Whether two answers are the same up to ties: the scores at every rank are tied, and a passage that is in only one answer is
  * tied with the last passage of that answer.
+ * @internal Exported for tests.
  */
 export function sameAnswer(answer: QueryAnswer, other: QueryAnswer, nearTie = SERVED_NEAR_TIE): boolean {
   const k = answer.ids.length;

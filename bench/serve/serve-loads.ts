@@ -34,7 +34,7 @@ export interface LoadDefinition {
   groups(inputs: LoadInputs): ClientGroup[];
 }
 
-export interface LoadInputs {
+interface LoadInputs {
   readonly calls: readonly SearchCall[];
   /** Number of the repetition, from 0. Each repetition sends different queries if there are enough. */
   readonly repetition: number;

@@ -20,7 +20,7 @@ import { engineSearch } from '../../training/triage/subset-search.ts';
 export const TRIAGE_CUTOFFS = [1, 5, 10] as const;
 
 /** Estimate minus recall in the whole index, over the samples of several seeds. */
-export interface TriageError {
+interface TriageError {
   readonly mean: number;
   /** The one that is farthest from 0. */
   readonly worst: number;

@@ -49,7 +49,7 @@ export function basisFor({ like, dimension }: { readonly like?: string; readonly
   );
 }
 
-/** A basis of the first vectors of a FAISS flat file, at most 4,096. */
+/** A basis of the first vectors of a FAISS flat file, at most 4,096. @internal Exported for tests. */
 export function basisOfFile(path: string): VectorBasis {
   const { rows, dimension, segment } = openVectorFile(path);
   const count = Math.min(rows, MAX_VECTORS);
@@ -67,6 +67,7 @@ export function basisOfFile(path: string): VectorBasis {
  * A basis of Gaussian vectors, for use without real vectors. Their mean has a random direction and a squared length of 0.712,
  * which is then the mean cosine of two rows. The variance along coordinate i (from 0) is proportional to 1 / (i + 5), 0.288 in
  * total. E5's eigenvalues decay like this up to about the 300th, and faster after that.
+ * @internal Exported for tests.
  */
 export function basisOfSpectrum(dimension: number): VectorBasis {
   const { vectors: count, meanSquare, variance, offset, seed } = SPECTRUM;

@@ -45,18 +45,8 @@ const SYNTHETIC_OPTIONS = ['rows', 'dimension', 'dtype', 'like'] as const;
 /** Options that only some cases have. */
 const OPTIONS_OF = {
   all: ['size', 'report', 'stages', 'from', 'restart', 'model', 'baseline-model', 'corpus', 'query-texts', 'calls'],
-  flat: [
-    ...SYNTHETIC_OPTIONS,
-    'runs',
-    'queries',
-    'k',
-    'vectors',
-    'query-vectors',
-    'prefilter',
-    'screen',
-    'bandwidth-gb',
-  ],
-  bulk: [...SYNTHETIC_OPTIONS, 'runs', 'queries', 'k', 'prefilter', 'screen'],
+  flat: [...SYNTHETIC_OPTIONS, 'runs', 'queries', 'k', 'vectors', 'query-vectors', 'prefilter', 'bandwidth-gb'],
+  bulk: [...SYNTHETIC_OPTIONS, 'runs', 'queries', 'k', 'prefilter'],
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
   products: ['dimension', 'layers', 'tokens', 'kinds', 'runs'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
@@ -119,7 +109,7 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
       queryCounts: parseCounts(options.queries),
       k: options.k,
       against: parseNames('--against', options.against, BASELINES, { none: true }),
-      prefilter: (options.screen ?? options.prefilter) === 'auto',
+      prefilter: options.prefilter === 'auto',
       bandwidthGbPerS: parseBandwidth(options['bandwidth-gb']),
     });
     return { result, records: result.records, text: () => flatReport(result.records, result.environment) };
@@ -137,7 +127,7 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
       k,
       // The default, several sizes of a search, is for the other cases.
       queries: counts.length === 1 ? counts[0]! : 10_000,
-      prefilter: (options.screen ?? options.prefilter) === 'auto',
+      prefilter: options.prefilter === 'auto',
     });
     return { result, records: result.records, text: () => bulkReport(result) };
   },

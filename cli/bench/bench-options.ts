@@ -62,7 +62,6 @@ export const BENCH_OPTIONS = {
     default: 'auto',
     help: 'auto: use a prefilter if `trawl index` would make one. none: search the codes only.',
   },
-  screen: { type: 'choice', choices: ['auto', 'none'], help: 'Old name of --prefilter.' },
   'query-vectors': { type: 'string', value: 'FILE', help: 'Use these queries: .npy, float32, queries × dimension.' },
   like: {
     type: 'string',

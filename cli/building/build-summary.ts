@@ -32,10 +32,8 @@ export function jsonRemoveSummary({ manifest, ...summary }: RemoveSummary): obje
   return { ...summary, ...jsonFacts(manifest), ...deletedFacts(manifest) };
 }
 
-/** `removedRows` is the former name of `deletedRows`, for one version. */
 function deletedFacts({ tombstones }: IndexManifest): object {
-  const deletedRows = tombstones?.rows ?? 0;
-  return { deletedRows, removedRows: deletedRows };
+  return { deletedRows: tombstones?.rows ?? 0 };
 }
 
 export function textUpdateSummary(summary: UpdateSummary): string[] {

@@ -1,8 +1,7 @@
-import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
+import { CORPUS_FORMATS } from '../../corpus/corpus-formats.ts';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
-import { TSV_ID_TYPES } from '../../corpus/read-tsv.ts';
-import { TSV_LAYOUTS } from '../../corpus/tsv-layout.ts';
+import { TSV_ID_TYPES, TSV_LAYOUTS } from '../../corpus/tsv-layout.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 
 /** Options for reading a corpus and for the text to embed. */

@@ -1,5 +1,5 @@
+import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { planBuild } from '../../indexer/building/plan-build.ts';
 import { TrawlError } from '../../src/base/errors.ts';

@@ -1,5 +1,4 @@
-import { openVectorFiles } from '../../indexer/vector-files/open-vector-files.ts';
-import { VECTOR_FILE_FORMATS } from '../../indexer/vector-files/vector-file-set.ts';
+import { openVectorFiles, VECTOR_FILE_FORMATS } from '../../indexer/vector-files/open-vector-files.ts';
 import { checkFits, type PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';

@@ -1,5 +1,5 @@
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import type { BuildOptions } from '../../indexer/building/build-options.ts';
+import type { BuildOptions } from '../../indexer/building/build.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseTemplate } from '../../corpus/passage-template.ts';
+import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
@@ -185,22 +185,6 @@ export const indexCommand = defineCommand({
         const vectors = fromFiles
           ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder: encoder!, reopen: open })
           : undefined;
-        if (keepsCurrent && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
-          const current = await currentIndex(folder, {
-            corpus: positionals,
-            corpusOptions: reading,
-            uniqueIds: options['unique-ids'],
-            model: encoder?.identity ?? null,
-            passageTemplate: options['passage-template'],
-            bm25,
-            columns,
-          });
-          if (current !== undefined) {
-            if (options.json) out(JSON.stringify({ built: false, folder: resolve(folder), ...jsonFacts(current) }));
-            else note(`${folder} is up to date; nothing to do.`);
-            return EXIT.ok;
-          }
-        }
         const build: BuildOptions = {
           ...sharedBuildOptions(options, progress, context),
           corpus: positionals,
@@ -214,6 +198,14 @@ export const indexCommand = defineCommand({
           overwrite: options.overwrite || options['if-changed'],
           passageTemplate: options['passage-template'],
         };
+        if (keepsCurrent && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
+          const current = await currentIndex(folder, build);
+          if (current !== undefined) {
+            if (options.json) out(JSON.stringify({ built: false, folder: resolve(folder), ...jsonFacts(current) }));
+            else note(`${folder} is up to date; nothing to do.`);
+            return EXIT.ok;
+          }
+        }
         const buildWhole = options['if-changed'] ? buildChanged : buildIndex;
         return runBuild(build, { shard, settings: options, progress, console: context, buildWhole });
       });

@@ -19,7 +19,7 @@ interface CommonLine extends ServedLine {
 }
 
 /** A server that only reranks what requests send. Trawl's is one over an index, which its options name. */
-export interface RerankLine extends ServedLine {
+interface RerankLine extends ServedLine {
   readonly mode: 'rerank';
   readonly rerankModel: string;
 }
@@ -112,7 +112,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   qdrant_search_param: { takesValue: true, refused: 'searching in Qdrant' },
 };
 
-/** The flags in both spellings. */
+/** The flags in both spellings. @internal Exported for tests. */
 export const LAUNCH_FLAGS: readonly string[] = Object.keys(FLAGS).flatMap((flag) => [flag, hyphenated(flag)]);
 
 const RECOGNISED = /^--(?:index_path|corpus_path|retriever_name|retriever_model)(?:=|$)/;

@@ -24,7 +24,11 @@ export async function serverLog({ terminal }: { readonly terminal: boolean }): P
   };
 }
 
-/** Lines such as `12:34:56 INFO  64 queries, top 3: 12.1 ms (queue 0.0, embed 8.0, …)`. Exported for its test. */
+/**
+ * Lines such as `12:34:56 INFO  64 queries, top 3: 12.1 ms (queue 0.0, embed 8.0, …)`.
+ *
+ * @internal Exported for tests.
+ */
 export async function prettyLines(
   destination: number | NodeJS.WritableStream,
   colorize = true,

@@ -5,10 +5,7 @@ import type { Perturbation } from '../../src/server/perturbation/perturbation.ts
 import { settingsText } from '../../src/server/perturbation/settings.ts';
 import { formatBytes, formatCount } from '../output/format.ts';
 
-/**
- * The line that `--json` prints when the server is ready, for scripts that wait for it. `removedRows` is the former name of
- * `deletedRows`, for one version.
- */
+/** The line that `--json` prints when the server is ready, for scripts that wait for it. */
 export function startFacts(
   url: string,
   { holder, listeners }: { readonly holder: RetrieverHolder; readonly listeners: readonly Perturbed[] },
@@ -16,10 +13,10 @@ export function startFacts(
   const perturbed = listeners[0]?.perturbation ?? null;
   const indexes = holder.slots.map((slot) => {
     const { index, rows, deletedRows, dimension, metric, generation, model, reranker, gpu } = slot.retriever!.info;
-    const rowFacts = { rows, deletedRows, removedRows: deletedRows };
     return {
       index,
-      ...rowFacts,
+      rows,
+      deletedRows,
       dimension,
       metric,
       generation,

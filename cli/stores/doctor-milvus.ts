@@ -8,7 +8,7 @@ import { formatBytes, formatCount } from '../output/format.ts';
 import { timedSearch } from './timed-search.ts';
 
 /** A query node with the rows of the index that it holds. */
-export interface NodeOfIndex extends QueryNodeFacts {
+interface NodeOfIndex extends QueryNodeFacts {
   readonly rows: number;
 }
 

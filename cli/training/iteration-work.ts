@@ -86,7 +86,7 @@ async function indexStep(
   try {
     // A run was killed before it recorded this step, or jobs built the shards and `trawl merge` joined them.
     if (existsSync(join(folders.index, INDEX_MANIFEST_FILE))) {
-      const built = await currentIndex(folders.index, { ...content, model: encoder.identity });
+      const built = await currentIndex(folders.index, { ...content, encoder });
       if (built !== undefined) return indexFacts(built, base, note);
       throw new TrawlError(
         'BUILD_DIFFERS',

@@ -1,5 +1,5 @@
 import { type BigIntStats, statSync } from 'node:fs';
-import { reasonOf } from '../../corpus/list-corpus-files.ts';
+import { reasonOf } from '../../corpus/read-errors.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';

@@ -12,7 +12,7 @@ import type { BulkQuery, QuerySource } from './query-source.ts';
 const BLOCK_ROWS = 1024;
 
 /** Rows of float32 vectors. */
-export interface VectorReader {
+interface VectorReader {
   readonly rows: number;
   readonly dimension: number;
   /** Fills `target` (row-major) with the rows [first, first + count). */

@@ -8,7 +8,7 @@ import { FlatIndex } from '../../src/engine/vectors/flat-index.ts';
 import type { ShardSource } from '../../src/engine/vectors/index-source.ts';
 import { SHORT_ROWS, type TriedIndex, trialVectors } from './trial-vectors.ts';
 
-/** Queries of a search that are tried. */
+/** Queries of a search that are tried. @internal Exported for tests. */
 export const TRIED_QUERIES = [1, 16, 64, 256, 512] as const;
 export type TriedQueries = (typeof TRIED_QUERIES)[number];
 
@@ -147,7 +147,7 @@ async function searchCosts(
   }
 }
 
-/** The line through the times of two searches. Never below zero. */
+/** The line through the times of two searches. Never below zero. @internal Exported for tests. */
 export function costOf(
   queries: TriedQueries,
   { shortMs, longMs, shortRows, longRows }: { shortMs: number; longMs: number; shortRows: number; longRows: number },

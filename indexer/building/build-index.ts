@@ -3,28 +3,30 @@ import { join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
-import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
+import type { Duplicates } from '../../src/index/passages/duplicate-ids.ts';
+import { checkSpaceForPassages, checkSpaceForVectors } from '../expected-size.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { lacksTitles, noTitles } from '../lexical/check-titles.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { checkRows } from '../vectors/precomputed-vectors.ts';
-import type { BuildOptions, WorkSummary } from './build-options.ts';
-import { BuildRun, modelLocation, shardInput } from './build-run.ts';
+import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from './build.ts';
 import { buildDiffers, buildRecord, claimFolder } from './build-settings.ts';
-import { checkInputsOutside } from './check-inputs.ts';
-import { emptyCorpus, joinShards, repeatedIds } from './join-shards.ts';
+import { buildShards } from './build-shards.ts';
+import { checkedDuplicates, emptyCorpus, joinShards } from './join-shards.ts';
 import { keepOnFailure } from './keep-on-failure.ts';
 import { OutputFolder } from './output-folder.ts';
 import {
+  cutPositions,
   isComplete,
   type PlannedShard,
   rowsOf,
   type StoredShard,
+  shardCount,
+  shardInput,
   storedPassages,
   storedShards,
 } from './planned-shard.ts';
-import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
+import { storePassages } from './store-passages.ts';
 
 export interface BuildSummary extends WorkSummary {
   readonly manifest: IndexManifest;
@@ -39,36 +41,41 @@ export interface BuildSummary extends WorkSummary {
  * another process builds there, INDEX_EXISTS, DISK_FULL, OUTPUT_NOT_WRITABLE; errors of corpus, template and encoder.
  */
 export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
-  const run = new BuildRun(options);
-  checkInputsOutside(options);
-  const output = await OutputFolder.prepare(options.out, options.overwrite);
+  const build = resolveBuild(options);
+  const output = await OutputFolder.prepare(build);
   return keepOnFailure(output, async () => {
     // Undefined for a corpus from a pipe, which can be read only once.
-    const scan = await run.scan();
-    const places = await claimPlaces(output, options, scan);
+    const scan = await scanFiles(build);
+    const places = await claimPlaces(output, build, scan);
     const unfinishedPlaces = places.filter((place) => !isComplete(place));
-    await checkSpaceForPassages(output, options, scan, unfinishedPlaces);
-    const corpusFiles = await run.storePassages(unfinishedPlaces, scan);
+    await checkSpaceForPassages(output, build, scan, unfinishedPlaces);
+    const corpusFiles = await storePassages(build, unfinishedPlaces, scan);
     const shards = storedShards(places);
-    await checkPassages(shards, options);
+    await checkPassages(build, shards);
     const unfinished = shards.filter((shard) => !isComplete(shard));
-    await checkSpaceForVectors(output, options, unfinished);
+    await checkSpaceForVectors(output, build, unfinished);
     const [rows, skippedExamples] = [rowsOf(shards), skippedIn(unfinished)];
     const inputs = unfinished.map((shard) =>
-      scan === undefined ? shard : { ...shard, input: shardInput(options, scan, shard, shards.length) },
+      scan === undefined ? shard : { ...shard, input: shardInput(build, scan, shard, shards.length) },
     );
     const rowsDone = rows - rowsOf(unfinished);
-    const built = await run.makeVectors(inputs, { corpusFiles, rows, rowsDone, shards: shards.length });
-    run.finish(rows);
-    const joined = await joinShards(output.folder, { ...options, modelLocation: modelLocation(options) });
+    const { tokens, resumedRows } = await buildShards(build, inputs, {
+      corpusFiles,
+      rows,
+      rowsDone,
+      shards: shards.length,
+    });
+    build.clock.start('finish');
+    build.onProgress({ stage: 'finish', passages: rows, totalPassages: rows });
+    const joined = await joinShards(output.folder, build);
     await output.publish();
     return {
       folder: output.final,
       ...joined,
-      tokens: built.reduce((sum, { tokens }) => sum + tokens, 0),
-      resumedRows: built.reduce((sum, { resumedRows }) => sum + resumedRows, rowsDone),
+      tokens,
+      resumedRows,
       skippedExamples,
-      stageMs: run.clock.stop(),
+      stageMs: build.clock.stop(),
     };
   });
 }
@@ -81,17 +88,17 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
  */
 async function claimPlaces(
   output: OutputFolder,
-  options: BuildOptions,
+  build: Build,
   scan: CorpusScan | undefined,
 ): Promise<readonly PlannedShard[]> {
-  const { encoder, vectors, restart = false, shardRows = DEFAULT_SHARD_ROWS } = options;
+  const { vectors, restart, shardRows } = build;
   if (vectors !== undefined && scan !== undefined && scan.positions < vectors.set.rows) {
     checkRows(vectors, scan.positions, 'the corpus has at most');
   }
   const hasJobs = !existsSync(join(output.folder, BUILD_FILE)) && existsSync(join(output.folder, shardFolderName(0)));
   if (hasJobs && !restart) throw buildDiffers(output.folder, ['its shards were built by jobs (--shard i/n)']);
   const shards = scan === undefined ? 1 : shardCount(scan.positions, shardRows);
-  await claimFolder(output, buildRecord({ ...options, model: encoder?.identity ?? null, shards, scan }), restart);
+  await claimFolder(output, buildRecord(build, shards, scan), restart);
   return cutPositions(scan?.positions ?? 0, shards).map((range) => ({
     ...range,
     ...(scan === undefined ? { end: Number.POSITIVE_INFINITY } : {}),
@@ -100,18 +107,14 @@ async function claimPlaces(
 }
 
 /** Checks the stored passages before embedding, which may take days. */
-async function checkPassages(shards: readonly StoredShard[], options: BuildOptions): Promise<void> {
-  const { uniqueIds, vectors } = options;
+async function checkPassages(build: Build, shards: readonly StoredShard[]): Promise<void> {
   if (rowsOf(shards) === 0) throw emptyCorpus();
   const files = shards.map(({ folder }) => join(folder, PASSAGES_FILE));
-  if (options.mayLackTitles !== true && lacksTitles(options.bm25, files, options.signal)) throw noTitles();
-  if (uniqueIds) {
-    const duplicates = duplicateIds(files, options);
-    if (duplicates.count > 0) throw repeatedIds(duplicates);
-  }
-  if (vectors === undefined) return;
-  checkRows(vectors, rowsOf(shards));
-  await checkVectors(vectors, shards, options);
+  if (build.mayLackTitles !== true && lacksTitles(build.bm25, files, build.signal)) throw noTitles();
+  if (build.uniqueIds) checkedDuplicates(files, build);
+  if (build.vectors === undefined) return;
+  checkRows(build.vectors, rowsOf(shards));
+  await checkVectors(build.vectors, shards, build);
 }
 
 function skippedIn(shards: readonly StoredShard[]): readonly string[] {

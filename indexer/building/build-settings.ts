@@ -1,5 +1,4 @@
 import { basename, join } from 'node:path';
-import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
@@ -17,47 +16,31 @@ import {
   UpdateRecord,
 } from '../../src/index/manifest/build-records.ts';
 import type { Bm25Record, ColumnRecord } from '../../src/index/manifest/schemas.ts';
-import { type PrecomputedVectors, vectorsRecord } from '../vectors/precomputed-vectors.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { vectorsRecord } from '../vectors/precomputed-vectors.ts';
+import type { Build } from './build.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
-
-export interface BuildSettings {
-  /** Null for an index without vectors. */
-  readonly model: ModelIdentity | null;
-  readonly passageTemplate: string;
-  readonly corpusOptions: CorpusOptions;
-  readonly shards: number;
-  /** Undefined for a pipe. */
-  readonly scan: CorpusScan | undefined;
-  readonly bm25?: Bm25Settings;
-  readonly columns?: readonly Column[];
-  readonly vectors?: PrecomputedVectors;
-}
 
 /**
  * Records the settings that determine the content of an index. Builds with equal records produce equal indexes, except from pipes,
  * whose content is not recorded.
  */
-export function buildRecord({
-  model,
-  passageTemplate,
-  corpusOptions,
-  shards,
-  scan,
-  bm25,
-  columns = [],
-  vectors,
-}: BuildSettings): BuildRecord {
+export function buildRecord(
+  { space, passageTemplate, reading, bm25, columns, vectors }: Build,
+  shards: number,
+  scan: CorpusScan | undefined,
+): BuildRecord {
   return {
     format: 'trawl-build',
     version: 1,
-    model,
+    model: space?.model ?? null,
     passageTemplate,
-    reading: readingRecord(corpusOptions),
+    reading,
     shards,
     corpus: scan === undefined ? null : corpusFiles(scan),
-    bm25: bm25 === undefined ? undefined : bm25Record(bm25),
-    ...(columns.length === 0 ? {} : { columns: columnRecords(columns) }),
-    vectors: vectors === undefined ? undefined : vectorsRecord(vectors),
+    bm25: bm25 && bm25Record(bm25),
+    columns: columns.length === 0 ? undefined : columnRecords(columns),
+    vectors: vectors && vectorsRecord(vectors),
   };
 }
 
@@ -69,15 +52,6 @@ export function bm25Record(settings: Bm25Settings): Bm25Record {
 /** The columns in the form of the manifests. */
 export function columnRecords(columns: readonly Column[]): ColumnRecord[] {
   return columns.map(({ name, type }) => ({ name, type }));
-}
-
-export function readingRecord(options: CorpusOptions): ReadingRecord {
-  return {
-    format: options.format ?? null,
-    tsvLayout: options.tsvLayout ?? 'auto',
-    tsvIdType: options.tsvIdType ?? 'auto',
-    skipBadLines: options.skipBadLines ?? false,
-  };
 }
 
 /** The corpus files for the record of a build. */
@@ -96,26 +70,59 @@ export type Contrast = (one: string, other: string) => string;
 /** For the settings of an unfinished build and those of the command. */
 const thenAndNow: Contrast = (begun, wanted) => `${begun}, now ${wanted}`;
 
+/** What the records of builds, the manifests of shards and the options of builds say alike. */
+interface Settings {
+  readonly model: ModelIdentity | null;
+  readonly passageTemplate: string;
+  readonly reading: ReadingRecord | undefined;
+  readonly bm25?: Bm25Settings;
+  readonly columns?: readonly Column[];
+  /** Null for a pipe. */
+  readonly corpus: Files | null;
+  /** The vector files that are used instead of embedding. */
+  readonly vectors?: object;
+  /** How the corpus is divided: number of shards, lines of the corpus, part of a shard. */
+  readonly division: Readonly<Record<string, number>>;
+}
+
+/** The part of a shard's manifest that depends on the settings. */
+interface ShardSettings {
+  readonly model: ModelIdentity | null;
+  readonly corpus: { readonly files: Files; readonly passageTemplate: string };
+  readonly bm25?: { readonly made: Bm25Settings };
+  readonly columns?: readonly Column[];
+  readonly input?: ShardManifest['input'];
+}
+
+/** The settings in the manifest of a shard. All shards of an index have the same. */
+export function settingsOfShard({ model, corpus, bm25, columns, input }: ShardSettings): Settings {
+  return {
+    model,
+    passageTemplate: corpus.passageTemplate,
+    reading: input?.reading,
+    corpus: corpus.files,
+    bm25: bm25?.made,
+    columns,
+    vectors: input?.vectors,
+    division: input === undefined ? {} : { 'number of shards': input.shards, 'lines of the corpus': input.positions },
+  };
+}
+
 /** Describes the differences, such as `number of shards: 4, now 8`. */
-function settingsDiffer(begun: BuildRecord, wanted: BuildRecord): string[] {
+export function settingsDiffer(begun: Settings, wanted: Settings, contrast: Contrast = thenAndNow): string[] {
   return [
-    ...modelDiffers(begun.model, wanted.model),
-    ...valuesDiffer('passage template', begun.passageTemplate, wanted.passageTemplate),
-    ...fieldsDiffer('option', begun.reading, wanted.reading),
-    ...valuesDiffer('number of shards', begun.shards, wanted.shards),
-    ...corpusDiffers(begun.corpus, wanted.corpus),
-    ...bm25Differs(begun.bm25, wanted.bm25),
-    ...columnsDiffer(begun.columns, wanted.columns),
-    ...vectorsDiffer(begun.vectors, wanted.vectors),
+    ...modelDiffers(begun.model, wanted.model, contrast),
+    ...valuesDiffer('passage template', begun.passageTemplate, wanted.passageTemplate, contrast),
+    ...fieldsDiffer('option', begun.reading ?? {}, wanted.reading ?? {}, contrast),
+    ...bm25Differs(begun.bm25, wanted.bm25, contrast),
+    ...columnsDiffer(begun.columns, wanted.columns, contrast),
+    ...vectorsDiffer(begun.vectors, wanted.vectors, contrast),
+    ...fieldsDiffer('', begun.division, wanted.division, contrast),
+    ...corpusDiffers(begun.corpus, wanted.corpus, contrast),
   ];
 }
 
-/** Compares the encoders of two build records or of two shard manifests. */
-export function modelDiffers(
-  begun: ModelIdentity | null,
-  wanted: ModelIdentity | null,
-  contrast: Contrast = thenAndNow,
-): string[] {
+function modelDiffers(begun: ModelIdentity | null, wanted: ModelIdentity | null, contrast: Contrast): string[] {
   if (begun === null || wanted === null) {
     return begun === wanted ? [] : [`model: ${contrast(begun?.name ?? 'none', wanted?.name ?? 'none')}`];
   }
@@ -125,12 +132,7 @@ export function modelDiffers(
   return [`vectors of the endpoint: other ones for its probes (similarities: ${describeSimilarities(similarities)})`];
 }
 
-/** Compares the BM25 settings of two build records or of two shard manifests. */
-export function bm25Differs(
-  begun: Bm25Settings | undefined,
-  wanted: Bm25Settings | undefined,
-  contrast: Contrast = thenAndNow,
-): string[] {
+function bm25Differs(begun: Bm25Settings | undefined, wanted: Bm25Settings | undefined, contrast: Contrast): string[] {
   if (begun === undefined || wanted === undefined) {
     const words = (settings: Bm25Settings | undefined): string =>
       `${settings === undefined ? 'without' : 'with'} --bm25`;
@@ -139,7 +141,7 @@ export function bm25Differs(
   return fieldsDiffer('BM25', begun, wanted, contrast);
 }
 
-/** Compares the columns of two build records or of two shard manifests. Their order is that of their files. */
+/** Compares columns and their order, which is the order of their files. */
 export function columnsDiffer(
   begun: readonly Column[] = [],
   wanted: readonly Column[] = [],
@@ -150,14 +152,9 @@ export function columnsDiffer(
   return words(begun) === words(wanted) ? [] : [`columns: ${contrast(words(begun), words(wanted))}`];
 }
 
-/** Compares the vectors of two build records, or of two shards' manifests. */
-export function vectorsDiffer<T extends object>(
-  begun: T | undefined,
-  wanted: T | undefined,
-  contrast: Contrast = thenAndNow,
-): string[] {
+function vectorsDiffer(begun: object | undefined, wanted: object | undefined, contrast: Contrast): string[] {
   if (begun === undefined || wanted === undefined) {
-    const words = (files: T | undefined): string => (files === undefined ? 'embedded' : 'from files');
+    const words = (files: object | undefined): string => (files === undefined ? 'embedded' : 'from files');
     return begun === wanted ? [] : [`vectors: ${contrast(words(begun), words(wanted))}`];
   }
   return fieldsDiffer('vectors', begun, wanted, contrast);
@@ -185,7 +182,7 @@ export function fieldsDiffer(what: string, begun: object, wanted: object, contra
   const names = new Set([...Object.keys(begun), ...Object.keys(wanted)]);
   return [...names].flatMap((name) =>
     valuesDiffer(
-      `${what} ${name}`,
+      what === '' ? name : `${what} ${name}`,
       (begun as Record<string, unknown>)[name],
       (wanted as Record<string, unknown>)[name],
       contrast,
@@ -214,12 +211,16 @@ export async function claimFolder(work: WorkFolder, wanted: BuildRecord, restart
     const isUpdate = begun === null && readRecord(UpdateRecord, path) !== null;
     const differences =
       begun !== null
-        ? settingsDiffer(begun, wanted)
+        ? settingsDiffer(ofRecord(begun), ofRecord(wanted))
         : [isUpdate ? 'it is an update of the index' : `${BUILD_FILE} cannot be read`];
     if (differences.length > 0) throw buildDiffers(folder, differences);
     return;
   }
   await writeJsonDurably(path, wanted);
+}
+
+function ofRecord(record: BuildRecord): Settings {
+  return { ...record, division: { 'number of shards': record.shards } };
 }
 
 export function buildDiffers(folder: string, differences: readonly string[]): TrawlError {

@@ -3,34 +3,35 @@ import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
-import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
-import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
+import { checkSpaceForPassages, checkSpaceForVectors } from '../expected-size.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { lacksTitles, noTitlesInShard } from '../lexical/check-titles.ts';
 import { cutSegments } from '../vector-files/vector-file-set.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { type PrecomputedVectors, vectorsInput } from '../vectors/precomputed-vectors.ts';
-import type { BuildOptions, WorkSummary } from './build-options.ts';
-import { BuildRun, fileRecords, shardInput } from './build-run.ts';
+import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from './build.ts';
 import {
-  bm25Differs,
   buildDiffers,
   buildRecord,
   claimFolder,
-  columnsDiffer,
-  corpusDiffers,
   fieldsDiffer,
-  modelDiffers,
-  readingRecord,
-  valuesDiffer,
-  vectorsDiffer,
+  settingsDiffer,
+  settingsOfShard,
 } from './build-settings.ts';
-import { checkInputsOutside } from './check-inputs.ts';
+import { buildShards } from './build-shards.ts';
 import { JobFolder } from './job-folder.ts';
-import { repeatedIds } from './join-shards.ts';
+import { checkedDuplicates } from './join-shards.ts';
 import { keepOnFailure } from './keep-on-failure.ts';
-import { isComplete, type PlannedShard, type StoredShard, storedPassages } from './planned-shard.ts';
-import { cutPositions } from './shard-cut.ts';
+import {
+  cutPositions,
+  isComplete,
+  type PlannedShard,
+  type ShardInput,
+  type StoredShard,
+  shardInput,
+  storedPassages,
+} from './planned-shard.ts';
+import { type CorpusFileRecord, fileRecords, storePassages } from './store-passages.ts';
 
 export interface JobSummary extends WorkSummary {
   readonly manifest: ShardManifest;
@@ -52,48 +53,51 @@ export async function buildShardJob(
   options: BuildOptions & { readonly shard: { readonly index: number; readonly of: number } },
 ): Promise<JobSummary> {
   const { index, of: shards } = options.shard;
-  const run = new BuildRun(options);
-  checkInputsOutside(options);
-  const job = await JobFolder.prepare(options.out, options.overwrite, options.shard);
+  const build = resolveBuild(options);
+  const job = await JobFolder.prepare(build, options.shard);
   return keepOnFailure(job, async () => {
-    const scan = await run.scan();
+    const scan = await scanFiles(build);
     if (scan === undefined) throw pipedCorpus();
-    if (options.vectors !== undefined) checkEveryLine(options.vectors, scan.positions);
+    if (build.vectors !== undefined) checkEveryLine(build.vectors, scan.positions);
     const place: PlannedShard = { ...cutPositions(scan.positions, shards)[index]!, folder: job.folder };
-    if (isComplete(place) && options.restart !== true) {
+    const input = shardInput(build, scan, place, shards);
+    // Shards with different vector files must not be joined.
+    if (build.vectors !== undefined) input.vectors = vectorsInput(build.vectors);
+    if (isComplete(place) && !build.restart) {
       const manifest = readShardManifest(job.folder);
-      checkSameShard(manifest, options, scan, place, shards);
+      checkSameShard(job.folder, manifest, build, { files: fileRecords(scan), input });
       await job.finish();
       return {
         ...NOTHING_DONE,
         ...progressOf(job, shards),
         manifest,
         resumedRows: manifest.rows,
-        stageMs: run.clock.stop(),
+        stageMs: build.clock.stop(),
       };
     }
-    const record = buildRecord({ ...options, model: options.encoder?.identity ?? null, shards, scan });
-    await claimFolder(job, record, options.restart ?? false);
-    await checkSpaceForPassages(job, options, scan, [place]);
-    const corpusFiles = await run.storePassages([place], scan);
+    await claimFolder(job, buildRecord(build, shards, scan), build.restart);
+    await checkSpaceForPassages(job, build, scan, [place]);
+    const corpusFiles = await storePassages(build, [place], scan);
     const { rows, skippedExamples, rowsWithoutId } = storedPassages(job.folder)!;
-    const shard: StoredShard = { ...place, rows, firstRow: place.first };
-    await checkPassages(shard, options, scan);
-    await checkSpaceForVectors(job, options, [shard]);
-    const input = jobInput(options, scan, place, shards);
-    const [built] = await run.makeVectors([{ ...shard, input }], { corpusFiles, rows, rowsDone: 0, shards });
-    const { manifest, tokens, resumedRows } = built!;
+    const shard: StoredShard = { ...place, rows, firstRow: place.first, input };
+    await checkPassages(build, shard, scan);
+    await checkSpaceForVectors(job, build, [shard]);
+    const { manifests, tokens, resumedRows } = await buildShards(build, [shard], {
+      corpusFiles,
+      rows,
+      rowsDone: 0,
+      shards,
+    });
     await job.finish();
-    const passagesWithoutId = rowsWithoutId;
     return {
       ...progressOf(job, shards),
-      manifest,
+      manifest: manifests[0]!,
       wasComplete: false,
       tokens,
       resumedRows,
       skippedExamples,
-      passagesWithoutId,
-      stageMs: run.clock.stop(),
+      passagesWithoutId: rowsWithoutId,
+      stageMs: build.clock.stop(),
     };
   });
 }
@@ -108,33 +112,16 @@ function pipedCorpus(): TrawlError {
   return new TrawlError('USAGE', 'A corpus from a pipe cannot be divided into shards. Write it to a file.');
 }
 
-/** As `shardInput`, with the vector files, because shards with different vector files must not be joined. */
-function jobInput(
-  options: BuildOptions,
-  scan: CorpusScan,
-  place: PlannedShard,
-  shards: number,
-): NonNullable<ShardManifest['input']> {
-  const { vectors } = options;
-  return {
-    ...shardInput(options, scan, place, shards),
-    vectors: vectors === undefined ? undefined : vectorsInput(vectors),
-  };
-}
-
 /** Checks the stored passages before embedding, which may take days. */
-async function checkPassages(shard: StoredShard, options: BuildOptions, scan: CorpusScan): Promise<void> {
-  const { uniqueIds, vectors, bm25, onNote, signal } = options;
+async function checkPassages(build: Build, shard: StoredShard, scan: CorpusScan): Promise<void> {
+  const { vectors, signal } = build;
   const files = [join(shard.folder, PASSAGES_FILE)];
-  if (lacksTitles(bm25, files, signal)) onNote?.(noTitlesInShard(shard.folder));
-  if (uniqueIds) {
-    const duplicates = duplicateIds(files, options);
-    if (duplicates.count > 0) throw repeatedIds(duplicates);
-  }
+  if (lacksTitles(build.bm25, files, signal)) build.onNote(noTitlesInShard(shard.folder));
+  if (build.uniqueIds) checkedDuplicates(files, build);
   if (vectors === undefined) return;
   const linesWithoutPassage = shard.end - shard.first - shard.rows;
   checkEveryLine(vectors, scan.positions - linesWithoutPassage);
-  await checkVectors(partOf(vectors, shard), [{ ...shard, firstRow: 0 }], options);
+  await checkVectors(partOf(vectors, shard), [{ ...shard, firstRow: 0 }], build);
 }
 
 /** A job knows only its own passages. It can find its first vector only if every line of the corpus is a passage. */
@@ -156,23 +143,22 @@ function partOf(vectors: PrecomputedVectors, { first, end }: PlannedShard): Prec
 
 /** @throws TrawlError BUILD_DIFFERS if the complete shard was built with other settings. */
 function checkSameShard(
+  folder: string,
   shard: ShardManifest,
-  { encoder, bm25, columns, passageTemplate, corpusOptions, vectors }: BuildOptions,
-  scan: CorpusScan,
-  { first, end, folder }: PlannedShard,
-  shards: number,
+  { space, passageTemplate, bm25, columns }: Build,
+  { files, input }: { readonly files: readonly CorpusFileRecord[]; readonly input: ShardInput },
 ): void {
-  const input = { first, end, positions: scan.positions, shards };
-  const { reading, vectors: usedVectors, modelLocation: _, ...found } = shard.input ?? { reading: {} };
+  const wanted = settingsOfShard({
+    model: space?.model ?? null,
+    corpus: { files, passageTemplate },
+    bm25: bm25 && { made: bm25 },
+    columns,
+    input,
+  });
+  const part = (of: ShardInput | undefined): object => ({ first: of?.first, end: of?.end });
   const differences = [
-    ...modelDiffers(shard.model, encoder?.identity ?? null),
-    ...bm25Differs(shard.bm25?.made, bm25),
-    ...columnsDiffer(shard.columns, columns),
-    ...valuesDiffer('passage template', shard.corpus.passageTemplate, passageTemplate),
-    ...fieldsDiffer('option', reading, readingRecord(corpusOptions)),
-    ...vectorsDiffer(usedVectors, vectors && vectorsInput(vectors)),
-    ...corpusDiffers(shard.corpus.files, fileRecords(scan)),
-    ...fieldsDiffer('part', found, input),
+    ...settingsDiffer(settingsOfShard(shard), wanted),
+    ...fieldsDiffer('part', part(shard.input), part(input)),
   ];
   if (differences.length > 0) throw buildDiffers(folder, differences);
 }

@@ -31,24 +31,24 @@ export interface EncodedPassages {
 }
 
 /**
- * Embeds the passages from place `from`, a multiple of BATCH_PASSAGES, up to `rows`. `onBatch` gets the batches in their
- * order. After an abort it still gets the oldest running batch; the others are dropped.
+ * Embeds the passages from place `from`, a multiple of BATCH_PASSAGES, up to `rows`, and yields the batches in their order. After an
+ * abort it still yields the oldest running batch; the others are dropped.
  *
- * @throws TrawlError ENCODING_FAILED with the row; CANCELLED; errors of `onBatch`.
+ * @throws TrawlError ENCODING_FAILED with the row; CANCELLED.
  */
-export async function encodePassages(
+export async function* encodePassages(
   passages: EncodedPassages,
-  { from, rows }: { from: number; rows: number },
+  { from, rows }: { readonly from: number; readonly rows: number },
   encoder: TextEncoder,
-  { onBatch, signal }: { onBatch: (batch: EncodedBatch) => Promise<void>; signal: AbortSignal | undefined },
-): Promise<void> {
+  signal: AbortSignal | undefined,
+): AsyncGenerator<EncodedBatch, void> {
   const encode = async (first: number, stop: AbortSignal): Promise<EncodedBatch> => {
     const texts = await passages.texts(first, Math.min(BATCH_PASSAGES, rows - first));
     return checked(passages, first, await encoder.encode(texts, { inputType: 'passage', signal: stop }));
   };
   const atOnce = Math.max(BATCHES_IN_FLIGHT, encoder.busyCalls?.(BATCH_PASSAGES) ?? 0);
   for await (const batch of inOrder(batchStarts(from, rows), encode, { atOnce, signal, finishesOldest: true })) {
-    await onBatch(batch);
+    yield batch;
     throwIfCancelled(signal);
   }
 }

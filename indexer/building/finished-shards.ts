@@ -4,16 +4,7 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { shardFolderName } from '../index-files.ts';
-import {
-  bm25Differs,
-  type Contrast,
-  columnsDiffer,
-  corpusDiffers,
-  fieldsDiffer,
-  modelDiffers,
-  valuesDiffer,
-  vectorsDiffer,
-} from './build-settings.ts';
+import { type Contrast, settingsDiffer, settingsOfShard } from './build-settings.ts';
 
 export interface FinishedShard {
   /** Name of its folder in the index. */
@@ -33,7 +24,7 @@ const LISTED = 10;
 export function finishedShards(folder: string): FinishedShard[] {
   const shards = readShards(folder);
   const [first, ...others] = shards;
-  // A single shard needs no input record. Shards of earlier versions and from pipes have none.
+  // A single shard needs no input record, and one from a pipe has none.
   if (others.length === 0 && first!.manifest.input === undefined) return [first!];
   for (const { name, manifest } of shards) if (manifest.input === undefined) throw missingInput(join(folder, name));
   for (const other of others) checkSettings(folder, first!, other);
@@ -60,19 +51,8 @@ function readShards(folder: string): FinishedShard[] {
 }
 
 function checkSettings(folder: string, first: FinishedShard, other: FinishedShard): void {
-  const [a, b] = [first.manifest, other.manifest];
   const contrast: Contrast = (one, another) => `${another} here, ${one} in ${first.name}`;
-  const differences = [
-    ...modelDiffers(a.model, b.model, contrast),
-    ...valuesDiffer('passage template', a.corpus.passageTemplate, b.corpus.passageTemplate, contrast),
-    ...fieldsDiffer('option', a.input!.reading, b.input!.reading, contrast),
-    ...bm25Differs(a.bm25?.made, b.bm25?.made, contrast),
-    ...columnsDiffer(a.columns, b.columns, contrast),
-    ...vectorsDiffer(a.input!.vectors, b.input!.vectors, contrast),
-    ...valuesDiffer('number of shards', a.input!.shards, b.input!.shards, contrast),
-    ...corpusDiffers(a.corpus.files, b.corpus.files, contrast),
-    ...valuesDiffer('lines of the corpus', a.input!.positions, b.input!.positions, contrast),
-  ];
+  const differences = settingsDiffer(settingsOfShard(first.manifest), settingsOfShard(other.manifest), contrast);
   if (differences.length === 0) return;
   throw new TrawlError(
     'SHARDS_DIFFER',
@@ -126,6 +106,6 @@ function missingInput(path: string): TrawlError {
   return new TrawlError(
     'SHARDS_DIFFER',
     `${path} cannot be merged: its manifest does not say which part of the corpus it contains, because the corpus came ` +
-      'from a pipe or an earlier version built the shard. Build it again from files.',
+      'from a pipe. Build it again from files.',
   );
 }

@@ -4,25 +4,22 @@ import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
-import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { isSameModel } from '../../src/encoder/identity/same-model.ts';
-import type { Column } from '../../src/engine/filter/column.ts';
-import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { columnsDiffer, readingRecord } from './build-settings.ts';
+import { type BuildOptions, readingRecord } from './build.ts';
+import { columnsDiffer } from './build-settings.ts';
 
-export interface WantedIndex {
-  readonly corpus: readonly string[];
-  readonly corpusOptions: CorpusOptions;
-  readonly uniqueIds: boolean;
-  /** Null for an index without vectors. */
-  readonly model: ModelIdentity | null;
-  readonly passageTemplate: string;
-  readonly bm25?: Bm25Settings;
-  readonly columns?: readonly Column[];
-}
+/** The options of a build that determine the content of an index. */
+export type WantedIndex = Pick<
+  BuildOptions,
+  'corpus' | 'corpusOptions' | 'uniqueIds' | 'passageTemplate' | 'bm25' | 'columns'
+> & {
+  /** Undefined for an index without vectors. */
+  readonly encoder: Pick<TextEncoder, 'identity'> | undefined;
+};
 
 /** Returns the manifest of the index in `folder` if a build of `wanted` would produce the same index, else undefined. */
 export async function currentIndex(folder: string, wanted: WantedIndex): Promise<IndexManifest | undefined> {
@@ -39,7 +36,7 @@ export async function currentIndex(folder: string, wanted: WantedIndex): Promise
 async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promise<boolean> {
   const recorded = directory.manifest;
   if (recorded.corpus.passageTemplate !== wanted.passageTemplate) return false;
-  if (!isSameModel(recorded.model, wanted.model)) return false;
+  if (!isSameModel(recorded.model, wanted.encoder?.identity ?? null)) return false;
   if (!isSameJson(recorded.bm25?.made, wanted.bm25)) return false;
   if (columnsDiffer(recorded.columns, wanted.columns).length > 0) return false;
   // The build would fail with an error message.

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
 import { shardFolderName } from '../index-files.ts';
+import type { Build } from './build.ts';
 import { BuildLock, clearFolder, removeLockFiles } from './build-lock.ts';
 import { buildDiffers } from './build-settings.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
@@ -24,12 +25,8 @@ export class JobFolder implements WorkFolder {
   }
 
   /** @throws TrawlError as `OutputFolder.prepare`; BUILD_DIFFERS if the folder has a build without --shard. */
-  static async prepare(
-    out: string,
-    overwrite: boolean,
-    shard: { readonly index: number; readonly of: number },
-  ): Promise<JobFolder> {
-    const output = await OutputFolder.prepare(out, overwrite, 'shared');
+  static async prepare(build: Build, shard: { readonly index: number; readonly of: number }): Promise<JobFolder> {
+    const output = await OutputFolder.prepare(build, 'shared');
     const job = new JobFolder(output, shard);
     try {
       if (existsSync(join(output.folder, BUILD_FILE))) {

@@ -1,23 +1,17 @@
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
-import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { generationOf } from '../../src/index/manifest/generation.ts';
-import {
-  INDEX_MANIFEST_FILE,
-  INDEX_MANIFEST_VERSIONS,
-  type IndexManifest,
-  versionFor,
-} from '../../src/index/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { INDEX_MANIFEST_VERSIONS, type IndexManifest, versionFor } from '../../src/index/manifest/index-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import { writeIndexManifest } from '../../src/index/manifest/write-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { removeLockFiles } from './build-lock.ts';
 import { columnRecords } from './build-settings.ts';
+import { removeBuildRecords } from './complete-shard.ts';
 import { type FinishedShard, finishedShards } from './finished-shards.ts';
-import { removeBuildRecords } from './shard-manifest.ts';
 
 /**
  * Joins the shards in a folder to an index by writing its manifest. Does not move or copy vectors or passages.
@@ -31,11 +25,10 @@ export async function joinShards(
 ): Promise<{ manifest: IndexManifest; duplicates: Duplicates; passagesWithoutId: number }> {
   const shards = finishedShards(folder);
   const passageFiles = shards.map(({ name, manifest }) => join(folder, name, manifest.passages.path));
-  const duplicates = duplicateIds(passageFiles, { signal });
-  if (uniqueIds && duplicates.count > 0) throw repeatedIds(duplicates);
+  const duplicates = uniqueIds ? checkedDuplicates(passageFiles, { signal }) : duplicateIds(passageFiles, { signal });
   const manifest = indexManifest(shards, duplicates.count, modelLocation);
   if (manifest.rows === 0) throw emptyCorpus();
-  await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
+  await writeIndexManifest(folder, manifest);
   for (const { name } of shards) {
     // A process killed right after it completed the shard leaves these files.
     await removeBuildRecords(join(folder, name));
@@ -49,9 +42,13 @@ export function emptyCorpus(): TrawlError {
   return new TrawlError('CORPUS_EMPTY', 'The corpus has no passages. Check the corpus files and the skipped lines.');
 }
 
-export function repeatedIds({ count, examples }: Duplicates): TrawlError {
+/** The repeated ids of passages: none. @throws TrawlError CORPUS_DUPLICATE_ID if there are any; CANCELLED. */
+export function checkedDuplicates(...passages: Parameters<typeof duplicateIds>): Duplicates {
+  const duplicates = duplicateIds(...passages);
+  if (duplicates.count === 0) return duplicates;
+  const { count, examples } = duplicates;
   const lines = examples.map(({ id, lines }) => `${JSON.stringify(id)} on lines ${lines.join(', ')}`);
-  return new TrawlError(
+  throw new TrawlError(
     'CORPUS_DUPLICATE_ID',
     `${count} passages have the id of an earlier passage: ${lines.join('; ')}. Make the ids unique, or leave out --unique-ids.`,
     { details: { count } },

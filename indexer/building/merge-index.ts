@@ -69,7 +69,7 @@ async function mergePartial(out: string, options: MergeOptions): Promise<MergeSu
       `${partial} is an unfinished build of trawl index without --shard. Run that command again to finish it.`,
     );
   }
-  const output = await OutputFolder.prepare(out, options.overwrite);
+  const output = await OutputFolder.prepare({ out, overwrite: options.overwrite });
   try {
     const joined = await joinShards(output.folder, options);
     await output.publish();

@@ -1,15 +1,19 @@
 import { existsSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import type { LockMode } from '../../src/base/system/file-lock.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import type { Build } from './build.ts';
 import { BuildLock, clearFolder, LOCK_FILES, removeLockFiles } from './build-lock.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
 import { moveAside, removeReplaced, replacedIndex, restoreReplaced } from './replaced-index.ts';
+
+/** What `Build` says about the output, or a merge, which reads no files. */
+type OutputOptions = Pick<Build, 'out' | 'overwrite' | 'vectors'> & Partial<Pick<Build, 'files'>>;
 
 /**
  * The folder `<out>.partial`. An index is built there, and the folder is renamed to `<out>` once it is complete, so `<out>`
@@ -30,11 +34,16 @@ export class OutputFolder implements WorkFolder {
   /**
    * Creates and locks the folder: `exclusive` for a build of the whole index, `shared` for one of several jobs.
    *
-   * @throws TrawlError INDEX_EXISTS if `out` exists and must not be replaced, BUILD_LOCKED while another process builds
-   * there, OUTPUT_NOT_WRITABLE or DISK_FULL if the folder cannot be created.
+   * @throws TrawlError USAGE if a file that is read is in a folder that is removed, INDEX_EXISTS if `out` exists and must not
+   * be replaced, BUILD_LOCKED while another process builds there, OUTPUT_NOT_WRITABLE or DISK_FULL if the folder cannot be
+   * created.
    */
-  static async prepare(out: string, overwrite: boolean, mode: LockMode = 'exclusive'): Promise<OutputFolder> {
+  static async prepare(
+    { out, overwrite, files = [], vectors }: OutputOptions,
+    mode: LockMode = 'exclusive',
+  ): Promise<OutputFolder> {
     const output = new OutputFolder(out);
+    checkOutside(output, [...files, ...(vectors?.set.files ?? [])]);
     try {
       await output.#recover();
       output.#checkReplaceable(overwrite);
@@ -52,10 +61,10 @@ export class OutputFolder implements WorkFolder {
    * Creates and locks the folder for a change of an index, which must exist. Follows a link to the index: new shards are moved
    * into it by rename, which needs the same file system.
    *
-   * @throws TrawlError as `prepare`, but never INDEX_EXISTS.
+   * @throws TrawlError as `prepare`, but never USAGE or INDEX_EXISTS.
    */
   static prepareChange(index: string): Promise<OutputFolder> {
-    return OutputFolder.prepare(realpathSync(index), true);
+    return OutputFolder.prepare({ out: realpathSync(index), overwrite: true });
   }
 
   clear(): Promise<void> {
@@ -132,6 +141,33 @@ export class OutputFolder implements WorkFolder {
       removeWorkingFiles(this.final);
       await removeReplaced(this.final);
     }
+  }
+}
+
+/** @throws TrawlError USAGE for a file in a folder that the build removes: the replaced index and `<out>.partial`. */
+function checkOutside({ final }: OutputFolder, files: readonly { readonly path: string }[]): void {
+  // If `out` is a link to an index, only the link is replaced, so do not follow it.
+  const place = join(realOrItself(dirname(final)), basename(final));
+  const folders = [`${place}.partial`];
+  // A folder that is not an index is never replaced.
+  if (existsSync(join(place, INDEX_MANIFEST_FILE))) folders.push(place);
+  for (const { path } of files) {
+    const file = realOrItself(resolve(path));
+    const folder = folders.find((each) => file.startsWith(each + sep));
+    if (folder === undefined) continue;
+    throw new TrawlError(
+      'USAGE',
+      `${path} is an input of this build, but the build removes ${folder}. Choose another --out, or move the file.`,
+      { details: { path, folder } },
+    );
+  }
+}
+
+function realOrItself(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
   }
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { formatBytes } from '../../src/base/system/format-bytes.ts';
@@ -9,6 +8,7 @@ import { memoryLimit } from '../../src/base/system/memory.ts';
 import { tokensOf } from '../../src/encoder/text-encoder.ts';
 import {
   type CorpusSample,
+  type ExpectedBytes,
   type ExpectedResident,
   expectedBytes,
   expectedResident,
@@ -18,9 +18,8 @@ import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from '../index-files.ts';
 import { noTitlesInSample } from '../lexical/check-titles.ts';
 import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
-import type { WorkOptions } from './build-options.ts';
-import { BuildRun } from './build-run.ts';
-import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
+import { type Build, type BuildOptions, resolveBuild, scanFiles } from './build.ts';
+import { cutPositions, shardCount } from './planned-shard.ts';
 
 /** Duration of the encoder's trial, in milliseconds. */
 const TRIAL_MS = 4_000;
@@ -35,16 +34,7 @@ export interface BuildPlan {
   readonly dimension: number;
   readonly shards: number;
   readonly corpus: readonly { readonly name: string; readonly bytes: number; readonly lines: number }[];
-  readonly bytes: {
-    readonly vectors: number;
-    readonly codes: number;
-    /** Upper limit: whether a shard gets a prefilter, and its size, depend on the vectors. */
-    readonly prefilter: number;
-    /** Inverted indexes. */
-    readonly words: number;
-    readonly passages: number;
-    readonly total: number;
-  };
+  readonly bytes: ExpectedBytes;
   /** File names within a shard. */
   readonly files: { readonly vectors: string; readonly codes: string | null; readonly passages: string };
   /** Precomputed vectors: their number and size in their files. Null if passages are embedded. */
@@ -72,42 +62,33 @@ export interface BuildPlan {
  * @param shard set for a job that builds one shard.
  */
 export async function planBuild(
-  options: WorkOptions,
+  options: BuildOptions,
   shard: { readonly index: number; readonly of: number } | undefined,
   memoryLimitBytes: number = memoryLimit(),
 ): Promise<BuildPlan> {
-  const { encoder, kernel, vectors } = options;
-  const run = new BuildRun(options);
-  const scan = await run.scan();
+  const build = resolveBuild(options);
+  const scan = await scanFiles(build);
   if (scan === undefined) {
     throw new TrawlError('USAGE', 'A build from a pipe cannot be planned. Write the corpus to a file.');
   }
   const { positions } = scan;
-  const shards = shard?.of ?? shardCount(positions, options.shardRows ?? DEFAULT_SHARD_ROWS);
+  const shards = shard?.of ?? shardCount(positions, build.shardRows);
   const range = shard === undefined ? { first: 0, end: positions } : cutPositions(positions, shards)[shard.index]!;
-  const sample = await sampleCorpus(options.corpus, options.corpusOptions, { scan, ...range });
-  const dimension = encoder?.dimension ?? 0;
-  const shape = {
-    dimension,
-    codes: kernel !== undefined,
-    shards,
-    dtype: vectors?.use === 'adopt' ? vectors.set.dtype : 'float32',
-  } as const;
-  const speed = vectors === undefined ? await tryEncoder(sample, options) : await tryReading(vectors, options.signal);
-  const plan = await assemblePlan(options, {
-    folder: resolve(options.out),
+  const sample = await sampleCorpus(build, { scan, ...range });
+  const { vectors } = build;
+  const speed = vectors === undefined ? await tryEncoder(sample, build) : await tryReading(vectors, build.signal);
+  const plan = await assemblePlan(build, {
     rows: Math.round((range.end - range.first) * sample.passagesPerPosition),
-    dimension,
     shards,
     scan,
     sample,
-    resident: expectedResident(Math.round(positions * sample.passagesPerPosition), shape),
+    resident: expectedResident(Math.round(positions * sample.passagesPerPosition), shards, build),
     memoryLimitBytes,
     speed,
-    seconds: { scan: run.clock.stop().scan / 1000, read: 0 },
+    seconds: { scan: build.clock.stop().scan / 1000, read: 0 },
   });
   const titles = noTitlesInSample(
-    options.bm25,
+    build.bm25,
     sample.documents.map(({ document }) => document),
   );
   return { ...plan, problems: [...problemsOf(plan), ...(titles === undefined ? [] : [titles])] };
@@ -118,7 +99,7 @@ interface Speed {
   readonly tokensPerPassage: number;
 }
 
-interface PlanFacts extends Pick<BuildPlan, 'folder' | 'rows' | 'dimension' | 'shards' | 'memoryLimitBytes'> {
+interface PlanFacts extends Pick<BuildPlan, 'rows' | 'shards' | 'memoryLimitBytes'> {
   readonly scan: CorpusScan;
   readonly sample: CorpusSample;
   readonly resident: ExpectedResident;
@@ -129,20 +110,22 @@ interface PlanFacts extends Pick<BuildPlan, 'folder' | 'rows' | 'dimension' | 's
 
 /** The plan of a build or an update that adds `rows` rows. */
 export async function assemblePlan(
-  { kernel, bm25, vectors }: WorkOptions,
+  build: Build,
   { scan, sample, resident, speed, seconds, ...facts }: PlanFacts,
 ): Promise<Omit<BuildPlan, 'problems'>> {
-  const { rows, dimension } = facts;
-  const expected = expectedBytes(rows, { dimension, codes: kernel !== undefined, words: bm25 !== undefined, sample });
-  const bytes = vectors?.use === 'adopt' ? { ...expected, vectors: 0 } : expected;
+  const { kernel, vectors } = build;
+  const folder = resolve(build.out);
+  const { rows } = facts;
   return {
     ...facts,
+    folder,
+    dimension: build.space?.dimension ?? 0,
     corpus: scan.files.map(({ path, sizeBytes, positions }) => ({
       name: basename(path),
       bytes: sizeBytes,
       lines: positions,
     })),
-    bytes: { ...bytes, total: bytes.vectors + bytes.codes + bytes.prefilter + bytes.words + bytes.passages },
+    bytes: expectedBytes(rows, build, sample),
     files: { vectors: VECTORS_FILE, codes: kernel === undefined ? null : CODES_FILE, passages: PASSAGES_FILE },
     vectors:
       vectors === undefined
@@ -152,7 +135,7 @@ export async function assemblePlan(
             bytes: vectors.set.segments.reduce((sum, segment) => sum + segment.bytes, 0),
             use: vectors.use,
           },
-    freeBytes: await freeBytes(facts.folder),
+    freeBytes: await freeBytes(folder),
     buildMemoryBytes: process.memoryUsage().rss,
     searchMemoryBytes: resident.withPrefilters,
     searchMemoryBytesWithoutPrefilter: resident.withoutPrefilters,
@@ -188,11 +171,7 @@ export function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
 }
 
 /** Embeds passages of the sample for a few seconds. Ignores the first call, unless it is the only one. */
-export async function tryEncoder(
-  sample: CorpusSample,
-  { encoder, passageTemplate, signal }: WorkOptions,
-): Promise<Speed> {
-  const template = parseTemplate(passageTemplate);
+export async function tryEncoder(sample: CorpusSample, { encoder, template, signal }: Build): Promise<Speed> {
   const texts = sample.documents.map(({ row }, i) => template(row, { file: 'sample', line: i + 1 }));
   if (encoder === undefined || texts.length === 0) return { passagesPerS: 0, tokensPerPassage: 0 };
   let [count, tokens, ms] = [0, 0, 0];

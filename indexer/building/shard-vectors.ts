@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { CodesWriter } from '../../src/engine/vectors/codes-writer.ts';
 import { FlatIndexWriter, type FlatShape, type VectorCheckpoint } from '../../src/engine/vectors/flat-index-writer.ts';
+import type { VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 import type { FileRecord } from '../../src/index/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { CODES_FILE, fileRecord, VECTORS_FILE } from '../index-files.ts';
@@ -33,23 +34,22 @@ export interface OpenShardVectors {
  */
 export class ShardVectors {
   readonly #folder: string;
+  readonly #shape: FlatShape;
+  readonly #kernel: Kernel | undefined;
   readonly #rows: FlatIndexWriter;
   readonly #codes: CodesWriter | undefined;
-  readonly #dimension: number;
-  readonly #kernel: Kernel | undefined;
 
   private constructor(
     folder: string,
-    rows: FlatIndexWriter,
-    codes: CodesWriter | undefined,
-    dimension: number,
+    shape: FlatShape,
     kernel: Kernel | undefined,
+    { rows, codes }: { readonly rows: FlatIndexWriter; readonly codes: CodesWriter | undefined },
   ) {
     this.#folder = folder;
+    this.#shape = shape;
+    this.#kernel = kernel;
     this.#rows = rows;
     this.#codes = codes;
-    this.#dimension = dimension;
-    this.#kernel = kernel;
   }
 
   /** Resumes at the checkpoint, or starts at row 0 if there is no checkpoint or the files do not match it. */
@@ -63,11 +63,11 @@ export class ShardVectors {
       if (checkpoint !== undefined && checkpoint.rows > 0) {
         const onRows = async (block: Float32Array): Promise<void> => codes?.append(block);
         const rows = await FlatIndexWriter.resume(path, shape, checkpoint, { onRows, signal });
-        if (rows !== undefined) return new ShardVectors(folder, rows, codes, shape.dimension, kernel);
+        if (rows !== undefined) return new ShardVectors(folder, shape, kernel, { rows, codes });
         codes?.abandon();
         codes = newCodes();
       }
-      return new ShardVectors(folder, await FlatIndexWriter.create(path, shape), codes, shape.dimension, kernel);
+      return new ShardVectors(folder, shape, kernel, { rows: await FlatIndexWriter.create(path, shape), codes });
     } catch (error) {
       codes?.abandon();
       throw error;
@@ -91,29 +91,13 @@ export class ShardVectors {
   }
 
   async finish(signal?: AbortSignal): Promise<WrittenShardVectors> {
-    const rowsWritten = this.#rows.rowsWritten;
     const written = await this.#rows.finish();
     const vectorFile: FileRecord = { path: VECTORS_FILE, bytes: written.fileBytes, sha256: written.sha256 };
     const vectors = [{ ...written.segment, path: VECTORS_FILE }];
     const { sha256 } = written;
-    if (this.#codes === undefined || this.#kernel === undefined) {
-      return { vectors, codes: null, files: [vectorFile], sha256 };
-    }
-    await this.#codes.finish();
-    const codesPath = join(this.#folder, CODES_FILE);
-    const codesFile = await fileRecord(codesPath, signal);
-    const { prefilter, file } = await makePrefilter(
-      this.#folder,
-      codesPath,
-      {
-        rows: nativeRows(rowsWritten, [written.segment]),
-        dimension: this.#dimension,
-      },
-      this.#kernel,
-      { signal },
-    );
-    const files = [vectorFile, codesFile, ...(file === undefined ? [] : [file])];
-    return { vectors, codes: { path: CODES_FILE }, prefilter, files, sha256 };
+    await this.#codes?.finish();
+    const derived = await derivedFiles(this.#folder, [written.segment], this.#shape, { kernel: this.#kernel, signal });
+    return { ...derived, vectors, files: [vectorFile, ...derived.files], sha256 };
   }
 
   /** Closes the files after an error. */
@@ -121,4 +105,19 @@ export class ShardVectors {
     await this.#rows.abandon();
     this.#codes?.abandon();
   }
+}
+
+/** Makes the prefilter of a shard's finished codes, and the records of both files. */
+export async function derivedFiles(
+  folder: string,
+  segments: readonly VectorSegment[],
+  { rows, dimension }: Pick<FlatShape, 'rows' | 'dimension'>,
+  { kernel, signal }: Pick<OpenShardVectors, 'kernel' | 'signal'>,
+): Promise<Pick<WrittenShardVectors, 'codes' | 'prefilter' | 'files'>> {
+  if (kernel === undefined) return { codes: null, files: [] };
+  const path = join(folder, CODES_FILE);
+  const codes = await fileRecord(path, signal);
+  const vectors = { rows: nativeRows(rows, segments), dimension };
+  const { prefilter, file } = await makePrefilter(folder, path, vectors, kernel, { signal });
+  return { codes: { path: CODES_FILE }, prefilter, files: [codes, ...(file === undefined ? [] : [file])] };
 }

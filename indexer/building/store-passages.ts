@@ -1,10 +1,9 @@
 import { statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
-import { type Corpus, type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
+import { type Corpus, openCorpus } from '../../corpus/open-corpus.ts';
 import { formatLocation, type PassageLocation } from '../../corpus/passage.ts';
-import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
@@ -12,79 +11,90 @@ import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file
 import { columnValues } from '../../src/engine/columns/column-values.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/index/manifest/build-records.ts';
+import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
-import type { OnProgress } from '../build-events.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
+import type { Build } from './build.ts';
 import { type PlannedShard, storedPassages } from './planned-shard.ts';
 
 /** Passages between two progress reports. Each report also checks the signal. */
 const REPORT_EVERY = 2_000;
 
-export interface StoreOptions {
-  readonly corpus: readonly string[];
-  readonly corpusOptions: CorpusOptions;
-  /** Undefined for a pipe, which is read only once, into a single shard, and hashed meanwhile. */
-  readonly scan: CorpusScan | undefined;
-  /** Input positions to store. Default: all. */
-  readonly only?: { has(position: number): boolean };
-  /** Columns for filters, whose values are checked now. */
-  readonly columns: readonly Column[];
-  readonly onProgress: OnProgress;
-  readonly signal: AbortSignal | undefined;
-}
+/** Record of a corpus file in a manifest, without its number of passages. */
+export type CorpusFileRecord = Readonly<Omit<CorpusRecord['files'][number], 'passages'>>;
 
 /**
  * Writes the passages of all shards to their passage files, in one pass over the corpus. Runs before embedding, so that a bad
  * line at the end of the corpus is reported in minutes, not after hours, and the number of rows is known. Skips shards with
  * stored passages; starts over with a shard that an earlier run filled only in part.
  *
- * @returns the corpus; after a pipe, its report has the checksums.
+ * @param scan undefined for a pipe, which is read only once, into a single shard, and hashed meanwhile.
+ * @param only input positions to store. Default: all.
+ * @returns the corpus files for the manifests.
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, TEMPLATE_INVALID or CANCELLED.
  */
 export async function storePassages(
+  { corpus: paths, corpusOptions, template, columns, clock, onProgress, signal }: Build,
   shards: readonly PlannedShard[],
-  template: PassageTemplate,
-  options: StoreOptions,
-): Promise<Corpus> {
-  const { scan, onProgress, signal } = options;
+  scan: CorpusScan | undefined,
+  only?: { has(position: number): boolean },
+): Promise<readonly CorpusFileRecord[]> {
+  clock.start('read');
+  onProgress({ stage: 'read', passages: 0, readShare: 0 });
   const missing = shards.filter(({ folder }) => storedPassages(folder) === undefined);
   const [first, last] = [missing[0]?.first ?? 0, missing.at(-1)?.end ?? 0];
   const filler = new ShardFiller(missing);
   const bases = firstPositions(scan);
-  const corpus = openCorpus(options.corpus, {
-    ...options.corpusOptions,
+  const corpus = openCorpus(paths, {
+    ...corpusOptions,
     signal,
-    part: scan === undefined ? undefined : { scan, first, end: last },
+    part: scan && { scan, first, end: last },
     onSkipped: (file, line, message) => filler.skipped((bases[file] ?? 0) + line - 1, message),
   });
-  if (missing.length === 0) return corpus;
-  let read = 0;
-  try {
-    for await (const { id, document, row, location, fileIndex } of corpus) {
-      const position = (bases[fileIndex] ?? 0) + location.line - 1;
-      if (options.only?.has(position) === false) continue;
-      // Report a missing column now: the texts are embedded much later.
-      template(row, location);
-      checkColumns(document, location, options.columns);
-      const passage = { id, line: location.line, document };
-      // Only the first passage of a shard needs the await.
-      if (!filler.append(position, fileIndex, passage)) {
-        await filler.advanceTo(position);
-        filler.append(position, fileIndex, passage);
+  if (missing.length > 0) {
+    let read = 0;
+    try {
+      for await (const { id, document, row, location, fileIndex } of corpus) {
+        const position = (bases[fileIndex] ?? 0) + location.line - 1;
+        if (only?.has(position) === false) continue;
+        // Report a missing column now: the texts are embedded much later.
+        template(row, location);
+        checkColumns(document, location, columns);
+        const passage = { id, line: location.line, document };
+        // Only the first passage of a shard needs the await.
+        if (!filler.append(position, fileIndex, passage)) {
+          await filler.advanceTo(position);
+          filler.append(position, fileIndex, passage);
+        }
+        if (++read % REPORT_EVERY === 0) {
+          throwIfCancelled(signal);
+          onProgress({
+            stage: 'read',
+            passages: read,
+            readShare: readShare(corpus, scan && { position, first, last }),
+          });
+        }
       }
-      if (++read % REPORT_EVERY === 0) {
-        throwIfCancelled(signal);
-        onProgress({ stage: 'read', passages: read, readShare: readShare(corpus, scan && { position, first, last }) });
-      }
+      if (scan !== undefined) checkCorpusUnchanged(scan);
+      await filler.advanceTo(Number.POSITIVE_INFINITY);
+    } finally {
+      filler.abandon();
     }
-    if (scan !== undefined) checkCorpusUnchanged(scan);
-    await filler.advanceTo(Number.POSITIVE_INFINITY);
-  } finally {
-    filler.abandon();
+    const rows = shards.reduce((sum, { folder }) => sum + storedPassages(folder)!.rows, 0);
+    onProgress({ stage: 'read', passages: rows, totalPassages: rows, readShare: 1 });
   }
-  const rows = shards.reduce((sum, { folder }) => sum + storedPassages(folder)!.rows, 0);
-  onProgress({ stage: 'read', passages: rows, totalPassages: rows, readShare: 1 });
-  return corpus;
+  if (scan !== undefined) return fileRecords(scan);
+  // A pipe was hashed while it was read.
+  return corpus.report.files.map(({ path, readBytes, sha256 }) => ({
+    name: basename(path),
+    bytes: readBytes,
+    sha256: sha256!,
+  }));
+}
+
+/** The corpus files as a manifest records them. */
+export function fileRecords(scan: CorpusScan): readonly CorpusFileRecord[] {
+  return scan.files.map(({ path, sizeBytes, sha256 }) => ({ name: basename(path), bytes: sizeBytes, sha256 }));
 }
 
 /** @throws TrawlError CORPUS_BAD_LINE for a value of another type than its column's. */

@@ -59,8 +59,6 @@ export interface ExportSummary {
   readonly dtype: VectorDtype;
   /** Deleted rows of the index. With `dropRemoved`, or if only a CIFF file is written, they are omitted, otherwise exported. */
   readonly deletedRows: number;
-  /** The former name of `deletedRows`, for one version. */
-  readonly removedRows: number;
   /** Rows without an id; the ids file has their row number instead. Null if no ids were written. */
   readonly rowsWithoutId: number | null;
   readonly files: readonly ExportedFile[];
@@ -95,7 +93,7 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   for (const output of outputs) files.push(await run.write(output));
   const { dimension, metric } = manifest;
   const rowsWithoutId = options.files.ids === undefined ? null : run.rowsWithoutId;
-  return { folder, rows, dimension, metric, dtype, deletedRows, removedRows: deletedRows, rowsWithoutId, files };
+  return { folder, rows, dimension, metric, dtype, deletedRows, rowsWithoutId, files };
 }
 
 /**

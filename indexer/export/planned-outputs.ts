@@ -1,6 +1,7 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import { formatOfName } from '../../corpus/corpus-format.ts';
+import { formatOfName } from '../../corpus/corpus-formats.ts';
+import { jsonl } from '../../corpus/read-jsonl.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { requireFreeBytes } from '../../src/base/system/free-bytes.ts';
 import type { LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
@@ -96,8 +97,7 @@ export function plannedOutputs(
     if (kind === 'ciff' && !/\.ciff(\.gz)?$/i.test(path)) {
       throw new TrawlError('USAGE', `--ciff writes ${basename(path)}, but its name must end in .ciff or .ciff.gz.`);
     }
-    const format = formatOfName(path);
-    if (kind === 'corpus' && (format === undefined || !format.startsWith('jsonl'))) {
+    if (kind === 'corpus' && formatOfName(path)?.format !== jsonl) {
       throw new TrawlError(
         'USAGE',
         `--corpus writes JSON Lines: ${basename(path)} must end in .jsonl, .jsonl.gz or .jsonl.zst.`,

@@ -42,6 +42,7 @@ function noFile(files: readonly RepositoryFile[], what: string, repository: stri
 /**
  * The files that match one of the patterns and no excluded one. Patterns are those of Python's huggingface_hub: `*` stands
  * for any characters including slashes, `?` for one. A pattern that ends with a slash matches everything below it.
+ * @internal Exported for tests.
  */
 export function matchingFiles(
   files: readonly RepositoryFile[],

@@ -11,7 +11,7 @@ import type { FileRecord } from '../../src/index/manifest/schemas.ts';
 import type { ShardLexical } from '../../src/index/manifest/shard-manifest.ts';
 import { fieldText } from '../../src/index/passages/field-text.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
-import { fileRecord, lexicalFiles, PASSAGES_FILE } from '../index-files.ts';
+import { fileRecord, lexicalFiles } from '../index-files.ts';
 
 /** Number of rows in each call of the writer. */
 const BLOCK_ROWS = 1_024;
@@ -30,20 +30,6 @@ export interface MakeLexicalOptions {
   /** Names of files in the folder that are in use and are not written. */
   readonly inUse?: ReadonlySet<string>;
   readonly signal?: AbortSignal;
-}
-
-/** Makes the inverted indexes of a shard from its stored passages. Returns undefined without BM25 settings. */
-export async function makeLexicalIfWanted(
-  folder: string,
-  {
-    bm25,
-    kernel,
-    signal,
-  }: { bm25: Bm25Settings | undefined; kernel: Kernel | undefined; signal: AbortSignal | undefined },
-  onRows?: (rows: number) => void,
-): Promise<WrittenLexical | undefined> {
-  if (bm25 === undefined) return undefined;
-  return makeLexical(folder, join(folder, PASSAGES_FILE), bm25, kernel, { onRows, signal });
 }
 
 /** Adds the Unicode version and the stemmers of this program to the settings. */

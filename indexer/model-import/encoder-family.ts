@@ -59,4 +59,4 @@ export interface AnswerIds {
 }
 
 /** Makes the graph of a precision. The modules are applied to the vector of every token. */
-export type MakeGraph = (precision: Precision, modules: readonly DenseModule[]) => OnnxGraph;
+type MakeGraph = (precision: Precision, modules: readonly DenseModule[]) => OnnxGraph;

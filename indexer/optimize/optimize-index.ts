@@ -19,15 +19,7 @@ import {
 } from '../../src/search/opening/index-directory.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { type ColumnChanges, changeColumns } from '../columns/change-columns.ts';
-import {
-  CODES_FILE,
-  COLUMN_FILE,
-  EARLIER_PREFILTER_FILE,
-  fileRecord,
-  lexicalFiles,
-  PREFILTER_FILE,
-  VECTORS_FILE,
-} from '../index-files.ts';
+import { CODES_FILE, COLUMN_FILE, fileRecord, lexicalFiles, PREFILTER_FILE, VECTORS_FILE } from '../index-files.ts';
 import { addLexical } from '../lexical/add-lexical.ts';
 import { isUnusedDeletedTexts } from '../lexical/deleted-texts.ts';
 import { readCheckedRows } from '../vectors/checked-rows.ts';
@@ -245,7 +237,7 @@ async function removeAllUnnamed(folder: string): Promise<void> {
 async function removeUnnamed({ folder }: OpenedShard, { files, vectors }: ShardManifest): Promise<void> {
   const named = new Set([...files, ...vectors].map(({ path }) => within(folder, path)));
   const ours = new Set<string>([
-    ...[VECTORS_FILE, FLOAT16_FILE, CODES_FILE, PREFILTER_FILE, EARLIER_PREFILTER_FILE],
+    ...[VECTORS_FILE, FLOAT16_FILE, CODES_FILE, PREFILTER_FILE],
     ...LEXICAL_FIELDS.flatMap(lexicalFiles),
   ]);
   for (const name of readdirSync(folder)) {

@@ -1,8 +1,7 @@
-import { compressionOf } from '../../corpus/corpus-format.ts';
 import { LineSplitter, type RawLine } from '../../corpus/line-splitter.ts';
 import type { CorpusFile } from '../../corpus/list-corpus-files.ts';
 import { readBytes } from '../../corpus/read-bytes.ts';
-import { readingFailed } from '../../corpus/read-lines.ts';
+import { readingFailed } from '../../corpus/read-errors.ts';
 
 /**
  * A batch ends with the line that reaches this size, in bytes. The output depends on it: each batch becomes one compressed
@@ -40,7 +39,7 @@ export async function* documentBatches(
     return batch;
   };
   try {
-    for await (const chunk of readBytes(file.path, { compression: compressionOf(file.format), onRead })) {
+    for await (const chunk of readBytes(file.path, { compression: file.format.compression, onRead })) {
       for (const line of splitter.push(chunk)) {
         if (line.bytes === null && lines.length > 0) yield take();
         lines.push(line);

@@ -1,23 +1,25 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { compressionOf, formatOfName } from '../../corpus/corpus-format.ts';
+import { type FileFormat, formatOfName } from '../../corpus/corpus-formats.ts';
 import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
 import type { CorpusFile } from '../../corpus/list-corpus-files.ts';
 import { formatLocation } from '../../corpus/passage.ts';
+import { jsonl } from '../../corpus/read-jsonl.ts';
+import { tsv } from '../../corpus/read-tsv.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
 import { PartialFile } from '../../src/base/system/partial-file.ts';
 import { type DocumentBatch, documentBatches, MAX_LINE_BYTES } from './document-batches.ts';
 import type { IdSource, RowOptions } from './format-rows.ts';
-import { type DocumentFormat, listDocuments } from './list-documents.ts';
-import { openRule, type RuleName, type RuleOptions } from './open-rule.ts';
+import { listDocuments } from './list-documents.ts';
+import { openRule, type RuleOptions } from './open-rule.ts';
 import type { BadLine } from './prepare-messages.ts';
 import { type BatchJob, PreparePool } from './prepare-pool.ts';
 
 export interface PrepareOptions extends RuleOptions {
   readonly documents: readonly string[];
-  readonly format?: DocumentFormat;
+  readonly format?: string;
   /** Path of the output. Its suffix selects the format: .jsonl or .tsv, optionally followed by .gz or .zst. */
   readonly out: string;
   readonly overwrite?: boolean;
@@ -42,7 +44,7 @@ export interface PrepareProgress {
 
 export interface PrepareSummary extends PrepareProgress {
   readonly out: string;
-  readonly rule: RuleName;
+  readonly rule: string;
   /** Documents without passages. */
   readonly emptyDocuments: number;
   readonly skippedLines: number;
@@ -86,27 +88,28 @@ export async function preparePassages(options: PrepareOptions): Promise<PrepareS
 
 async function checkOutput(
   options: PrepareOptions,
-): Promise<{ row: RowOptions; compression: ReturnType<typeof compressionOf> }> {
-  const format = formatOfName(options.out);
-  if (format === undefined || format === 'parquet') {
+): Promise<{ row: RowOptions; compression: FileFormat['compression'] }> {
+  const found = formatOfName(options.out);
+  const format = found?.format;
+  if (found === undefined || (format !== jsonl && format !== tsv)) {
     throw new TrawlError(
       'USAGE',
       `The suffix of ${options.out} does not name an output format. Use .jsonl or .tsv, followed by .gz or .zst to compress it.`,
     );
   }
-  const { tsv } = await openRule(options);
-  if (format.startsWith('tsv') && tsv === null) {
+  const rule = await openRule(options);
+  if (format === tsv && rule.tsv === null) {
     throw new TrawlError(
       'USAGE',
       `Rows of the rule ${options.rule} contain line ends, which TSV cannot represent: write .jsonl, not ${options.out}.`,
     );
   }
   const row = {
-    format: format.startsWith('tsv') ? ('tsv' as const) : ('jsonl' as const),
+    format: format === tsv ? ('tsv' as const) : ('jsonl' as const),
     idFrom: options.idFrom ?? 'position',
     columns: options.columns ?? true,
   };
-  return { row, compression: compressionOf(format) };
+  return { row, compression: found.compression };
 }
 
 function checkNotInput(out: string, files: readonly CorpusFile[]): void {

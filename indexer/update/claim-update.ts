@@ -1,6 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import type { TrawlError } from '../../src/base/errors.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
@@ -12,24 +11,13 @@ import {
   type UpdateType,
 } from '../../src/index/manifest/build-records.ts';
 import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
-import {
-  buildDiffers,
-  corpusDiffers,
-  corpusFiles,
-  fieldsDiffer,
-  readingRecord,
-  valuesDiffer,
-} from '../building/build-settings.ts';
+import type { Build } from '../building/build.ts';
+import { buildDiffers, corpusDiffers, corpusFiles, fieldsDiffer, valuesDiffer } from '../building/build-settings.ts';
 import type { OutputFolder } from '../building/output-folder.ts';
 import { moveShardsBack, removeLeftovers } from './publish-generation.ts';
 
-export interface WantedUpdate {
-  readonly type: UpdateType;
-  readonly corpusOptions: CorpusOptions;
-  readonly shardRows: number;
-  /** Remove an unfinished update instead of resuming it. */
-  readonly restart?: boolean;
-}
+/** A build of new shards for an update. */
+export type WantedUpdate = Pick<Build, 'reading' | 'shardRows' | 'restart'> & { readonly type: UpdateType };
 
 /** @throws TrawlError BUILD_DIFFERS if the folder has an unfinished build. */
 export function checkNoBuild({ folder }: OutputFolder): void {
@@ -67,11 +55,11 @@ export async function claimUpdate(
     version: 1,
     kind: options.type,
     before: directory.manifest.generation,
-    reading: readingRecord(options.corpusOptions),
+    reading: options.reading,
     shardRows: options.shardRows,
     corpus: corpusFiles(scan),
   };
-  const begun = options.restart === true ? undefined : (readRecord(UpdateRecord, path) ?? undefined);
+  const begun = options.restart ? undefined : (readRecord(UpdateRecord, path) ?? undefined);
   if (begun !== undefined && !wasPublished(output, begun, directory)) {
     const differences = updatesDiffer(begun, wanted);
     if (differences.length > 0) throw buildDiffers(output.folder, differences);

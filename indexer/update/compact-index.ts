@@ -3,26 +3,19 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
-import type { Column } from '../../src/engine/filter/column.ts';
-import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
-import { generationOf } from '../../src/index/manifest/generation.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
-import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { type VectorSpace, vectorSpace } from '../../src/index/manifest/vector-space.ts';
-import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
 import { type OpenedShard, openIndexDirectory, within } from '../../src/search/opening/index-directory.ts';
+import { completeShard, type MadeOfPassages } from '../building/complete-shard.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { ShardVectors } from '../building/shard-vectors.ts';
-import { makeColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
-import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import { readCheckedRows } from '../vectors/checked-rows.ts';
 import { checkNothingUnfinished } from './claim-update.ts';
 import { lastReading } from './last-reading.ts';
@@ -115,53 +108,25 @@ export async function compactIndex(
   }
 }
 
-interface Copying {
+interface Copying extends MadeOfPassages {
   readonly live: LiveRows;
   readonly rows: number;
-  /** Settings of the inverted indexes; undefined: the index has none. */
-  readonly bm25: Bm25Settings | undefined;
-  /** The columns for filters. */
-  readonly columns: readonly Column[];
-  readonly kernel: Kernel | undefined;
-  readonly signal: AbortSignal | undefined;
 }
 
 async function copyShard(from: OpenedShard, folder: string, copying: Copying): Promise<ShardManifest> {
-  const { rows, signal } = copying;
-  const { input: _, columns: _columns, ...old } = from.manifest;
-  const { dimension, metric, model } = old;
+  const { corpus } = from.manifest;
   await mkdir(folder);
   const passages = copyPassages(from, join(folder, PASSAGES_FILE), copying);
-  const space = vectorSpace(old);
-  const written = space === undefined ? undefined : await copyVectors(from, folder, space, copying);
-  const lexical = await makeLexicalIfWanted(folder, copying);
-  const columns = await makeColumns(folder, join(folder, PASSAGES_FILE), copying.columns, copying);
-  const { passageTemplate } = old.corpus;
-  const manifest: ShardManifest = {
-    ...old,
-    generation: generationOf([rows, dimension, metric, model, passageTemplate, passages.sha256, written?.sha256 ?? '']),
-    rows,
-    corpus: {
-      ...old.corpus,
-      files: old.corpus.files.map((file, i) => ({ ...file, passages: passages.byFile[i] ?? 0 })),
-      duplicateIds: duplicateIds([join(folder, PASSAGES_FILE)], { exampleCount: 0, signal }).count,
-    },
-    vectors: written?.vectors ?? [],
-    codes: written?.codes ?? null,
-    ...(columns.columns.length === 0 ? {} : { columns: columns.columns }),
-    passages: { path: PASSAGES_FILE, sha256: passages.sha256 },
-    files: [...(written?.files ?? []), ...(lexical?.files ?? []), ...columns.files],
-  };
-  delete manifest.bm25;
-  delete manifest.nextBm25;
-  if (lexical !== undefined) manifest.bm25 = lexical.bm25;
-  if (written?.prefilter === undefined) delete manifest.prefilter;
-  else manifest.prefilter = written.prefilter;
-  await syncFolder(folder);
-  await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
-  return manifest;
+  const space = vectorSpace(from.manifest);
+  const vectors = space && (await copyVectors(from, folder, space, copying));
+  const files = corpus.files.map((file, i) => ({ ...file, passages: passages.byFile[i] ?? 0 }));
+  // Without `input`: the shard is no longer the whole of its part of the corpus.
+  return completeShard(
+    folder,
+    { rows: copying.rows, space, vectors, passagesSha256: passages.sha256, corpus: { ...corpus, files } },
+    copying,
+  );
 }
-
 /** @returns the content hash and the number of live passages of each corpus file. The rows are in corpus order. */
 function copyPassages(
   { folder, manifest }: OpenedShard,

@@ -1,6 +1,5 @@
 import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import type { PlannedShard } from '../building/planned-shard.ts';
-import { cutPositions, shardCount } from '../building/shard-cut.ts';
+import { cutPositions, type PlannedShard, shardCount } from '../building/planned-shard.ts';
 
 /** A new shard: the part of the corpus from its first to its last new passage, and the number of new passages. */
 export interface PlannedUpdateShard extends PlannedShard {

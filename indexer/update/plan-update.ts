@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { memoryLimit } from '../../src/base/system/memory.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
-import { BuildRun } from '../building/build-run.ts';
+import { resolveBuild, scanFiles } from '../building/build.ts';
 import { assemblePlan, type BuildPlan, problemsOf, tryEncoder } from '../building/plan-build.ts';
 import { rowsOf } from '../building/planned-shard.ts';
-import { DEFAULT_SHARD_ROWS } from '../building/shard-cut.ts';
 import { expectedResident, sampleCorpus } from '../expected-size.ts';
 import { compareCorpus } from './compare-corpus.ts';
 import { planShards } from './plan-shards.ts';
@@ -22,8 +21,6 @@ export interface UpdatePlan extends BuildPlan {
     readonly removed: number;
     /** Rows of the updated index, including deleted ones. */
     readonly rowsAfter: number;
-    /** The former name of `rowsAfter`, for one version. */
-    readonly rows: number;
   };
 }
 
@@ -33,28 +30,22 @@ export async function planUpdate(
   memoryLimitBytes: number = memoryLimit(),
 ): Promise<UpdatePlan> {
   const directory = openIndexDirectory(options.out);
-  const { manifest, folder } = directory;
-  const { corpus, corpusOptions, kernel, shardRows = DEFAULT_SHARD_ROWS } = options;
-  const build = updateBuild(options, manifest);
-  const run = new BuildRun(build);
-  const scan = await run.scan();
+  const { manifest } = directory;
+  const build = resolveBuild(updateBuild(options, manifest));
+  const scan = await scanFiles(build);
   if (scan === undefined) throw pipedCorpus();
-  run.clock.start('compare');
+  build.clock.start('compare');
   const temporary = await mkdtemp(join(tmpdir(), 'trawl-plan-'));
   try {
     const changes = await compareCorpus(directory, scan, { ...options, scratch: join(temporary, 'compare') });
-    const { scan: scanMs, compare: compareMs = 0 } = run.clock.stop();
-    const places = planShards(changes.addedPositions, shardRows, () => '');
+    const { scan: scanMs, compare: compareMs = 0 } = build.clock.stop();
+    const places = planShards(changes.addedPositions, build.shardRows, () => '');
     const added = rowsOf(places);
-    const range = { scan, first: places[0]?.first ?? 0, end: places.at(-1)?.end ?? 0 };
-    const sample = await sampleCorpus(corpus, corpusOptions, range);
-    const { dimension } = manifest;
+    const sample = await sampleCorpus(build, { scan, first: places[0]?.first ?? 0, end: places.at(-1)?.end ?? 0 });
     const existing = directory.shards.reduce((sum, shard) => sum + residentBytes(shard), 0);
-    const ofAdded = expectedResident(added, { dimension, codes: kernel !== undefined, shards: places.length });
+    const ofAdded = expectedResident(added, places.length, build);
     const plan = await assemblePlan(build, {
-      folder,
       rows: added,
-      dimension,
       shards: places.length,
       scan,
       sample,
@@ -69,7 +60,7 @@ export async function planUpdate(
     const { kept, restored, deleted: removed } = changes;
     const problems = problemsOf({ ...plan, rows: kept + added });
     const rowsAfter = manifest.rows + added;
-    return { ...plan, problems, update: { kept, restored, added, removed, rowsAfter, rows: rowsAfter } };
+    return { ...plan, problems, update: { kept, restored, added, removed, rowsAfter } };
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }

@@ -6,16 +6,15 @@ import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { WorkOptions, WorkSummary } from '../building/build-options.ts';
-import { BuildRun } from '../building/build-run.ts';
-import { readingRecord } from '../building/build-settings.ts';
-import { emptyCorpus, repeatedIds } from '../building/join-shards.ts';
+import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from '../building/build.ts';
+import { buildShards } from '../building/build-shards.ts';
+import { removeBuildRecords } from '../building/complete-shard.ts';
+import { checkedDuplicates, emptyCorpus } from '../building/join-shards.ts';
 import { keepOnFailure } from '../building/keep-on-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { isComplete, rowsOf } from '../building/planned-shard.ts';
-import { DEFAULT_SHARD_ROWS } from '../building/shard-cut.ts';
-import { removeBuildRecords } from '../building/shard-manifest.ts';
-import { checkSpaceForPassages, checkSpaceForVectors, requireSpace } from '../disk-space.ts';
+import { storePassages } from '../building/store-passages.ts';
+import { checkSpaceForPassages, checkSpaceForVectors, requireSpace } from '../expected-size.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { replaceLexical } from '../lexical/add-lexical.ts';
 import { checkNoBuild, claimUpdate } from './claim-update.ts';
@@ -31,9 +30,15 @@ import { changesManifest, corpusRecord, holdsCorpus } from './updated-corpus.ts'
  * columns. An update does not read vector files.
  */
 export interface UpdateOptions
-  extends Omit<WorkOptions, 'passageTemplate' | 'metric' | 'bm25' | 'columns' | 'vectors' | 'modelFolder'> {
+  extends Omit<
+    BuildOptions,
+    'passageTemplate' | 'metric' | 'bm25' | 'columns' | 'vectors' | 'modelFolder' | 'overwrite'
+  > {
   readonly type: UpdateType;
 }
+
+/** The build of the new shards. */
+type UpdateBuild = Build & Pick<UpdateOptions, 'type'>;
 
 export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
   readonly manifest: IndexManifest;
@@ -63,24 +68,25 @@ export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
  * files, of corpus, template and encoder.
  */
 export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary> {
-  const build = updateBuild(options, readIndexManifest(options.out));
-  const run = new BuildRun(build);
+  const build: UpdateBuild = {
+    ...resolveBuild(updateBuild(options, readIndexManifest(options.out))),
+    type: options.type,
+  };
   const output = await OutputFolder.prepareChange(options.out);
   return keepOnFailure(output, async () => {
     checkNoBuild(output);
-    const scan = await run.scan();
+    const scan = await scanFiles(build);
     if (scan === undefined) throw pipedCorpus();
     // `OutputFolder.prepareChange` took the lock, so no other process changes the index from here on.
     const directory = openIndexDirectory(output.final);
-    const { shardRows = DEFAULT_SHARD_ROWS } = options;
-    await claimUpdate(output, directory, scan, { ...options, shardRows });
-    if (holdsCorpus(directory, scan, options)) {
+    await claimUpdate(output, directory, scan, build);
+    if (holdsCorpus(directory, scan, build)) {
       await output.discard();
-      return { ...nothingDone(directory), stageMs: run.clock.stop() };
+      return { ...nothingDone(directory), stageMs: build.clock.stop() };
     }
-    run.clock.start('compare');
-    const changes = await changesFor(output, directory, scan, options);
-    const places = planShards(changes.addedPositions, shardRows, (shard) =>
+    build.clock.start('compare');
+    const changes = await changesFor(output, directory, scan, build);
+    const places = planShards(changes.addedPositions, build.shardRows, (shard) =>
       join(output.folder, shardFolderName(nextShardNumber(directory.manifest) + shard)),
     );
     const added = rowsOf(places);
@@ -88,14 +94,20 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
     const unfinished = places.filter((place) => !isComplete(place));
     const rowsDone = added - rowsOf(unfinished);
     await checkSpaceForPassages(output, build, scan, unfinished, rowsOf(unfinished));
-    const corpusFiles = await run.storePassages(unfinished, scan, changes.addedPositions);
-    const duplicates = duplicatesAfter(directory, changes, places, options);
+    const corpusFiles = await storePassages(build, unfinished, scan, changes.addedPositions);
+    const duplicates = duplicatesAfter(directory, changes, places, build);
     await checkSpaceForVectors(output, build, unfinished);
     // `firstRow` selects rows of vector files, which an update does not read.
     const shards = unfinished.map((place) => ({ ...place, firstRow: 0 }));
-    const built = await run.makeVectors(shards, { corpusFiles, rows: added, rowsDone, shards: places.length });
-    run.finish(added);
-    const { manifest, changed } = await publish(output, directory, { scan, changes, places, duplicates }, options);
+    const { tokens, resumedRows } = await buildShards(build, shards, {
+      corpusFiles,
+      rows: added,
+      rowsDone,
+      shards: places.length,
+    });
+    build.clock.start('finish');
+    build.onProgress({ stage: 'finish', passages: added, totalPassages: added });
+    const { manifest, changed } = await publish(output, directory, { scan, changes, places, duplicates }, build);
     await output.discard();
     const { kept, restored, deleted: removed, skippedExamples } = changes;
     return {
@@ -107,10 +119,10 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
       added,
       removed,
       duplicates,
-      tokens: built.reduce((sum, { tokens }) => sum + tokens, 0),
-      resumedRows: built.reduce((sum, { resumedRows }) => sum + resumedRows, rowsDone),
+      tokens,
+      resumedRows,
       skippedExamples,
-      stageMs: run.clock.stop(),
+      stageMs: build.clock.stop(),
     };
   });
 }
@@ -123,7 +135,7 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
 export function updateBuild(
   options: UpdateOptions,
   { model, metric, corpus, bm25, columns }: IndexManifest,
-): WorkOptions {
+): BuildOptions {
   return {
     ...options,
     encoder: encoderOfIndex(model, options.encoder),
@@ -162,14 +174,14 @@ async function changesFor(
   output: OutputFolder,
   directory: IndexDirectory,
   scan: CorpusScan,
-  options: UpdateOptions,
+  build: UpdateBuild,
 ): Promise<Comparison> {
   const saved = savedChanges(output.folder, directory.manifest.rows, scan.positions);
   if (saved !== undefined) return saved;
   const scratch = join(output.folder, 'compare');
   const bytes = comparisonBytes(directory.manifest.rows, scan.positions);
   await requireSpace(output, [{ folder: scratch }], bytes, 'the files of the comparison with the corpus');
-  const changes = await compareCorpus(directory, scan, { ...options, scratch });
+  const changes = await compareCorpus(directory, scan, { ...build, scratch });
   await saveChanges(output.folder, changes);
   return changes;
 }
@@ -179,13 +191,11 @@ function duplicatesAfter(
   { passages }: IndexDirectory,
   { deletedRows }: Comparison,
   places: readonly PlannedUpdateShard[],
-  { uniqueIds, signal }: UpdateOptions,
+  { uniqueIds, signal }: Build,
 ): Duplicates {
   const files = [...passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))];
   const liveRows = withNewRows(deletedRows, rowsOf(places)).complement();
-  const duplicates = duplicateIds(files, { liveRows, signal });
-  if (uniqueIds && duplicates.count > 0) throw repeatedIds(duplicates);
-  return duplicates;
+  return uniqueIds ? checkedDuplicates(files, { liveRows, signal }) : duplicateIds(files, { liveRows, signal });
 }
 
 interface Updated {
@@ -200,7 +210,7 @@ async function publish(
   output: OutputFolder,
   directory: IndexDirectory,
   { scan, changes, places, duplicates }: Updated,
-  { type, corpusOptions, kernel, signal }: UpdateOptions,
+  { type, reading, kernel, signal }: UpdateBuild,
 ): Promise<{ manifest: IndexManifest; changed: boolean }> {
   const before = directory.manifest;
   // A process killed right after it completed a shard leaves its build records.
@@ -221,7 +231,7 @@ async function publish(
     newShards,
     deletedRows: changes.deletedRows,
     corpus: corpusRecord(before, scan, changes, { type, newShards, duplicateIds: duplicates.count }),
-    lastUpdate: { kind: type, before: before.generation, reading: readingRecord(corpusOptions) },
+    lastUpdate: { kind: type, before: before.generation, reading },
   };
   const changed = places.length > 0 || changes.restored + changes.deleted > 0;
   if (!changed && !changesManifest(before, next)) return { manifest: before, changed };

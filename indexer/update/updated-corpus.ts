@@ -4,8 +4,8 @@ import type { UpdateType } from '../../src/index/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
 import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { fileRecords } from '../building/build-run.ts';
-import { corpusDiffers, readingRecord } from '../building/build-settings.ts';
+import { corpusDiffers } from '../building/build-settings.ts';
+import { fileRecords } from '../building/store-passages.ts';
 import type { WantedUpdate } from './claim-update.ts';
 import type { Comparison } from './compare-corpus.ts';
 import { lastReading } from './last-reading.ts';
@@ -15,13 +15,13 @@ import type { AddedShard, NextGeneration } from './publish-generation.ts';
 export function holdsCorpus(
   { manifest, shards }: IndexDirectory,
   scan: CorpusScan,
-  options: Omit<WantedUpdate, 'shardRows'> & { readonly uniqueIds: boolean },
+  { type, reading, uniqueIds }: WantedUpdate & { readonly uniqueIds: boolean },
 ): boolean {
   const { corpus, lastUpdate, tombstones } = manifest;
-  if (options.type !== 'update' || (options.uniqueIds && corpus.duplicateIds > 0)) return false;
+  if (type !== 'update' || (uniqueIds && corpus.duplicateIds > 0)) return false;
   if (lastUpdate === undefined ? tombstones !== null : lastUpdate.kind !== 'update') return false;
   return (
-    isSameJson(lastReading(manifest, shards[0]?.manifest), readingRecord(options.corpusOptions)) &&
+    isSameJson(lastReading(manifest, shards[0]?.manifest), reading) &&
     corpusDiffers(corpus.files, fileRecords(scan)).length === 0
   );
 }

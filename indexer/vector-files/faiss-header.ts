@@ -1,20 +1,26 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import { decodeFlatHeader, FAISS_HEADER_BYTES } from '../../src/engine/vectors/faiss-format.ts';
 import { decodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../src/engine/vectors/faiss-fp16-format.ts';
-import { type HeaderFacts, readPart } from './file-run.ts';
-import type { VectorFile } from './vector-file-set.ts';
+import { type HeaderFacts, readPart, rowsBehindHeader } from './file-run.ts';
+import type { VectorFile, VectorFileFormat } from './vector-file-set.ts';
 
-export interface FaissFacts extends HeaderFacts {
+export const faiss: VectorFileFormat = {
+  name: 'faiss',
+  endings: ['.index', '.faiss', '.bin'],
+  /** `Ix..`, `Iw..`, `IH..`, `IB..` and others. */
+  recognises: (head) => /^I[xwHBNvcL][A-Za-z0-9]{2}$/.test(String.fromCharCode(...head.subarray(0, 4))),
+  open(files, at) {
+    const { metric, ...facts } = readFaissHeader(files[at]!);
+    return { metric, ...facts, ...rowsBehindHeader(files, at, facts) };
+  },
+};
+
+interface FaissFacts extends HeaderFacts {
   readonly metric: 'inner-product' | 'l2';
 }
 
-/** Whether a file begins like a FAISS index: `Ix..`, `Iw..`, `IH..`, `IB..` and others. */
-export function isFaiss(head: Uint8Array): boolean {
-  return /^I[xwHBNvcL][A-Za-z0-9]{2}$/.test(String.fromCharCode(...head.subarray(0, 4)));
-}
-
 /** @throws TrawlError VECTORS_INVALID if the header is damaged, VECTORS_UNSUPPORTED for index types other than flat. */
-export function readFaissHeader(file: VectorFile): FaissFacts {
+function readFaissHeader(file: VectorFile): FaissFacts {
   const head = readPart(file, FAISS_FP16_HEADER_BYTES);
   const fourcc = String.fromCharCode(...head.subarray(0, 4));
   try {

@@ -3,8 +3,6 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { VectorFile } from './vector-file-set.ts';
 
-/** The vector files of a folder without pieces. */
-const KNOWN_ENDINGS = /\.(npy|index|faiss|bin|memmap|pkl|pickle)$/;
 const PIECE = /^part[_-]/;
 
 /**
@@ -12,19 +10,20 @@ const PIECE = /^part[_-]/;
  * for its files with a known suffix; a name with `*` or `?` for the files that match. Those are sorted by name, numbers by
  * value (`emb_2` before `emb_10`). Explicitly named files keep their order.
  *
+ * @param endings of the names of files in a folder without pieces.
  * @throws TrawlError VECTORS_NOT_FOUND.
  */
-export function listVectorFiles(paths: readonly string[]): VectorFile[] {
-  const files = paths.flatMap(expand).map(fileAt);
+export function listVectorFiles(paths: readonly string[], endings: readonly string[]): VectorFile[] {
+  const files = paths.flatMap((path) => expand(path, endings)).map(fileAt);
   if (files.length === 0) throw notFound('no file was named');
   const twice = files.find(({ path }, i) => files.findIndex((other) => other.path === path) !== i);
   if (twice !== undefined) throw notFound(`${twice.path} is named twice`);
   return files;
 }
 
-function expand(path: string): string[] {
+function expand(path: string, endings: readonly string[]): string[] {
   const full = resolve(path);
-  if (existsSync(full)) return statSync(full).isDirectory() ? filesOfFolder(full) : [full];
+  if (existsSync(full)) return statSync(full).isDirectory() ? filesOfFolder(full, endings) : [full];
   const pattern = basename(full);
   if (!/[*?]/.test(pattern)) throw notFound(`${full} does not exist`);
   const folder = dirname(full);
@@ -36,14 +35,14 @@ function expand(path: string): string[] {
   return inOrder(folder, names);
 }
 
-function filesOfFolder(folder: string): string[] {
+function filesOfFolder(folder: string, endings: readonly string[]): string[] {
   const names = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'))
     .map(({ name }) => name);
   const pieces = names.filter((name) => PIECE.test(name));
-  const found = pieces.length > 0 ? pieces : names.filter((name) => KNOWN_ENDINGS.test(name));
+  const found = pieces.length > 0 ? pieces : names.filter((name) => endings.some((ending) => name.endsWith(ending)));
   if (found.length === 0) {
-    throw notFound(`${folder} has no vector files (part_*, .index, .faiss, .bin, .npy, .memmap, .pkl, .pickle)`);
+    throw notFound(`${folder} has no vector files (part_*, ${endings.join(', ')})`);
   }
   return inOrder(folder, found);
 }

@@ -1,6 +1,6 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { type HeaderFacts, invalid, readPart } from './file-run.ts';
-import type { VectorFile } from './vector-file-set.ts';
+import { type HeaderFacts, invalid, readPart, rowsBehindHeader } from './file-run.ts';
+import type { VectorFile, VectorFileFormat } from './vector-file-set.ts';
 
 /**
  * Header of NumPy's file format, versions 1 to 3 (numpy/lib/format.py): magic `\x93NUMPY`, two version bytes, header length
@@ -12,7 +12,17 @@ const MAX_HEADER_BYTES = 1 << 20;
 
 const REMEDY = "Write it again with numpy: np.save(path, np.ascontiguousarray(array, dtype='<f4'))";
 
-export function isNpy(head: Uint8Array): boolean {
+export const npy: VectorFileFormat = {
+  name: 'npy',
+  endings: ['.npy'],
+  recognises: isNpy,
+  open(files, at) {
+    const facts = readNpyHeader(files[at]!);
+    return { ...facts, ...rowsBehindHeader(files, at, facts) };
+  },
+};
+
+function isNpy(head: Uint8Array): boolean {
   return MAGIC.every((byte, i) => head[i] === byte);
 }
 
@@ -20,7 +30,7 @@ export function isNpy(head: Uint8Array): boolean {
  * @throws TrawlError VECTORS_INVALID if the header is damaged, VECTORS_UNSUPPORTED unless the array is a C-ordered matrix of
  * little-endian float32 or float16.
  */
-export function readNpyHeader(file: VectorFile): HeaderFacts {
+function readNpyHeader(file: VectorFile): HeaderFacts {
   const head = readPart(file, 12);
   const version = head[6] ?? 0;
   if (!isNpy(head) || head.length < 10) throw invalid(file.path, 'it is not a .npy file, or is incomplete');

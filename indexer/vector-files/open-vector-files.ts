@@ -1,32 +1,29 @@
-import type { VectorDtype, VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
-import { isFaiss, readFaissHeader } from './faiss-header.ts';
-import { invalid, readPart, rowsBehindHeader } from './file-run.ts';
+import { bug } from '../../src/base/errors.ts';
+import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
+import { faiss } from './faiss-header.ts';
+import { invalid, readPart } from './file-run.ts';
 import { listVectorFiles } from './list-vector-files.ts';
-import { memmapRows } from './memmap-rows.ts';
-import { isNpy, readNpyHeader } from './npy-header.ts';
-import { readPickledArrays } from './pickled-arrays.ts';
-import type { VectorFile, VectorFileFormat, VectorFileSet } from './vector-file-set.ts';
+import { memmap } from './memmap-rows.ts';
+import { npy } from './npy-header.ts';
+import { pickle } from './pickled-arrays.ts';
+import type { VectorFile, VectorFileFormat, VectorFileSet, VectorPart } from './vector-file-set.ts';
+
+const FORMATS: readonly VectorFileFormat[] = [faiss, npy, memmap, pickle];
+
+/** The values of --vectors-format. */
+export const VECTOR_FILE_FORMATS: readonly string[] = FORMATS.map(({ name }) => name);
 
 export interface OpenVectorFilesOptions {
   /** Dimension of the model; used for files without a header. */
   readonly dimension: number;
   /** Type of the values in files without a header. Default float32. */
   readonly dtype?: VectorDtype;
-  /** Format of the files. Default: detected from their first bytes. */
-  readonly format?: VectorFileFormat;
+  /** Format of the files, one of VECTOR_FILE_FORMATS. Default: detected from their first bytes. */
+  readonly format?: string;
 }
 
-/** Rows of one file, or of a file that was split into pieces. */
-interface Part {
-  readonly format: VectorFileFormat;
-  readonly rows: number;
-  readonly dimension: number;
-  readonly dtype: VectorDtype;
-  readonly segments: readonly VectorSegment[];
-  readonly metric?: 'inner-product' | 'l2';
-  readonly ids?: readonly string[] | null;
-  /** Index of the next file. */
-  readonly next: number;
+interface OpenedPart extends VectorPart {
+  readonly format: string;
 }
 
 /**
@@ -37,14 +34,17 @@ interface Part {
  * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID or VECTORS_UNSUPPORTED, and the errors of `readPickledArrays`.
  */
 export function openVectorFiles(paths: readonly string[], options: OpenVectorFilesOptions): VectorFileSet {
-  const files = listVectorFiles(paths);
-  const parts: Part[] = [];
+  const files = listVectorFiles(
+    paths,
+    FORMATS.flatMap(({ endings }) => endings),
+  );
+  const parts: OpenedPart[] = [];
   for (let at = 0; at < files.length; at = parts.at(-1)!.next) parts.push(readFrom(files, at, options));
-  const [first, ...others] = parts as [Part, ...Part[]];
+  const [first, ...others] = parts as [OpenedPart, ...OpenedPart[]];
   for (const other of others) checkCompatible(files[first.next]!, first, other);
   const rows = parts.reduce((sum, part) => sum + part.rows, 0);
   if (rows === 0) throw invalid(files[0]!.path, 'it has no rows');
-  const ids = parts.every((part) => part.ids != null) ? parts.flatMap((part) => part.ids!) : undefined;
+  const ids = parts.every((part) => part.ids !== undefined) ? parts.flatMap((part) => part.ids!) : undefined;
   return {
     rows,
     dimension: first.dimension,
@@ -57,55 +57,22 @@ export function openVectorFiles(paths: readonly string[], options: OpenVectorFil
   };
 }
 
-function readFrom(files: readonly VectorFile[], at: number, options: OpenVectorFilesOptions): Part {
-  const format = options.format ?? formatOf(files[at]!);
-  switch (format) {
-    case 'faiss': {
-      const { metric, ...facts } = readFaissHeader(files[at]!);
-      return { format, metric, ...facts, ...rowsBehindHeader(files, at, facts) };
-    }
-    case 'npy': {
-      const facts = readNpyHeader(files[at]!);
-      return { format, ...facts, ...rowsBehindHeader(files, at, facts) };
-    }
-    case 'pickle':
-      return { format, ...pickledRows(files[at]!), next: at + 1 };
-    case 'memmap': {
-      const { dimension, dtype = 'float32' } = options;
-      const raw = files.slice(at);
-      return { format, dimension, dtype, ...memmapRows(raw, { dimension, dtype }), next: files.length };
-    }
-  }
+function readFrom(
+  files: readonly VectorFile[],
+  at: number,
+  { format: name, dimension, dtype = 'float32' }: OpenVectorFilesOptions,
+): OpenedPart {
+  const format = name === undefined ? formatOf(files[at]!) : FORMATS.find((each) => each.name === name);
+  if (format === undefined) throw bug(`no vector format is named ${name}`);
+  return { format: format.name, ...format.open(files, at, { dimension, dtype }) };
 }
 
 function formatOf(file: VectorFile): VectorFileFormat {
   const head = readPart(file, 8);
-  if (isNpy(head)) return 'npy';
-  if (isFaiss(head)) return 'faiss';
-  // Raw values can begin with the same two bytes as a pickle, so the suffix counts, too.
-  if (!file.path.endsWith('.memmap') && isPickle(head)) return 'pickle';
-  return 'memmap';
+  return FORMATS.find((format) => format.recognises(head, file.path)) ?? memmap;
 }
 
-/** A pickle begins with 0x80 and the protocol number. */
-function isPickle(head: Uint8Array): boolean {
-  return head[0] === 0x80 && head[1]! >= 2 && head[1]! <= 5;
-}
-
-/** The arrays in pickles from RAG-R1 and R1-Searcher, or, with ids, from tevatron. */
-function pickledRows({ path }: VectorFile): Omit<Part, 'format' | 'next'> {
-  const { arrays, ids } = readPickledArrays(path);
-  const { dimension, dtype } = arrays[0]!;
-  return {
-    rows: arrays.reduce((sum, array) => sum + array.rows, 0),
-    dimension,
-    dtype,
-    segments: arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => ({ path, offset, bytes, dtype })),
-    ids,
-  };
-}
-
-function checkCompatible(file: VectorFile, first: Part, other: Part): void {
+function checkCompatible(file: VectorFile, first: VectorPart, other: VectorPart): void {
   const differences = [
     first.dimension === other.dimension ? '' : `dimension ${first.dimension}, then ${other.dimension}`,
     first.dtype === other.dtype ? '' : `${first.dtype}, then ${other.dtype}`,

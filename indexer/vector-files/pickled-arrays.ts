@@ -2,6 +2,28 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { DTYPE_BYTES, type VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { unpickle } from './pickle-machine.ts';
 import { describe, NumpyArray, PickleSequence, type PickleValue } from './pickle-values.ts';
+import type { VectorFileFormat } from './vector-file-set.ts';
+
+/** Arrays in pickles of RAG-R1 and R1-Searcher, or, with ids, of tevatron. */
+export const pickle: VectorFileFormat = {
+  name: 'pickle',
+  endings: ['.pkl', '.pickle'],
+  /** A pickle begins with 0x80 and the protocol number. Raw values can begin with the same two bytes, so the ending counts, too. */
+  recognises: (head, path) => !path.endsWith('.memmap') && head[0] === 0x80 && head[1]! >= 2 && head[1]! <= 5,
+  open(files, at) {
+    const { path } = files[at]!;
+    const { arrays, ids } = readPickledArrays(path);
+    const { dimension, dtype } = arrays[0]!;
+    return {
+      rows: arrays.reduce((sum, array) => sum + array.rows, 0),
+      dimension,
+      dtype,
+      segments: arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => ({ path, offset, bytes, dtype })),
+      ids: ids ?? undefined,
+      next: at + 1,
+    };
+  },
+};
 
 /** An array in a pickle. Its values are row-major and little-endian. */
 interface PickledArray {

@@ -1,7 +1,39 @@
 import type { VectorDtype, VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
-export const VECTOR_FILE_FORMATS = ['faiss', 'npy', 'memmap', 'pickle'] as const;
-export type VectorFileFormat = (typeof VECTOR_FILE_FORMATS)[number];
+/**
+ * A format of vector files. Its file exports one of these, and `open-vector-files.ts` lists it; option values and messages follow.
+ */
+export interface VectorFileFormat {
+  /** Its value of --vectors-format. */
+  readonly name: string;
+  /** Endings of the names of its files in a folder. */
+  readonly endings: readonly string[];
+  /** Whether a file begins like one of this format. A file that no format recognises has raw values. */
+  recognises(head: Uint8Array, path: string): boolean;
+  /**
+   * Finds the rows that begin in `files[at]`. Reads only headers.
+   *
+   * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID or VECTORS_UNSUPPORTED.
+   */
+  open(files: readonly VectorFile[], at: number, raw: RawShape): VectorPart;
+}
+
+/** The shape of files without a header. */
+export interface RawShape {
+  /** Dimension of the model. */
+  readonly dimension: number;
+  readonly dtype: VectorDtype;
+}
+
+/** Rows of one file, or of a file that was split into pieces. */
+export interface VectorPart extends RawShape {
+  readonly rows: number;
+  readonly segments: readonly VectorSegment[];
+  readonly metric?: 'inner-product' | 'l2';
+  readonly ids?: readonly string[];
+  /** Index of the next file. */
+  readonly next: number;
+}
 
 /** A vector file, with size and modification time at the time of opening. */
 export interface VectorFile {
@@ -23,7 +55,8 @@ export interface VectorFileSet {
   /** Ids by row, if the files contain ids. */
   readonly ids?: readonly string[];
   readonly files: readonly VectorFile[];
-  readonly formats: readonly VectorFileFormat[];
+  /** Names of their formats. */
+  readonly formats: readonly string[];
 }
 
 /** The segments with the bytes of rows [first, first + count). */

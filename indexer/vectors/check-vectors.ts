@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { WorkOptions } from '../building/build-options.ts';
+import type { Build } from '../building/build.ts';
 import type { StoredShard } from '../building/planned-shard.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { checkIds } from './check-ids.ts';
@@ -15,7 +15,7 @@ import type { PrecomputedVectors } from './precomputed-vectors.ts';
 export async function checkVectors(
   vectors: PrecomputedVectors,
   shards: readonly StoredShard[],
-  { encoder, passageTemplate, onNote, signal }: WorkOptions,
+  { encoder, passageTemplate, onNote, signal }: Build,
 ): Promise<void> {
   const { set, check } = vectors;
   const files = shards.map(({ folder, firstRow }) => ({ path: join(folder, PASSAGES_FILE), firstRow }));
@@ -27,7 +27,7 @@ export async function checkVectors(
   }
   if (check === undefined || check.rows === 0 || encoder === undefined) return;
   const { median, lowest, rows } = await checkModel(check, set, files, { encoder, template: passageTemplate, signal });
-  onNote?.(
+  onNote(
     `${rows} passages embedded again with ${encoder.identity.name}: the median similarity to their vectors is ` +
       `${median.toFixed(5)}, the lowest ${lowest.toFixed(5)}.`,
   );

@@ -5,10 +5,9 @@ import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts
 import type { Metric } from '../../src/engine/metric.ts';
 import { faissMetric } from '../../src/engine/vectors/faiss-format.ts';
 import { sampleChecksum } from '../../src/engine/vectors/sample-checksum.ts';
-import type { VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 import type { BuildRecord } from '../../src/index/manifest/build-records.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
-import { cutSegments, type VectorFileSet } from '../vector-files/vector-file-set.ts';
+import type { VectorFileSet } from '../vector-files/vector-file-set.ts';
 import type { ModelCheck } from './check-model.ts';
 
 type ShardInput = NonNullable<ShardManifest['input']>;
@@ -23,13 +22,6 @@ export interface PrecomputedVectors {
   readonly relativePaths?: boolean;
   /** Embed some passages again, to check that the vectors come from the model. */
   readonly check?: ModelCheck;
-}
-
-/** The vectors of one shard. */
-export interface ShardRows {
-  readonly segments: readonly VectorSegment[];
-  /** Number of the shard's first row in the index. */
-  readonly firstRow: number;
 }
 
 /**
@@ -72,10 +64,6 @@ export function checkRows({ set }: PrecomputedVectors, passages: number, what = 
       (halves ? ' Read as float16, the numbers would be equal: add --dtype float16.' : ''),
     { vectors: set.rows, passages },
   );
-}
-
-export function shardRows({ set }: PrecomputedVectors, firstRow: number, rows: number): ShardRows {
-  return { segments: cutSegments(set, firstRow, rows), firstRow };
 }
 
 /** The record of vector files for the record of a build. */

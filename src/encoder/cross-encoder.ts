@@ -27,7 +27,7 @@ export interface ScoreResult {
   readonly waitedMs: number;
 }
 
-export interface PairToScore {
+interface PairToScore {
   readonly query: string;
   readonly passage: string;
 }

@@ -89,10 +89,10 @@ export interface ShardDescription {
   /** 0 for a part that the shard does not have. */
   readonly bytes: { readonly [part in ShardPart]: number };
 }
-export type ShardPart = 'vectors' | 'codes' | 'prefilter' | 'words' | 'columns' | 'passages';
+type ShardPart = 'vectors' | 'codes' | 'prefilter' | 'words' | 'columns' | 'passages';
 
 /** An index of a group. */
-export interface MemberInfo {
+interface MemberInfo {
   readonly index: string;
   readonly generation: string;
   readonly views: readonly ViewInfo[];

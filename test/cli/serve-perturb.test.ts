@@ -109,7 +109,9 @@ test('a server drops the gold passages of the sample questions, says so, and its
 test('a request that is held back when the server stops is answered within the grace period', async (t) => {
   const { url, child, ended } = await serveIndex(t, index, ['--perturb', 'delay=1', '--perturb-delay-ms', '700']);
   const asking = post(`${url}/retrieve`, { queries: ['a'] });
-  await sleep(200);
+  const inFlight = async () =>
+    (await (await fetch(`${url}/metrics`)).text()).includes('\ntrawl_requests_in_flight 1\n');
+  while (!(await inFlight())) await sleep(10);
   child.kill('SIGTERM');
   const { status, header } = await asking;
   assert.deepEqual([status, header], [200, 'delay']);

@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 
 import fc from 'fast-check';
 
-import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
+import { CORPUS_FORMATS, FILE_FORMATS } from '../../corpus/corpus-formats.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { runs } from '../helpers/runs.ts';
+import { eventually } from '../server/build.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
 const row = (text: string): string => `${JSON.stringify({ text })}\n`;
@@ -18,6 +20,18 @@ const row = (text: string): string => `${JSON.stringify({ text })}\n`;
 async function texts(...args: Parameters<typeof readAll>): Promise<unknown[]> {
   return (await readAll(...args)).map((passage) => passage.row.text ?? passage.row.contents);
 }
+
+test('the README of the corpus folder lists the formats', () => {
+  const rows = FILE_FORMATS.map(({ name, format, compression, extensions }) => {
+    const content = compression === 'none' ? format.content : `the same, ${compression}`;
+    return `| ${extensions.map((extension) => `\`${extension}\``).join(', ')} | \`${name}\` | ${content} |`;
+  });
+  const readme = readFileSync(join(packageRoot, 'corpus', 'README.md'), 'utf8');
+  assert.ok(
+    readme.includes(`| Name ends in | \`--format\` | Content |\n| --- | --- | --- |\n${rows.join('\n')}\n\n`),
+    rows.join('\n'),
+  );
+});
 
 test('paths are read in the order given', async (t) => {
   const dir = corpusDir(t);
@@ -158,8 +172,7 @@ test('leaving the loop closes the file', { skip: process.platform !== 'linux' &&
   for (let i = 0; i < 20; i += 1) {
     for await (const _ of openCorpus([paths[i % 2]!])) break;
   }
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.ok(open() <= before + 1, `${open()} open files, ${before} before`);
+  await eventually(() => open() <= before + 1);
 });
 
 test('an aborted signal stops the reading with CANCELLED', async (t) => {

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { BallastRequest } from './gpu-ballast.ts';
 
-export type Taken = { readonly parts: number } | { readonly error: string };
+type Taken = { readonly parts: number } | { readonly error: string };
 
 export interface BallastProcess {
   /** What it took, or why it took nothing: an error of its own, its end, or no answer in time, with what it wrote. */

@@ -1,7 +1,7 @@
 import type { GpuModel } from './gpu-models.ts';
 
 /** `missing`: something that the machine lacks; `skipped`: not needed here, or not possible. */
-export type Outcome = 'passed' | 'failed' | 'missing' | 'skipped';
+type Outcome = 'passed' | 'failed' | 'missing' | 'skipped';
 
 export interface StepResult {
   readonly name: string;

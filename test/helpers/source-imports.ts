@@ -9,7 +9,7 @@ export interface SourceFile {
   readonly imports: readonly SourceImport[];
 }
 
-export interface SourceImport {
+interface SourceImport {
   /** `src/base/errors.ts` for a file of the repository, `node:fs` or `fastify` for a module. */
   readonly target: string;
   /** Whether the target is a file of the repository. */

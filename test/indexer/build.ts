@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import type { BuildOptions } from '../../indexer/building/build.ts';
 import { type BuildSummary, buildIndex } from '../../indexer/building/build-index.ts';
-import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
@@ -22,16 +22,19 @@ export function writeCorpus(folder: string, files: Readonly<Record<string, strin
 
 export type Build = Partial<BuildOptions> & Pick<BuildOptions, 'corpus' | 'out'>;
 
-export function build(options: Build): Promise<BuildSummary> {
-  return buildIndex({
+export function buildOptions(options: Build): BuildOptions {
+  return {
     corpusOptions: {},
     encoder: new FakeTextEncoder(),
-    overwrite: false,
     passageTemplate: '{contents}',
     uniqueIds: false,
     onProgress: () => undefined,
     ...options,
-  });
+  };
+}
+
+export function build(options: Build): Promise<BuildSummary> {
+  return buildIndex(buildOptions(options));
 }
 
 export interface BuiltIndex {

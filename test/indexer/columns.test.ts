@@ -160,7 +160,7 @@ test('a build is resumed only with the same columns, and --if-changed builds for
     corpus,
     corpusOptions: {},
     uniqueIds: false,
-    model: new FakeTextEncoder().identity,
+    encoder: new FakeTextEncoder(),
     passageTemplate: '{contents}',
   };
   assert.ok(await currentIndex(out, { ...wanted, columns: COLUMNS }));

@@ -36,7 +36,7 @@ async function indexed(
       corpus,
       corpusOptions,
       uniqueIds: false,
-      model: FAKE_MODEL,
+      encoder: { identity: FAKE_MODEL },
       passageTemplate: '{contents}',
       ...change,
     };
@@ -56,9 +56,15 @@ test('an index of the same files, model and options is current', async (t) => {
 test('an index is not current for another template, model or limit of the model', async (t) => {
   const { current } = await indexed(t);
   assert.equal(await current({ passageTemplate: '{contents} ' }), false);
-  assert.equal(await current({ model: { ...FAKE_MODEL, sha256: 'e'.repeat(64) } }), false);
-  assert.equal(await current({ model: { ...FAKE_MODEL, maxTokens: { query: 32, passage: 17 } } }), false);
-  assert.equal(await current({ model: { ...FAKE_MODEL, prefixes: { query: '', passage: 'passage: ' } } }), false);
+  assert.equal(await current({ encoder: { identity: { ...FAKE_MODEL, sha256: 'e'.repeat(64) } } }), false);
+  assert.equal(
+    await current({ encoder: { identity: { ...FAKE_MODEL, maxTokens: { query: 32, passage: 17 } } } }),
+    false,
+  );
+  assert.equal(
+    await current({ encoder: { identity: { ...FAKE_MODEL, prefixes: { query: '', passage: 'passage: ' } } } }),
+    false,
+  );
 });
 
 test('an index is not current for more, fewer, renamed or reordered files', async (t) => {

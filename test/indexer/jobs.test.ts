@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { BuildLock } from '../../indexer/building/build-lock.ts';
-import { corpusDiffers, modelDiffers, vectorsDiffer } from '../../indexer/building/build-settings.ts';
+import { settingsDiffer } from '../../indexer/building/build-settings.ts';
 import { buildShardJob, type JobSummary } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
@@ -246,12 +246,19 @@ test('a shard of another corpus, model, template or option is named with what di
 });
 
 test('settings that only one of two builds has are named on both sides', () => {
-  const { identity } = new FakeTextEncoder();
-  assert.deepEqual(modelDiffers(identity, null), [`model: ${identity.name}, now none`]);
-  assert.deepEqual(modelDiffers(null, identity), [`model: none, now ${identity.name}`]);
-  assert.deepEqual(modelDiffers(null, null), []);
-  assert.deepEqual(vectorsDiffer(undefined, {}), ['vectors: embedded, now from files']);
-  assert.deepEqual(corpusDiffers([], null), ['corpus: files, now a pipe']);
+  const settings = {
+    model: new FakeTextEncoder().identity,
+    passageTemplate: '',
+    reading: undefined,
+    corpus: [],
+    division: {},
+  };
+  const { name } = settings.model;
+  assert.deepEqual(settingsDiffer(settings, { ...settings, model: null }), [`model: ${name}, now none`]);
+  assert.deepEqual(settingsDiffer({ ...settings, model: null }, settings), [`model: none, now ${name}`]);
+  assert.deepEqual(settingsDiffer({ ...settings, model: null }, { ...settings, model: null }), []);
+  assert.deepEqual(settingsDiffer(settings, { ...settings, vectors: {} }), ['vectors: embedded, now from files']);
+  assert.deepEqual(settingsDiffer(settings, { ...settings, corpus: null }), ['corpus: files, now a pipe']);
 });
 
 test('shards that were moved into one folder are merged there', async (t) => {

@@ -14,13 +14,14 @@ import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { scanCorpus } from '../../corpus/scan-corpus.ts';
+import { resolveBuild } from '../../indexer/building/build.ts';
 import { buildRecord } from '../../indexer/building/build-settings.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { build, readIndex, writeCorpus } from './build.ts';
+import { build, buildOptions, readIndex, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
 /** A small and a large corpus, and an index of the small one. */
@@ -88,14 +89,9 @@ test('a failed build leaves the old index', async (t) => {
 test('the next build removes the files of a build that was killed at its start', async (t) => {
   const { out, small } = await oldIndex(t);
   // As after a kill while the first shard was written.
-  const { encoder, corpusOptions, passageTemplate } = {
-    encoder: new FakeTextEncoder(),
-    corpusOptions: {},
-    passageTemplate: '{contents}',
-  };
   const scan = await scanCorpus(listCorpusFiles(small));
   mkdirSync(join(`${out}.partial`, 'shard-00000'), { recursive: true });
-  const record = buildRecord({ model: encoder.identity, passageTemplate, corpusOptions, shards: 1, scan });
+  const record = buildRecord(resolveBuild(buildOptions({ corpus: small, out })), 1, scan);
   writeFileSync(join(`${out}.partial`, 'build.json'), JSON.stringify(record));
   writeFileSync(join(`${out}.partial`, 'shard-00000', 'passages.sqlite'), 'half a file');
   writeFileSync(join(`${out}.partial`, 'shard-00000', 'vectors.faiss'), 'half a file');

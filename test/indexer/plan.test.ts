@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { BuildOptions } from '../../indexer/building/build-options.ts';
+import type { BuildOptions } from '../../indexer/building/build.ts';
 import { type BuildPlan, planBuild } from '../../indexer/building/plan-build.ts';
 import { planUpdate } from '../../indexer/update/plan-update.ts';
 import { memoryLimit } from '../../src/base/system/memory.ts';

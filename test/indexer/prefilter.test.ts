@@ -91,11 +91,11 @@ test('the manifest of a small index says why it has no prefilter, and optimize m
   assert.deepEqual([summary.prefiltersMade, summary.prefiltersNotWorthwhile], [0, 0]);
 });
 
-test('an index whose prefilter has the former name passes verify, and optimize leaves it as it is', {
+test('an index with a prefilter of an earlier build passes verify, and optimize leaves it as it is', {
   skip,
 }, async (t) => {
   const out = join(await tempFolder(t), 'index');
-  cpSync(join(packageRoot, 'test', 'fixtures', 'index-v1-screen'), out, { recursive: true });
+  cpSync(join(packageRoot, 'test', 'fixtures', 'index-unreleased-prefilter'), out, { recursive: true });
   const [shard] = openIndexDirectory(out).shards;
   const { folder, manifest } = shard!;
   assert.deepEqual(await indexProblems(out), []);
@@ -104,15 +104,15 @@ test('an index whose prefilter has the former name passes verify, and optimize l
   assert.equal(prefiltersMade, 0);
   assert.deepEqual(readFileSync(join(folder, 'shard.json')), before);
 
-  const screen = readFileSync(join(folder, 'screen.i8'));
+  const prefilter = readFileSync(join(folder, 'prefilter.i8'));
   const segments = manifest.vectors.map((segment) => ({ ...segment, path: join(folder, segment.path) }));
   const rows = { rows: manifest.rows, dtype: 'float32' as const, segments };
   const again = join(out, 'again.i8');
   await kernel.makePrefilter(again, join(folder, 'codes.i8'), rows, manifest.dimension, { components: 64 });
-  assert.deepEqual(readFileSync(again), screen, 'the engine writes the same bytes as version 0.1.0');
+  assert.deepEqual(readFileSync(again), prefilter, 'the engine writes the same bytes as before');
 
-  screen[screen.length - 100]! ^= 1;
-  writeFileSync(join(folder, 'screen.i8'), screen);
+  prefilter[prefilter.length - 100]! ^= 1;
+  writeFileSync(join(folder, 'prefilter.i8'), prefilter);
   const found = await indexProblems(out);
-  assert.ok(found.some((problem) => /screen\.i8: sha256/.test(problem)));
+  assert.ok(found.some((problem) => /prefilter\.i8: sha256/.test(problem)));
 });

@@ -324,7 +324,12 @@ test('an updated index is current for its new corpus, and for no other', async (
   const { out, to, corpusOf } = await indexed(t, rows(0, 1, 2));
   const corpus = corpusOf(rows(2, 5));
   const current = async (files = corpus): Promise<boolean> => {
-    const wanted = { corpusOptions: {}, uniqueIds: false, model: FAKE_MODEL, passageTemplate: '{contents}' };
+    const wanted = {
+      corpusOptions: {},
+      uniqueIds: false,
+      encoder: { identity: FAKE_MODEL },
+      passageTemplate: '{contents}',
+    };
     return (await currentIndex(out, { ...wanted, corpus: files })) !== undefined;
   };
   assert.equal(await current(), false);

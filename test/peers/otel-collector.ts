@@ -62,7 +62,7 @@ export async function installCollector(note: (text: string) => void): Promise<vo
 }
 
 /** A span as the collector printed it. */
-export interface PrintedSpan {
+interface PrintedSpan {
   readonly traceId: string;
   readonly parentId: string;
   readonly id: string;

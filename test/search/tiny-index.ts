@@ -14,8 +14,7 @@ import { sha256Of } from './opening/sha256-of.ts';
 
 /**
  * Writes an index of 11 rows with many features of the format: two shards, vectors in a FAISS file and in files whose boundary
- * lies inside a row, a deleted row, ids and texts of all types. `test/fixtures/index-v1` is its output for manifest version 1;
- * the fixture never changes.
+ * lies inside a row, a deleted row, ids and texts of all types.
  */
 export const TINY_DIMENSION = 8;
 export const TINY_ROWS = 11;

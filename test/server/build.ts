@@ -114,3 +114,14 @@ export async function eventually(check: () => boolean): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
+
+/** The value of a metric, with its labels as in the text of /metrics. */
+export async function metric(app: FastifyInstance, name: string): Promise<number> {
+  const text = (await app.inject('/metrics')).payload;
+  return Number(new RegExp(`^${name.replaceAll(/[{}]/g, '\\$&')} (.*)$`, 'm').exec(text)?.[1]);
+}
+
+/** Waits until a metric has the value. */
+export async function untilMetric(app: FastifyInstance, name: string, value: number): Promise<void> {
+  while ((await metric(app, name)) !== value) await new Promise((resolve) => setTimeout(resolve, 5));
+}

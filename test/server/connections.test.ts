@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { listen } from '../../src/server/connections/listen.ts';
 import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
-import { build, errorOf, eventually, openSocket, readToEnd, serve } from './build.ts';
+import { build, errorOf, eventually, openSocket, readToEnd, serve, untilMetric } from './build.ts';
 
 function rawPost(body: string, headers = ''): string {
   return `POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
@@ -68,7 +68,7 @@ test('listeners do not accumulate on a connection with many requests', async (t)
   const ahead = await openSocket(t, port);
   ahead.write(rawPost(ONE).repeat(39) + rawPost(ONE, 'connection: close\r\n'));
   assert.equal((await readToEnd(ahead)).split('HTTP/1.1 200 OK').length, 41);
-  await sleep(5);
+  await nextIteration();
   assert.deepEqual(
     warnings.filter((warning) => warning.name === 'MaxListenersExceededWarning'),
     [],
@@ -77,11 +77,12 @@ test('listeners do not accumulate on a connection with many requests', async (t)
 
 test('an unfinished request whose client disconnects is never searched', async (t) => {
   const retriever = new FakeRetriever();
-  const { port, url } = await serve(t, retriever);
+  const { app, port, url } = await serve(t, retriever);
   const socket = await openSocket(t, port);
   socket.write(rawPost(ONE).slice(0, -5));
-  await sleep(30);
+  await untilMetric(app, 'trawl_body_bytes', ONE.length - 5);
   socket.destroy();
+  await untilMetric(app, 'trawl_body_bytes', 0);
   assert.equal((await fetch(`${url}/livez`)).status, 200);
   assert.equal(retriever.calls.length, 0);
 });
@@ -127,7 +128,7 @@ test('garbage after running requests gets its 400 after their complete responses
       socket.write('MORE\r\n\r\n');
     }
     const received = readToEnd(socket);
-    await sleep(50);
+    await eventually(() => retriever.calls.length === 1);
     finish();
     const text = await received;
     const [head, ...rest] = text.split('\r\n\r\n');
@@ -141,10 +142,10 @@ test('garbage after running requests gets its 400 after their complete responses
 });
 
 test('a broken chunked body gets the 400 in place of its response', async (t) => {
-  const { port } = await serve(t);
+  const { app, port } = await serve(t);
   const socket = await openSocket(t, port);
   socket.write('POST /retrieve HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n');
-  await sleep(20);
+  await untilMetric(app, 'trawl_requests_in_flight', 1);
   socket.write('zz\r\n');
   const answer = await readToEnd(socket);
   assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/);

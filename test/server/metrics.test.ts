@@ -107,8 +107,7 @@ test('requests in flight are counted until they end or their client disconnects'
   assert.equal(during.get('trawl_connections'), 1);
   socket.destroy();
   await eventually(() => retriever.calls[0]?.signal?.aborted === true);
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  const after = await metricsOf(app);
+  const after = await settled(app);
   assert.equal(after.get('trawl_requests_in_flight'), 0);
   assert.equal(after.get('trawl_requests_total{dialect="search-r1",status="499"}'), 1);
   assert.equal(after.get('trawl_connections'), 0);

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
-import { errorOf, eventually, openSocket, readToEnd, serve } from './build.ts';
+import { errorOf, eventually, metric, openSocket, readToEnd, serve, untilMetric } from './build.ts';
 
 function rawPost(body: string, headers = ''): string {
   return `POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
@@ -26,11 +26,6 @@ async function untilConnections(app: FastifyInstance, wanted: number): Promise<v
   while ((await connections(app)) !== wanted) await sleep(10);
 }
 
-async function metric(app: FastifyInstance, name: string): Promise<number> {
-  const text = (await app.inject('/metrics')).payload;
-  return Number(new RegExp(`^${name.replaceAll(/[{}]/g, '\\$&')} (.*)$`, 'm').exec(text)?.[1]);
-}
-
 test('a client that reads nothing of its response is disconnected, and the response is freed', async (t) => {
   const { app, port } = await serve(t, new FakeRetriever(LARGE_PASSAGE), { writeStallMs: 300 });
   const socket = await openSocket(t, port);
@@ -39,7 +34,7 @@ test('a client that reads nothing of its response is disconnected, and the respo
   while (socket.bytesRead === 0) await sleep(5);
   await untilConnections(app, 0);
   // The close event may come after the metric has changed.
-  while ((await metric(app, 'trawl_reply_bytes')) !== 0) await sleep(5);
+  await untilMetric(app, 'trawl_reply_bytes', 0);
   assert.equal(await metric(app, 'trawl_disconnects_total{reason="stalled"}'), 1);
 });
 
@@ -54,7 +49,7 @@ test('a client that reads nothing but keeps sending is disconnected too', async 
   while (socket.bytesRead === 0) await sleep(5);
   await untilConnections(app, 0);
   // The close event may come after the metric has changed.
-  while ((await metric(app, 'trawl_reply_bytes')) !== 0) await sleep(5);
+  await untilMetric(app, 'trawl_reply_bytes', 0);
   assert.equal(await metric(app, 'trawl_disconnects_total{reason="stalled"}'), 1);
 });
 
@@ -143,7 +138,6 @@ test('a client that keeps its side open after the error is disconnected', async 
   socket.resume();
   socket.write('garbage\r\n\r\n');
   await once(socket, 'end');
-  await sleep(2_200);
   await untilConnections(app, 0);
 });
 
@@ -192,7 +186,7 @@ test('a large response causes no warning about listeners', async (t) => {
   const { url } = await serve(t, new FakeRetriever(LARGE_PASSAGE));
   const headers = { 'content-type': 'application/json' };
   await (await fetch(`${url}/retrieve`, { method: 'POST', headers, body: MANY })).arrayBuffer();
-  await sleep(5);
+  await nextIteration();
   assert.deepEqual(warnings, []);
 });
 

@@ -3,7 +3,7 @@ import { HttpConnection } from '../../bench/serve/http-connection.ts';
 import { type Expected, faultOf } from './expected-answers.ts';
 
 /** A request and the check of its answer. */
-export interface CheckedRequest {
+interface CheckedRequest {
   readonly request: Buffer;
   /** Says what is wrong with the body of the answer; undefined if nothing is. */
   faultOf(body: string): string | undefined;

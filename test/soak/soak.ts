@@ -46,9 +46,9 @@ export interface SoakResult {
   readonly exit: number | string;
 }
 
-export type Moment = 'idleBefore' | 'warm' | 'end' | 'idleAfter';
+type Moment = 'idleBefore' | 'warm' | 'end' | 'idleAfter';
 
-export interface Latency {
+interface Latency {
   readonly requests: number;
   readonly p50: number;
   readonly p99: number;

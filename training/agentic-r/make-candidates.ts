@@ -18,7 +18,7 @@ const CHECKPOINT_MS = 500;
 const MAX_FAILURES = 10;
 
 /** A round whose own query cannot be searched (`isOfQuery`). */
-export interface FailedRound {
+interface FailedRound {
   readonly id: string;
   readonly round_index: number;
   readonly code: ErrorCode;

@@ -9,7 +9,7 @@ const DROP_EXAMPLES = 3;
 const EXCERPT_CHARACTERS = 300;
 
 /** A passage to read. */
-export interface PassageExample {
+interface PassageExample {
   readonly id: string;
   readonly rank: number | null;
   readonly score: number | null;

@@ -3,7 +3,7 @@ import type { Candidate } from './candidate.ts';
 
 /** `top`: the best ones. `random`: any, each with the same probability. */
 export const SAMPLING_STRATEGIES = ['top', 'random'] as const;
-export type SamplingStrategy = (typeof SAMPLING_STRATEGIES)[number];
+type SamplingStrategy = (typeof SAMPLING_STRATEGIES)[number];
 
 export interface Sampling {
   readonly strategy: SamplingStrategy;

@@ -25,7 +25,7 @@ export interface RecordLine extends Line {
 }
 
 /** An opening with its place in the files. */
-export interface OpeningLine extends Line {
+interface OpeningLine extends Line {
   readonly opening: RecordedOpening;
 }
 

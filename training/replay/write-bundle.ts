@@ -34,7 +34,7 @@ export interface WriteBundleOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface BundleProgress {
+interface BundleProgress {
   readonly doing: 'reading records' | 'copying passages' | 'writing answers';
   readonly done: number;
 }

@@ -31,7 +31,7 @@ export interface RolloutOptions<Answers> {
 
 const SERVER_STATES = ['current', 'planned', 'swapped', 'failed', 'taken back', 'not taken back', 'untouched'] as const;
 
-export interface ServerReport {
+interface ServerReport {
   readonly url: string;
   state: (typeof SERVER_STATES)[number];
   readonly before: string | null;

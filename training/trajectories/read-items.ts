@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { LineSplitter } from '../../corpus/line-splitter.ts';
-import { reasonOf } from '../../corpus/list-corpus-files.ts';
 import { readBytes } from '../../corpus/read-bytes.ts';
-import { readingFailed } from '../../corpus/read-lines.ts';
+import { readingFailed, reasonOf } from '../../corpus/read-errors.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import type { Compression } from '../../src/base/files/compression.ts';

@@ -5,7 +5,7 @@ import type { Retriever } from '../../src/search/retriever.ts';
 import { rowsOfIds } from './rows-of-ids.ts';
 
 /** A held-out question whose relevant passages are known. */
-export interface JudgedQuestion {
+interface JudgedQuestion {
   readonly question: Question;
   /** The rows of each relevant passage: several if the index has its id several times, none if it does not have it. */
   readonly relevant: readonly (readonly number[])[];

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type EncodedBatch, encodePassages } from '../../indexer/building/encode-passages.ts';
+import { encodePassages } from '../../indexer/building/encode-passages.ts';
 import { ShardVectors, type WrittenShardVectors } from '../../indexer/building/shard-vectors.ts';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
@@ -149,16 +149,15 @@ async function embedInto(
     await writeJsonDurably(join(folder, 'progress.json'), progress);
     saved = checkpoint.rows;
   };
-  const onBatch = async (batch: EncodedBatch): Promise<void> => {
-    await vectors.append(batch.vectors);
-    onProgress(vectors.rowsWritten);
-    if (performance.now() - begun >= checkpointMs) await save();
-  };
   let written: WrittenShardVectors;
   try {
     onProgress(resumed);
     const passages = { texts, whereIs: (place: number) => ({ row: rowOf(place) }) };
-    await encodePassages(passages, { from: resumed, rows: count }, encoder, { onBatch, signal });
+    for await (const batch of encodePassages(passages, { from: resumed, rows: count }, encoder, signal)) {
+      await vectors.append(batch.vectors);
+      onProgress(vectors.rowsWritten);
+      if (performance.now() - begun >= checkpointMs) await save();
+    }
     if (vectors.rowsWritten > saved) await save();
     written = await vectors.finish();
   } catch (error) {

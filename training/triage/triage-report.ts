@@ -16,7 +16,7 @@ export interface TriedRecall {
 }
 
 /** Recall of the encoder of the index, whose whole index is known. */
-export interface PresentRecall {
+interface PresentRecall {
   readonly whole: Estimate;
   /**
    * The same encoder on a pool without what it has retrieved itself, as if it were new: what the trial would have said of it. Null if

@@ -2,9 +2,11 @@ import { decodeHTML } from 'entities';
 import { BULLET_MARKER, SECTION_MARKER, SectionMap, sectionOf } from '../kilt-markers.ts';
 import { isPythonSpace, joinWords, pythonStrip, splitWords } from '../python-text.ts';
 import type { SourceDocument } from '../source-document.ts';
-import { type SplitPassage, type SplittingRule, titleAndText } from './splitting-rule.ts';
+import { type RuleDefinition, type SplitPassage, type SplittingRule, titleAndText } from './splitting-rule.ts';
 
 const WORDS = 100;
+
+export const dpr = { names: ['dpr'], open: () => dprRule } satisfies RuleDefinition;
 
 /**
  * Splits as DPR's `psgs_w100.tsv` does, reconstructed from its authors' description and its rows: every 100 words of title
@@ -12,7 +14,7 @@ const WORDS = 100;
  * titles that DrQA omits (disambiguation pages, lists, indexes, outlines). Decodes HTML entities. Omits KILT's headings and
  * list items, which WikiExtractor does not write either. Ids count from 1.
  */
-export const dpr: SplittingRule = {
+export const dprRule: SplittingRule = {
   ids: 'string',
   firstId: 1,
   tsv: 'dpr',

@@ -1,12 +1,17 @@
 import { pythonStrip } from '../python-text.ts';
-import { type SplittingRule, windows } from './splitting-rule.ts';
-import type { WindowOptions } from './words.ts';
+import { type RuleDefinition, type SplittingRule, type WindowOptions, windows } from './splitting-rule.ts';
+
+export const flashragWords = {
+  names: ['flashrag-words'],
+  defaultSize: 512,
+  open: flashragWordsRule,
+} satisfies RuleDefinition;
 
 /**
  * Splits as FlashRAG's `chunk_doc_corpus.py --chunk_by word` does: at single spaces, as chonkie's word tokeniser, so empty
  * words count and line ends stay; `size` words are a passage. `contents` is title, line end, passage. Ids count from 0.
  */
-export function flashragWordsRule({ size, overlap }: WindowOptions): SplittingRule {
+function flashragWordsRule({ size, overlap }: WindowOptions): SplittingRule {
   return {
     ids: 'integer',
     firstId: 0,

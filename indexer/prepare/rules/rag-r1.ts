@@ -1,14 +1,17 @@
 import { BULLET_MARKER, SECTION_MARKER, SectionMap, sectionOf } from '../kilt-markers.ts';
 import { joinWords, splitWords } from '../python-text.ts';
-import type { SplittingRule } from './splitting-rule.ts';
+import type { RuleDefinition, SplittingRule } from './splitting-rule.ts';
 
 const WORDS = 100;
+
+/** R1-Searcher uses RAG-R1's program. */
+export const ragR1 = { names: ['rag-r1', 'r1-searcher'], open: () => rule } satisfies RuleDefinition;
 
 /**
  * Splits as `split_kilt_to_100.py` of RAG-R1 and R1-Searcher does: joins the paragraphs, deletes KILT's markers and makes
  * every 100 words a passage; the last may be shorter. `contents` is `<title><3 spaces><words>`. Ids are integers from 0.
  */
-export const ragR1: SplittingRule = {
+const rule: SplittingRule = {
   ids: 'integer',
   firstId: 0,
   tsv: 'r1-searcher',

@@ -1,13 +1,26 @@
 import { paragraphsOf } from '../paragraphs.ts';
 import { joinWords, splitWords } from '../python-text.ts';
-import { overlaps, type SplittingRule, titleAndText, windows } from './splitting-rule.ts';
-import type { WindowOptions } from './words.ts';
+import {
+  overlaps,
+  type RuleDefinition,
+  type SplittingRule,
+  titleAndText,
+  type WindowOptions,
+  windows,
+} from './splitting-rule.ts';
+
+export const sentences = {
+  names: ['sentences'],
+  defaultSize: 6,
+  overlaps: true,
+  open: sentencesRule,
+} satisfies RuleDefinition;
 
 /**
  * Splits into passages of `size` sentences. Sentence boundaries come from Node's ICU library and may differ between Node
  * versions. A sentence ends with its paragraph at the latest.
  */
-export function sentencesRule({ size, overlap }: WindowOptions): SplittingRule {
+function sentencesRule({ size, overlap }: WindowOptions): SplittingRule {
   const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
   return {
     ids: 'string',

@@ -31,6 +31,28 @@ export interface SplittingRule {
   readonly tsv: 'r1-searcher' | 'dpr' | null;
 }
 
+/**
+ * A rule as the options name it. Its file exports one of these, and `open-rule.ts` lists it; option values and messages follow.
+ */
+export interface RuleDefinition {
+  /** Its values of --rule. */
+  readonly names: readonly string[];
+  /** Passage size in words, sentences or tokens. Absent: the rule has one fixed size, and no overlap. */
+  readonly defaultSize?: number;
+  /** Whether consecutive passages can share something. */
+  readonly overlaps?: boolean;
+  /** Whether the rule counts the tokens of a model. */
+  readonly needsModel?: boolean;
+  open(window: WindowOptions, model: string | undefined): SplittingRule | Promise<SplittingRule>;
+}
+
+export interface WindowOptions {
+  /** Passage size in words, sentences or tokens, depending on the rule. */
+  readonly size: number;
+  /** Words, sentences or tokens that consecutive passages share; less than `size`. */
+  readonly overlap: number;
+}
+
 /** A range [from, to) of list items. */
 export type Window = readonly [from: number, to: number];
 

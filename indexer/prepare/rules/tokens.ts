@@ -1,16 +1,36 @@
 import type { TextTokenizer } from '../../../src/encoder/tokenizer/tokenizer.ts';
 import type { Words } from '../python-text.ts';
-import { type SplittingRule, titleAndText, type Window } from './splitting-rule.ts';
-import { type WindowOptions, wordPassages, wordsOf } from './words.ts';
+import {
+  type RuleDefinition,
+  type SplittingRule,
+  titleAndText,
+  type Window,
+  type WindowOptions,
+} from './splitting-rule.ts';
+import { wordPassages, wordsOf } from './words.ts';
 
 /** Words whose token count is cached. */
 const MAX_CACHED_WORDS = 200_000;
+
+export const tokens = {
+  names: ['tokens'],
+  defaultSize: 180,
+  overlaps: true,
+  needsModel: true,
+  async open(window, model) {
+    // Every worker thread opens a rule, and these modules are slow to load: only load them for this rule.
+    const { readModelFolder } = await import('../../../src/encoder/model/model-folder.ts');
+    const { TextTokenizer } = await import('../../../src/encoder/tokenizer/tokenizer.ts');
+    const { tokenizerPath } = await readModelFolder(model!);
+    return tokensRule(window, await TextTokenizer.load(tokenizerPath));
+  },
+} satisfies RuleDefinition;
 
 /**
  * Splits into passages of whole words with at most `size` tokens, special tokens not counted. A word with more tokens is a
  * passage of its own. Consecutive passages share as many whole words as fit `overlap` tokens.
  */
-export function tokensRule({ size, overlap }: WindowOptions, tokenizer: TextTokenizer): SplittingRule {
+function tokensRule({ size, overlap }: WindowOptions, tokenizer: TextTokenizer): SplittingRule {
   const known = new Map<string, number>();
   const tokensOf = (word: string): number => {
     const found = known.get(word);

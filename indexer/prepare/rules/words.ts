@@ -4,22 +4,19 @@ import { joinWords, splitWords, type Words } from '../python-text.ts';
 import type { SourceDocument } from '../source-document.ts';
 import {
   overlaps,
+  type RuleDefinition,
   type SplitPassage,
   type SplittingRule,
   titleAndText,
   type Window,
+  type WindowOptions,
   windows,
 } from './splitting-rule.ts';
 
-export interface WindowOptions {
-  /** Passage size in words, sentences or tokens, depending on the rule. */
-  readonly size: number;
-  /** Words, sentences or tokens that consecutive passages share; less than `size`. */
-  readonly overlap: number;
-}
+export const words = { names: ['words'], defaultSize: 100, overlaps: true, open: wordsRule } satisfies RuleDefinition;
 
 /** Splits into passages of `size` words; the last may be shorter. */
-export function wordsRule({ size, overlap }: WindowOptions): SplittingRule {
+function wordsRule({ size, overlap }: WindowOptions): SplittingRule {
   return {
     ids: 'string',
     firstId: 0,

@@ -4,7 +4,7 @@ import { abortableFetch, bodyChunks, dropBody } from '../../base/net/abortable-f
 import { retryAfterMs } from '../../base/net/retry-after.ts';
 import { ServerChoice } from './server-choice.ts';
 
-export interface FailureDetails {
+interface FailureDetails {
   /** The number of the server. */
   readonly server: number;
   /** Status of the reply, if there was one. */

@@ -23,7 +23,7 @@ interface Boosted {
 }
 
 /** Rows whose field has the term. */
-export interface TermQuery extends Boosted {
+interface TermQuery extends Boosted {
   readonly type: 'term';
   readonly field: LexicalField;
   /** As it is in the index: it is not analysed. */
@@ -58,7 +58,7 @@ export interface MinimumRule {
 }
 
 /** Rows that match all of `must` and `filter`, none of `mustNot`, and enough of `should`. `must` and `should` make the score. */
-export interface BoolQuery extends Boosted {
+interface BoolQuery extends Boosted {
   readonly type: 'bool';
   readonly must?: readonly LexicalQuery[];
   readonly should?: readonly LexicalQuery[];
@@ -69,7 +69,7 @@ export interface BoolQuery extends Boosted {
 }
 
 /** Rows that match any of the queries; the score is the best one plus `tieBreaker` times the sum of the others. */
-export interface DisMaxQuery extends Boosted {
+interface DisMaxQuery extends Boosted {
   readonly type: 'dis-max';
   readonly queries: readonly LexicalQuery[];
   /** From 0 to 1. Default: 0. */
@@ -77,7 +77,7 @@ export interface DisMaxQuery extends Boosted {
 }
 
 /** Rows that match the query; the score is the boost. */
-export interface ConstantScoreQuery extends Boosted {
+interface ConstantScoreQuery extends Boosted {
   readonly type: 'constant-score';
   readonly query: LexicalQuery;
 }

@@ -20,9 +20,9 @@ export interface NativeRows {
   readonly segments: readonly { readonly path: string; readonly offset: number; readonly bytes: number }[];
 }
 
-export interface NativeShard extends NativeRows {
-  readonly codes?: string;
-  readonly prefilter?: string;
+interface NativeShard extends NativeRows {
+  readonly codes?: string | undefined;
+  readonly prefilter?: string | undefined;
 }
 
 export interface NativeIndexSpec {

@@ -30,8 +30,8 @@ export interface NativeLexicalQuery {
   readonly type: string;
 }
 
-/** Counts of one field, over the live rows of an index. */
-export interface LexicalCounts {
+/** Counts of one field. Those of an index are over its live rows. */
+interface LexicalCounts {
   readonly rows: number;
   /** Rows with at least one token. */
   readonly documents: number;

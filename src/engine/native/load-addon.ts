@@ -5,7 +5,7 @@ import { packageRoot } from '../../base/package-root.ts';
 import { type Addon, missingFunctions } from './addon.ts';
 import { findPrebuilt, type Machine, targetOf, thisMachine } from './prebuilt-addon.ts';
 
-/** Where scripts/build-native.mjs puts the addon. */
+/** Where scripts/build-native.mjs puts the addon. @internal Exported for tests. */
 export const ADDON_PATH = join(packageRoot, 'native', 'build', 'addon', 'trawl.node');
 
 /** Where scripts/prebuild.mjs puts the addons that the package contains. */

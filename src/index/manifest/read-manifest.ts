@@ -57,16 +57,9 @@ export function readShardManifest(folder: string): ShardManifest {
 export function parseShardManifest(file: string, text: string): ShardManifest {
   const json = parseJson(file, text);
   checkFormat(file, json, 'trawl-shard', Object.values(SHARD_MANIFEST_VERSIONS));
-  const manifest = check(file, ShardManifest, withCurrentNames(checkChecksum(file, json)));
+  const manifest = check(file, ShardManifest, checkChecksum(file, json));
   checkVectorFields(file, manifest);
   return manifest;
-}
-
-/** Version 0.1.0 wrote the field `prefilter` as `screen`. */
-function withCurrentNames(json: unknown): unknown {
-  if (typeof json !== 'object' || json === null || !('screen' in json)) return json;
-  const { screen, ...fields } = json;
-  return { prefilter: screen, ...fields };
 }
 
 function readText(file: string, onMissing: () => never): string {

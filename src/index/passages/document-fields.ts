@@ -23,7 +23,7 @@ export interface DocumentFields {
 }
 
 /** Columns that `trawl prepare` writes. A word is what stands between single spaces. */
-export interface DocumentPlace {
+interface DocumentPlace {
   /** The number of the passage, from 0. */
   readonly passage: number;
   /** Words at the beginning that the previous passage ends with. */

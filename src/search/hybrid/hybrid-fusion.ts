@@ -55,7 +55,7 @@ export function fuseLists(dense: SideList, bm25: SideList, settings: HybridSetti
 }
 
 /** The scores between which a list is scaled; null for an empty list. */
-export interface ListRange {
+interface ListRange {
   readonly best: number;
   readonly floor: number;
 }

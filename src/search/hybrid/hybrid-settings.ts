@@ -5,7 +5,7 @@ import { defined } from '../../base/objects.ts';
  * - `weighted`: by the scores, each list's scaled to 0 … 1.
  */
 export const HYBRID_FUSIONS = ['rrf', 'weighted'] as const;
-export type HybridFusion = (typeof HYBRID_FUSIONS)[number];
+type HybridFusion = (typeof HYBRID_FUSIONS)[number];
 
 export interface HybridSettings {
   readonly fusion: HybridFusion;

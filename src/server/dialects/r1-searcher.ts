@@ -44,6 +44,7 @@ export const r1Searcher = defineDialect({
 /**
  * The line of an R1-Searcher corpus: id (or row number), tab, title, three spaces, text, with newlines replaced by spaces. A row
  * that was read from such a file gives exactly its line.
+ * @internal Exported for tests.
  */
 export function tsvLine({ row, document }: Hit): string {
   const { id, title, text, contents } = documentFields(document);

@@ -16,7 +16,7 @@ import type { SearchRequest } from './search-request.ts';
 import { orderValuesAfter, treeOrder } from './sort-order.ts';
 
 /** An index of a search, with the query as it was searched there. */
-export interface SearchedIndex {
+interface SearchedIndex {
   readonly info: RetrieverInfo;
   readonly query: LexicalQuery;
   /** For highlighting; undefined if nothing is highlighted. */

@@ -5,7 +5,7 @@ import { booleanOf, itemsOf, textOf } from './json-values.ts';
 import { fitsPattern } from './query/dsl-query.ts';
 
 /** Which members of a passage's row a reply has. Patterns are paths with dots, in which `*` stands for any characters. */
-export interface SourceFilter {
+interface SourceFilter {
   readonly includes: readonly string[];
   readonly excludes: readonly string[];
 }

@@ -57,6 +57,6 @@ function stageMs(timing, roundTripMs) {
   return { ...ms, rest: Math.max(0, roundTripMs - inStages) };
 }
 
-export function milliseconds(value) {
+function milliseconds(value) {
   return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} ms`;
 }

@@ -1,7 +1,7 @@
 import type { QueryOrigin } from './query-origin.ts';
 
 /** A passage that a client read. */
-export interface OpenedPassage {
+interface OpenedPassage {
   /** In a group: the row in the index `index`. */
   readonly row: number;
   readonly index?: string;

@@ -16,7 +16,6 @@ const IndexFacts = Type.Object({
   default: Type.Boolean({ description: 'Whether requests that name no index use this one.' }),
   rows: Type.Integer({ description: 'Number of rows, deleted ones included.' }),
   deletedRows: Type.Integer({ description: 'Rows that searches no longer return.' }),
-  removedRows: Type.Integer({ description: 'Former name of deletedRows.' }),
   dimension: Type.Integer(),
   metric: Type.Union([Type.String(), Type.Null()], {
     description: 'inner-product, cosine or l2; null for an index without vectors.',
@@ -146,7 +145,6 @@ function indexFacts({
   return {
     rows,
     deletedRows,
-    removedRows: deletedRows,
     dimension,
     metric,
     generation,

@@ -8,7 +8,7 @@ const SAMPLE_ROWS = 256;
 const SHOWN_CHARACTERS = 240;
 const BUCKETS = 24;
 
-export interface SampledPassage {
+interface SampledPassage {
   readonly row: number;
   readonly id?: string;
   readonly title?: string;
@@ -18,7 +18,7 @@ export interface SampledPassage {
   readonly words: number;
 }
 
-export interface SampleMap extends Projection {
+interface SampleMap extends Projection {
   /** Dot products of all pairs of sampled passages: `counts` in buckets of equal width from `low` to `high`. */
   readonly similarities: { readonly low: number; readonly high: number; readonly counts: readonly number[] };
 }

@@ -30,7 +30,7 @@ const RECONNECT = {
 };
 
 /** `Strong`: all that was written before. `Bounded`: what was written until a few seconds ago. `Eventually`: what is loaded. */
-export type Consistency = 'Strong' | 'Bounded' | 'Eventually';
+type Consistency = 'Strong' | 'Bounded' | 'Eventually';
 
 export type Entity = Readonly<Record<string, unknown>>;
 

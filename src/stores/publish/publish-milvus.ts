@@ -32,7 +32,7 @@ import { type RowStore, storeRows } from './store-rows.ts';
 
 /** The indexes of Milvus that can be chosen. */
 export const INDEX_TYPES = ['FLAT', 'HNSW'] as const;
-export type IndexType = (typeof INDEX_TYPES)[number];
+type IndexType = (typeof INDEX_TYPES)[number];
 
 /** The settings of `trawl publish` without options, and of a build into Milvus. */
 export const MILVUS_DEFAULTS = { indexType: 'FLAT', replicas: 1, channels: 1, sample: 64 } as const;

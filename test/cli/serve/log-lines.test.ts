@@ -36,7 +36,7 @@ test('lines are written whole and in order, and flush writes the last one', asyn
   while (readFileSync(path, 'utf8').split('\n').length <= expected.length) await sleep(5);
   lines.write('last\n');
   lines.flush();
-  await sleep(100);
+  while (!readFileSync(path, 'utf8').endsWith('last\n')) await sleep(5);
   assert.deepEqual(readFileSync(path, 'utf8').split('\n'), [...expected, 'last', '']);
   assert.equal(lines.dropped, 0);
   closeSync(file);
@@ -51,10 +51,10 @@ test('on a full disk lines are dropped and counted', {
     lines.write('x\n');
     if (i % 10 === 0) await sleep(2);
   }
-  await sleep(20);
+  while (lines.dropped < 100) await sleep(5);
   lines.write('x\n');
   lines.flush();
-  await sleep(20);
+  while (lines.dropped < 101) await sleep(5);
   assert.equal(lines.dropped, 101);
   closeSync(file);
 });

@@ -450,13 +450,23 @@ test('an endpoint that changes is refused until it is as before, or only reporte
 
 test('an aborted call and a closed encoder are cancelled', async (t) => {
   let hangs = false;
-  const server = await embeddingServer(t, { answer: () => hangs });
+  let reach = (): void => {};
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve;
+  });
+  const server = await embeddingServer(t, {
+    answer: () => {
+      if (hangs) reach();
+      return hangs;
+    },
+  });
   const encoder = await opened(t, server.url, { requests: 1 });
   hangs = true;
   const aborted = new AbortController();
   const running = encoder.encode(['a'], { inputType: 'query', signal: aborted.signal });
   const waiting = encoder.encode(['b'], { inputType: 'query' });
-  setTimeout(() => aborted.abort(), 20);
+  await reached;
+  aborted.abort();
   await assert.rejects(running, trawlError('CANCELLED'));
   await encoder.close();
   await assert.rejects(waiting, trawlError('CANCELLED'));

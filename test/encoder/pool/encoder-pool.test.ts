@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { TrawlError } from '../../../src/base/errors.ts';
 import type { ModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { ModelEncoder } from '../../../src/encoder/model-encoder.ts';
@@ -135,7 +136,8 @@ test('aborting a call rejects it and drops its unstarted texts', async (t) => {
   const controller = new AbortController();
   const batch = pool.encode(new Array(1000).fill('sleep 20'), { inputType: 'query', signal: controller.signal });
   const rejected = assert.rejects(batch, isCancelled);
-  setTimeout(() => controller.abort(), 30);
+  while (pool.load.texts === 0) await sleep(5);
+  controller.abort();
   await rejected;
   await pool.encode(['after'], { inputType: 'query' });
   const { texts, droppedTexts } = pool.load;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { renameSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import Database from 'better-sqlite3';
 import type { PassageShard } from '../../../src/index/passages/passage-protocol.ts';
@@ -201,7 +201,7 @@ test('a read that kills every reader fails alone, and others are answered', asyn
   // The second reader gets the read as soon as it has started.
   while (threads.length < 2) await sleep(1);
   await once(threads[1]!, 'message');
-  await sleep(20);
+  await nextIteration();
   await threads[1]!.terminate();
   await failing;
   assert.deepEqual(await store.getMany([3]), [documentOf(3)]);

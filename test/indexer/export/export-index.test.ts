@@ -354,7 +354,6 @@ test('trawl export prints the files it wrote, the metric, deleted rows and rows 
     metric: 'cosine',
     dtype: 'float32',
     deletedRows: 1,
-    removedRows: 1,
     rowsWithoutId: null,
   });
   assert.equal(files.length, 1);

@@ -4,16 +4,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { openRule } from '../../../indexer/prepare/open-rule.ts';
 import { splitWords } from '../../../indexer/prepare/python-text.ts';
-import { dpr } from '../../../indexer/prepare/rules/dpr.ts';
-import { flashragWordsRule } from '../../../indexer/prepare/rules/flashrag-words.ts';
-import { ragR1 } from '../../../indexer/prepare/rules/rag-r1.ts';
-import { sentencesRule } from '../../../indexer/prepare/rules/sentences.ts';
+import { dpr as dprRule } from '../../../indexer/prepare/rules/dpr.ts';
+import { flashragWords } from '../../../indexer/prepare/rules/flashrag-words.ts';
+import { ragR1 as ragR1Rule } from '../../../indexer/prepare/rules/rag-r1.ts';
+import { sentences } from '../../../indexer/prepare/rules/sentences.ts';
 import { windows } from '../../../indexer/prepare/rules/splitting-rule.ts';
-import { wiki18 } from '../../../indexer/prepare/rules/wiki-18.ts';
-import { wordsRule } from '../../../indexer/prepare/rules/words.ts';
+import { wiki18 as wiki18Rule } from '../../../indexer/prepare/rules/wiki-18.ts';
+import { words } from '../../../indexer/prepare/rules/words.ts';
 import { failsWith } from '../../corpus/corpus-dir.ts';
 import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
 import { KILT_PAGE, numbered, split, texts } from './documents.ts';
+
+const [dpr, ragR1, wiki18] = [dprRule.open(), ragR1Rule.open(), wiki18Rule.open()];
 
 test('windows cover all words, have the given overlap and stop at the first that reaches the end', () => {
   assert.deepEqual(windows(0, 3, 0), []);
@@ -181,10 +183,10 @@ test('wiki-18: the rule makes the published first and last passages of 13 real a
 });
 
 test('words: passages have the given size and overlap and do not contain the title', () => {
-  const rule = wordsRule({ size: 4, overlap: 1 });
+  const rule = words.open({ size: 4, overlap: 1 });
   assert.deepEqual(texts(rule, { title: 'T', text: `T\n\n${numbered(6)}` }), ['w0 w1 w2 w3', 'w3 w4 w5']);
   assert.deepEqual(
-    split(wordsRule({ size: 8, overlap: 0 }), KILT_PAGE).map(({ text, section }) => [text, section]),
+    split(words.open({ size: 8, overlap: 0 }), KILT_PAGE).map(({ text, section }) => [text, section]),
     [
       ['Albedo is the measure of reflection. Any albedo', ''],
       ['in visible light falls within a range. It', 'Terrestrial albedo'],
@@ -196,7 +198,7 @@ test('words: passages have the given size and overlap and do not contain the tit
 });
 
 test('sentences: a sentence ends with its paragraph; passages overlap by whole sentences', () => {
-  const rule = sentencesRule({ size: 2, overlap: 1 });
+  const rule = sentences.open({ size: 2, overlap: 1 });
   assert.deepEqual(texts(rule, { title: 'T', text: 'One is here. Two  follows.\nThree\nFour ends.' }), [
     'One is here. Two follows.',
     'Two follows. Three',
@@ -226,7 +228,7 @@ test('tokens: no passage has more than the given tokens, except a single word th
 });
 
 test('FlashRAG: text is split at single spaces; line ends and empty words are kept', () => {
-  const rule = flashragWordsRule({ size: 3, overlap: 0 });
+  const rule = flashragWords.open({ size: 3, overlap: 0 });
   assert.deepEqual(texts(rule, { contents: 'T\na b  c\nd e' }), ['a b ', 'c\nd e']);
   assert.deepEqual(texts(rule, { contents: 'T\n \n ' }), []);
   assert.deepEqual(rule.columns({ title: 'T', text: 'x', section: '' }), { title: 'T', contents: 'T\nx' });

@@ -2,16 +2,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { formatRows } from '../../../indexer/prepare/format-rows.ts';
-import { dpr } from '../../../indexer/prepare/rules/dpr.ts';
-import { flashragWordsRule } from '../../../indexer/prepare/rules/flashrag-words.ts';
-import { ragR1 } from '../../../indexer/prepare/rules/rag-r1.ts';
-import { sentencesRule } from '../../../indexer/prepare/rules/sentences.ts';
+import { dpr as dprRule } from '../../../indexer/prepare/rules/dpr.ts';
+import { flashragWords } from '../../../indexer/prepare/rules/flashrag-words.ts';
+import { ragR1 as ragR1Rule } from '../../../indexer/prepare/rules/rag-r1.ts';
+import { sentences } from '../../../indexer/prepare/rules/sentences.ts';
 import type { SplittingRule } from '../../../indexer/prepare/rules/splitting-rule.ts';
-import { wiki18 } from '../../../indexer/prepare/rules/wiki-18.ts';
-import { wordsRule } from '../../../indexer/prepare/rules/words.ts';
+import { wiki18 as wiki18Rule } from '../../../indexer/prepare/rules/wiki-18.ts';
+import { words as wordsRule } from '../../../indexer/prepare/rules/words.ts';
 import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import { joinPassages, orderedPassages } from '../../../src/server/documents/join-passages.ts';
 import { documentOf, numbered } from '../../indexer/prepare/documents.ts';
+
+const [dpr, ragR1, wiki18] = [dprRule.open(), ragR1Rule.open(), wiki18Rule.open()];
 
 /** The rows that `trawl prepare` writes for one document. */
 function rowsOf(rule: SplittingRule, document: object, columns = true): string[] {
@@ -51,9 +53,9 @@ test('the passages of every rule, with any size and overlap, are joined to the w
     .integer({ min: 1, max: 30 })
     .chain((size) => fc.record({ size: fc.constant(size), overlap: fc.integer({ min: 0, max: size - 1 }) }));
   const rules = fc.oneof(
-    sizes.map((window) => wordsRule(window)),
-    sizes.map((window) => sentencesRule(window)),
-    sizes.map(({ size }) => flashragWordsRule({ size, overlap: 0 })),
+    sizes.map((window) => wordsRule.open(window)),
+    sizes.map((window) => sentences.open(window)),
+    sizes.map(({ size }) => flashragWords.open({ size, overlap: 0 })),
     fc.constant(ragR1),
   );
   fc.assert(
@@ -93,7 +95,7 @@ test('passages with different titles are joined with their titles, and missing o
     { id: 2, title: 'B', text: 'y' },
   ].map((row) => JSON.stringify(row));
   assert.equal(joined(rows), '"A"\nx\n"B"\ny');
-  const prepared = rowsOf(wordsRule({ size: 4, overlap: 2 }), { id: 'd', title: 'T', text: numbered(12) });
+  const prepared = rowsOf(wordsRule.open({ size: 4, overlap: 2 }), { id: 'd', title: 'T', text: numbered(12) });
   assert.equal(prepared.length, 5);
   assert.equal(joined(prepared.toSpliced(1, 1)), 'w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11');
   assert.equal(joined([prepared[0]!]), 'w0 w1 w2 w3');

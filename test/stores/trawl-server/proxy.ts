@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** What happens to a request in place of passing it on. */
-export type Fault = 'reset' | { readonly status: number; readonly retryAfter?: string; readonly body?: string };
+type Fault = 'reset' | { readonly status: number; readonly retryAfter?: string; readonly body?: string };
 
 export interface ProxyScript {
   /** What to do with the request of this number, from 0; undefined: it is passed on. */

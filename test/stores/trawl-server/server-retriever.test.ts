@@ -149,11 +149,15 @@ test('passages are found by id and row, and scores are those of the index, also 
 });
 
 test('an aborted call rejects with CANCELLED, also while it waits for the server', async (t) => {
-  const fault = (number: number) => (number < OPENING ? undefined : { status: 503, retryAfter: '100' });
-  const { retriever } = await opened(t, { fault }, { maxWaitMs: 60_000 });
   const stop = new AbortController();
+  const fault = (number: number) => {
+    if (number < OPENING) return undefined;
+    // Once the client has read this reply.
+    setTimeout(() => stop.abort(), 50);
+    return { status: 503, retryAfter: '100' };
+  };
+  const { retriever } = await opened(t, { fault }, { maxWaitMs: 60_000 });
   const asked = retriever.retrieve({ queries: texts(400), k: 3, signal: stop.signal });
-  setTimeout(() => stop.abort(), 50);
   await assert.rejects(asked, { code: 'CANCELLED' });
 });
 

@@ -49,7 +49,7 @@ test('going back waits for the reload of a killed run, and then reloads the serv
   const slow = await slowServer(t, loop, { openMs: 500 });
   await killedBehindLink(loop, 'one');
   const reloading = fetch(`${slow.url}/admin/indexes/current/reload`, { method: 'POST', body: '{}' });
-  await sleep(100);
+  while (slow.reloads === 0) await sleep(5);
   await goBack(loop.folder, 0, [slow.server]);
   assert.equal((await reloading).status, 200);
   await slow.idle();

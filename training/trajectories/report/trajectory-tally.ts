@@ -14,7 +14,7 @@ export interface Reached {
 }
 
 /** Counts of searches. */
-export interface SearchCounts {
+interface SearchCounts {
   readonly queries: number;
   readonly repeated: number;
   readonly unchanged: number;

@@ -71,7 +71,7 @@ export interface FieldPattern {
   readonly boost: number;
 }
 
-export interface DslBool {
+interface DslBool {
   readonly type: 'bool';
   readonly must: readonly DslQuery[];
   readonly should: readonly DslQuery[];

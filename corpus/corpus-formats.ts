@@ -1,0 +1,64 @@
+import { TrawlError } from '../src/base/errors.ts';
+import type { Compression } from '../src/base/files/compression.ts';
+import type { CorpusFormat } from './corpus-format.ts';
+import { jsonl } from './read-jsonl.ts';
+import { parquet } from './read-parquet.ts';
+import { tsv } from './read-tsv.ts';
+
+/** The formats of corpus files. */
+export const FORMATS: readonly CorpusFormat[] = [jsonl, tsv, parquet];
+
+/** A format with a compression, as --format names it: `jsonl.gz`. */
+export interface FileFormat {
+  readonly name: string;
+  readonly format: CorpusFormat;
+  readonly compression: Compression;
+  /** Endings of file names, lower-case. */
+  readonly extensions: readonly string[];
+}
+
+const COMPRESSIONS = [
+  ['', 'none'],
+  ['.gz', 'gzip'],
+  ['.zst', 'zstd'],
+] as const;
+
+export const FILE_FORMATS: readonly FileFormat[] = FORMATS.flatMap((format) =>
+  COMPRESSIONS.slice(0, format.newline === null ? 1 : undefined).map(([ending, compression]) => ({
+    name: format.name + ending,
+    format,
+    compression,
+    extensions: format.extensions.map((extension) => extension + ending),
+  })),
+);
+
+/** The values of --format. */
+export const CORPUS_FORMATS: readonly string[] = FILE_FORMATS.map(({ name }) => name);
+
+export const KNOWN_EXTENSIONS: readonly string[] = FILE_FORMATS.flatMap(({ extensions }) => extensions);
+
+/** The format of a file name, ignoring case; undefined for an unknown extension. */
+export function formatOfName(path: string): FileFormat | undefined {
+  const lowerCase = path.toLowerCase();
+  return FILE_FORMATS.find(({ extensions }) => extensions.some((extension) => lowerCase.endsWith(extension)));
+}
+
+/**
+ * The format with a name of --format.
+ *
+ * @throws TrawlError USAGE for another name.
+ */
+export function formatNamed(name: string): FileFormat {
+  const found = FILE_FORMATS.find((each) => each.name === name);
+  if (found !== undefined) return found;
+  throw new TrawlError('USAGE', `format is ${JSON.stringify(name)}, expected one of ${CORPUS_FORMATS.join(', ')}.`);
+}
+
+export function unknownFormat(path: string): TrawlError {
+  return new TrawlError(
+    'CORPUS_FORMAT_UNKNOWN',
+    `The format of ${path} is unknown: expected a name that ends in ${KNOWN_EXTENSIONS.join(', ')}. Rename it, or set ` +
+      `--format ${CORPUS_FORMATS.join('|')}.`,
+    { details: { path } },
+  );
+}
