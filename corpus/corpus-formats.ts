@@ -6,7 +6,7 @@ import { parquet } from './read-parquet.ts';
 import { tsv } from './read-tsv.ts';
 
 /** The formats of corpus files. */
-export const FORMATS: readonly CorpusFormat[] = [jsonl, tsv, parquet];
+const FORMATS: readonly CorpusFormat[] = [jsonl, tsv, parquet];
 
 /** A format with a compression, as --format names it: `jsonl.gz`. */
 export interface FileFormat {

@@ -29,7 +29,11 @@ export const parquet: CorpusFormat = {
   countRows: parquetRows,
 };
 
-/** Reads the passages of a Parquet file, a batch per row group, as `readParquetRows`. */
+/**
+ * Reads the passages of a Parquet file, a batch per row group, as `readParquetRows`.
+ *
+ * @internal Exported for tests.
+ */
 export async function* readParquet(
   context: Pick<ReaderContext, 'path' | 'range' | 'onRead'>,
   options: ReadParquetOptions = {},

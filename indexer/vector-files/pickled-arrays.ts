@@ -56,6 +56,7 @@ const OTHER_DTYPES: Readonly<Record<string, string>> = { f8: 'float64', i8: 'int
  * @throws TrawlError PICKLE_UNSAFE if the pickle names a function or class that numpy's arrays do not need; PICKLE_INVALID if
  * it is damaged, or if the values cannot be used in place (other types, big-endian, column-major, protocol 2);
  * DIMENSION_MISMATCH if the arrays differ in dimension or dtype.
+ * @internal Exported for tests.
  */
 export function readPickledArrays(path: string): PickledArrays {
   const { value, trailingBytes } = unpickle(path);

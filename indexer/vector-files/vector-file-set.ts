@@ -19,7 +19,7 @@ export interface VectorFileFormat {
 }
 
 /** The shape of files without a header. */
-export interface RawShape {
+interface RawShape {
   /** Dimension of the model. */
   readonly dimension: number;
   readonly dtype: VectorDtype;
