@@ -10,7 +10,7 @@ import { withContents } from '../src/index/passages/contents.ts';
 import { documentFields } from '../src/index/passages/document-fields.ts';
 import type { Hit } from '../src/search/calls/query-outcome.ts';
 import { openRetriever } from '../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../src/search/retriever.ts';
+import type { OpenRetriever } from '../src/search/retriever.ts';
 import { buildApp } from '../src/server/app.ts';
 import { listen } from '../src/server/connections/listen.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../src/server/dialects/dispatch.ts';
@@ -24,7 +24,7 @@ import { postTo } from './server/build.ts';
 
 const folder = await fileFolder();
 const servers = new Map<string, { app: ReturnType<typeof buildApp>; url: Promise<string> }>();
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 before(async () => {
   // All scores are equal, so that the order stays that of the search.

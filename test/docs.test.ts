@@ -10,7 +10,7 @@ import { ERROR_CODES } from '../src/base/errors.ts';
 import { environmentName } from '../src/base/options/option-spec.ts';
 import { packageRoot } from '../src/base/package-root.ts';
 import { buildApp } from '../src/server/app.ts';
-import { RetrieverHolder } from '../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../src/server/indexes/index-registry.ts';
 import { readPages } from './helpers/markdown.ts';
 
 const COMMANDS = await loadCommands();
@@ -122,7 +122,7 @@ test('every option, environment variable and npm script that a page names exists
 });
 
 test('every route that a page names exists', async () => {
-  const app = buildApp(new RetrieverHolder(), { mcp: { hosts: [] }, dialects: ['elasticsearch'] });
+  const app = buildApp(new IndexRegistry(), { mcp: { hosts: [] }, dialects: ['elasticsearch'] });
   await app.ready();
   let seen = 0;
   for (const { path, codeLines, inlineCode } of pages) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import Database from 'better-sqlite3';
 import { openRetriever } from '../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../src/search/retriever.ts';
+import type { OpenRetriever } from '../src/search/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
 import { build, postTo } from './server/build.ts';
 
@@ -18,7 +18,7 @@ interface Source {
 const folder = await fileFolder();
 /** Documents of several sample passages each, with different lengths. */
 const DOCUMENTS: readonly Source[] = makeDocuments();
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 function makeDocuments(): Source[] {
   const texts = readFileSync(SAMPLE_PASSAGES, 'utf8')

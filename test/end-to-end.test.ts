@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { openRetriever } from '../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../src/search/retriever.ts';
+import type { OpenRetriever } from '../src/search/retriever.ts';
 import { buildApp } from '../src/server/app.ts';
 import { listen } from '../src/server/connections/listen.ts';
 import { fileFolder, postJson, SAMPLE } from './cli/run-trawl.ts';
@@ -45,7 +45,7 @@ const subQueries = jsonLines<SampleQuestion>('sub-queries.jsonl');
 const folder = await fileFolder();
 let url: string;
 let port: number;
-let retriever: Retriever;
+let retriever: OpenRetriever;
 let app: ReturnType<typeof buildApp>;
 
 before(async () => {

@@ -17,7 +17,7 @@ import type { VectorIndex } from '../../src/engine/vectors/vector-index.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
-import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { denseInfo } from '../dense-info.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
@@ -226,11 +226,11 @@ function retrieverOf(
   index: VectorIndex,
   passages: SqlitePassageStore,
   { rows, dimension }: BenchBulkOptions,
-): Retriever {
+): IndexRetriever {
   const { identity } = new NoOpEncoder(dimension);
   const { metric } = index;
   const info = denseInfo({ index: 'bench', rows, dimension, metric, generation: 'bench', model: identity });
-  return assembleRetriever(
+  return new IndexRetriever(
     info,
     { dense: { encoder: new NoEncoder(identity), index }, passages },
     { singleFlight: false, batchQueries: BATCH_QUERIES, maxWaitingBytes: Number.POSITIVE_INFINITY },

@@ -1,7 +1,7 @@
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
 import { requireVectors } from '../../src/index/manifest/vector-space.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
-import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
@@ -16,7 +16,7 @@ const folder = process.argv[2]!;
 const { manifest, source, liveRows, passages } = openIndexDirectory(folder);
 const { rows, generation } = manifest;
 const { dimension, metric, model } = requireVectors(folder, manifest);
-const retriever = assembleRetriever(
+const retriever = new IndexRetriever(
   denseInfo({ index: 'free', rows, dimension, metric, generation, model }),
   {
     dense: { encoder: new NoOpEncoder(dimension), index: await openEngine(source!) },

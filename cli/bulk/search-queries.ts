@@ -32,7 +32,7 @@ import { ResumableOutput } from '../../src/base/system/resumable-output.ts';
 import { requireVectors } from '../../src/index/manifest/vector-space.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
-import type { SearchSourceInfo } from '../../src/search/search-source.ts';
+import type { SearchSourceInfo } from '../../src/search/retriever.ts';
 import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type OpenSource, openSource, type SERVER_OPTIONS } from '../open/search-source.ts';

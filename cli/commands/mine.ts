@@ -1,6 +1,6 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/rerank-call.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/retrieve-call.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import { type MiningProgress, mineNegatives } from '../../training/mining/mine-negatives.ts';
 import { RecordSource } from '../../training/mining/record-source.ts';

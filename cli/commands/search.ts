@@ -1,6 +1,6 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
-import type { ExplainedTerm } from '../../src/search/calls/explain-call.ts';
+import type { ExplainedTerm } from '../../src/search/calls/lookup-calls.ts';
 import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { explainedFusion, explainedPlaces } from '../../src/search/hybrid/explain-fusion.ts';

@@ -6,7 +6,7 @@ import { closeAll } from '../../src/base/system/close-all.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
@@ -68,7 +68,7 @@ export const triageCommand = defineCommand({
       onWarning: note,
     };
     const progress = stepProgress({ silent: options.quiet || options.json });
-    const opened: Retriever[] = [];
+    const opened: OpenRetriever[] = [];
     let tried: TriedModel | undefined;
     try {
       const present = await openIndex(folder, {

@@ -3,7 +3,7 @@ import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { GroupRetriever } from '../../src/search/group/group-retriever.ts';
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever, Retriever } from '../../src/search/retriever.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { openReranker, type RerankOptions } from '../options/rerank-options.ts';
 import { type ViewOptions, viewOption } from '../options/view-options.ts';
@@ -38,7 +38,7 @@ export async function openReranked(
   const view = viewOption(options);
   const views = view === undefined ? [] : [view];
   const reranker = await openReranker(options);
-  const opened: Retriever[] = [];
+  const opened: OpenRetriever[] = [];
   const close = async (): Promise<void> => {
     await Promise.all(opened.map((retriever) => retriever.close()));
     await reranker?.close();
@@ -48,7 +48,7 @@ export async function openReranked(
     if (indexes.length === 0) opened.push(await openIndex(folder, each));
     const shared = { encoderPools: new EncoderPools(), answersSince: performance.now() };
     for (const index of indexes) opened.push(await openIndex(index.folder, { ...each, ...shared, name: index.name }));
-    const retriever =
+    const retriever: Retriever =
       opened.length === 1 ? opened[0]! : new GroupRetriever(indexes.map(({ name }) => name).join(','), opened);
     return { retriever: narrowedRetriever(retriever, { views: views.map(({ name }) => name) }), close };
   } catch (error) {

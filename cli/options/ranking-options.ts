@@ -4,8 +4,8 @@ import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from
 import type { Bm25Settings, LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { hybridSettings } from '../../src/search/hybrid/hybrid-settings.ts';
+import type { SearchSourceInfo } from '../../src/search/retriever.ts';
 import { BM25_ORDERS, SEARCH_MODES, type SearchMode } from '../../src/search/search-mode.ts';
-import type { SearchSourceInfo } from '../../src/search/search-source.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
 import { namedNumbers } from './named-numbers.ts';

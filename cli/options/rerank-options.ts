@@ -6,8 +6,7 @@ import { ModelReranker } from '../../src/encoder/rerank/model-reranker.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../../src/encoder/rerank/pair-budget.ts';
 import { RERANK_APIS } from '../../src/encoder/rerank/rerank-api.ts';
 import type { Reranker } from '../../src/encoder/rerank/reranker.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/rerank-call.ts';
-import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { readApiKey } from './api-key.ts';
 

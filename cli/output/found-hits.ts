@@ -1,4 +1,4 @@
-import type { ExplainedTerm } from '../../src/search/calls/explain-call.ts';
+import type { ExplainedTerm } from '../../src/search/calls/lookup-calls.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { HybridPlace, HybridPlaces } from '../../src/search/hybrid/hybrid-fusion.ts';
 import { hitFields } from '../options/hit-fields.ts';

@@ -9,14 +9,14 @@ import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import { buildApp } from '../../src/server/app.ts';
 import type { ListenAddress } from '../../src/server/connections/listen.ts';
 import { preferredFor } from '../../src/server/dialects/dispatch.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import type { OnCloseFailed } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
-import type { GoldPassages } from '../../src/server/perturbation/gold-passages.ts';
-import { Perturbation } from '../../src/server/perturbation/perturbation.ts';
 import { QueryRecorder } from '../../src/server/recording/query-recorder.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
 import type { RequestTracer } from '../../src/server/tracing/tracer.ts';
+import type { GoldPassages } from '../../training/perturbation/gold-passages.ts';
+import { Perturbation } from '../../training/perturbation/perturbation.ts';
 import { filterOption } from '../options/filter-option.ts';
 import { hybridOptions } from '../options/hybrid-options.ts';
 import { openReranker } from '../options/rerank-options.ts';
@@ -35,7 +35,7 @@ import { WritableFolder } from './writable/writable-folder.ts';
 
 /** The parts of a running `trawl serve`. */
 export interface TrawlServer {
-  readonly holder: RetrieverHolder;
+  readonly holder: IndexRegistry;
   /** The indexes that are made over HTTP; undefined without --writable. */
   readonly writable: WritableFolder | undefined;
   /** The main address is first. */
@@ -78,9 +78,9 @@ export async function makeServer(
     log?.logger.error({ index, code, reason: message }, 'closing the replaced index failed');
     note(`${index}: the replaced index could not be closed, its memory stays in use: ${message} [${code}]`);
   };
-  let holder: RetrieverHolder;
+  let holder: IndexRegistry;
   try {
-    holder = RetrieverHolder.over([...indexes, ...(writable?.targets() ?? [])], open, groups, onCloseFailed);
+    holder = IndexRegistry.opening([...indexes, ...(writable?.targets() ?? [])], open, groups, onCloseFailed);
     await writable?.attach(holder, open, onCloseFailed);
   } catch (error) {
     await writable?.close();
@@ -159,7 +159,7 @@ function openerFor(
 
 /** One app per address. The apps share the indexes, but have their own dialects, time limits, truncation, mode and view. */
 function listenersFor(
-  holder: RetrieverHolder,
+  holder: IndexRegistry,
   { options, extraListeners, keys, tls }: ServeSettings,
   gold: GoldPassages | null,
   sinks: Pick<ServerConfig, 'metrics' | 'logger' | 'record' | 'tracer' | 'writable'>,
@@ -194,7 +194,7 @@ function listenersFor(
   const perturbation = options.perturb === undefined ? null : perturbing(perturbRates(options.perturb));
   return [
     {
-      app: buildApp(holder, { ...config, perturbation, dialects: options.dialect }),
+      app: buildApp(holder, { ...config, searchHook: perturbation, dialects: options.dialect }),
       address: options,
       perturbation,
     },
@@ -206,7 +206,7 @@ function listenersFor(
       const hybrid = mergedHybrid(own.hybrid ?? {}, config.hybrid);
       const filter = bothFilters(filterOption(options.filter), own.filter) ?? null;
       const ofAddress = perturb === undefined ? perturbation : perturb && perturbing(perturb);
-      const limits = { filter, views, hybrid, rerank, perturbation: ofAddress };
+      const limits = { filter, views, hybrid, rerank, searchHook: ofAddress };
       return {
         app: buildApp(holder, { ...config, ...defined(own), ...limits, dialects }),
         address,

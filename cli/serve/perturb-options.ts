@@ -3,7 +3,8 @@ import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
-import type { GoldPassages } from '../../src/server/perturbation/gold-passages.ts';
+import { answerRule } from '../../training/mining/answer-rule.ts';
+import type { GoldPassages } from '../../training/perturbation/gold-passages.ts';
 import {
   DEFAULT_DELAY_MS,
   DEFAULT_DISTRACTORS,
@@ -11,8 +12,7 @@ import {
   PERTURBATIONS,
   type PerturbationSettings,
   perturbationSettings,
-} from '../../src/server/perturbation/settings.ts';
-import { answerRule } from '../../training/mining/answer-rule.ts';
+} from '../../training/perturbation/settings.ts';
 import { type Gold, GoldQuestions } from '../../training/replay/gold-questions.ts';
 import { namedNumbers } from '../options/named-numbers.ts';
 

@@ -1,6 +1,6 @@
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
-import { DEFAULT_MAX_WAITING_BYTES } from '../../src/search/layers/bounded-retriever.ts';
+import { DEFAULT_MAX_WAITING_BYTES } from '../../src/search/admission.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/search/search-mode.ts';
 import { NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';

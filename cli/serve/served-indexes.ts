@@ -6,7 +6,7 @@ import type { Filter } from '../../src/engine/filter/filter.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
 import { readAhead } from '../../src/search/opening/read-ahead.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { isPublishedAddress, parsePublishedAddress } from '../../src/stores/published/published-address.ts';
@@ -98,7 +98,7 @@ export function indexOpener(
   const encoderPools = options.encoderPools ?? new EncoderPools();
   const start = performance.now();
   const opened = new Set<string>();
-  return async (name, { folder, model }, report): Promise<Retriever> => {
+  return async (name, { folder, model }, report): Promise<OpenRetriever> => {
     if (model !== undefined && isServerUrl(model) && model !== options.model) {
       throw new TrawlError(
         'NOT_SUPPORTED',

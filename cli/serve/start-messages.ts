@@ -1,14 +1,14 @@
 import { isLoopback } from '../../src/server/access/access.ts';
 import type { ListenAddress } from '../../src/server/connections/listen.ts';
-import type { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
-import type { Perturbation } from '../../src/server/perturbation/perturbation.ts';
-import { settingsText } from '../../src/server/perturbation/settings.ts';
+import type { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
+import type { Perturbation } from '../../training/perturbation/perturbation.ts';
+import { settingsText } from '../../training/perturbation/settings.ts';
 import { formatBytes, formatCount } from '../output/format.ts';
 
 /** The line that `--json` prints when the server is ready, for scripts that wait for it. */
 export function startFacts(
   url: string,
-  { holder, listeners }: { readonly holder: RetrieverHolder; readonly listeners: readonly Perturbed[] },
+  { holder, listeners }: { readonly holder: IndexRegistry; readonly listeners: readonly Perturbed[] },
 ): object {
   const perturbed = listeners[0]?.perturbation ?? null;
   const indexes = holder.slots.map((slot) => {
@@ -50,7 +50,7 @@ export function perturbationNotes(listeners: readonly Perturbed[]): string[] {
 }
 
 /** The lines that the server prints for a person when it is ready. */
-export function banner(url: string, { slots }: RetrieverHolder, keys: boolean): string[] {
+export function banner(url: string, { slots }: IndexRegistry, keys: boolean): string[] {
   const key = keys ? " -H 'authorization: Bearer KEY'" : '';
   const curl = `curl -s ${url}/retrieve${key} -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
   const names = slots.map(({ retriever }) => {

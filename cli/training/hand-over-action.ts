@@ -6,7 +6,7 @@ import { readReport } from '../../src/base/system/output-report.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import { handOver, type IndexedPassage, readSubanswers } from '../../training/agentic-r/hand-over.ts';
 import { openServer, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
 import { formatCount, formatNumberOf } from '../output/format.ts';

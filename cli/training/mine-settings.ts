@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/rerank-call.ts';
-import type { SearchSourceInfo } from '../../src/search/search-source.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/retrieve-call.ts';
+import type { SearchSourceInfo } from '../../src/search/retriever.ts';
 import { ROW_FORMATS } from '../../training/mining/formats/formats.ts';
 import type { QuerySource } from '../../training/mining/load-queries.ts';
 import type { BatchSettings } from '../../training/mining/mine-batch.ts';

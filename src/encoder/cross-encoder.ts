@@ -3,7 +3,7 @@ import type { FolderModelIdentity } from './identity/model-identity.ts';
 import { identityOn, parseDevice } from './inference/device.ts';
 import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
 import { poolOptions, type RunOptions } from './open-encoder.ts';
-import { PoolAccess } from './pool/pool-access.ts';
+import { EncoderPools, type PoolLease } from './pool/encoder-pools.ts';
 import type { EncodeOutcome, EncoderLoad } from './text-encoder.ts';
 import type { PairTruncation } from './tokenizer/text-pair.ts';
 
@@ -66,27 +66,27 @@ export async function openCrossEncoder(nameOrFolder: string, options: RunOptions
       { details: { labels } },
     );
   }
-  const access = await PoolAccess.open(await poolOptions(model, devices, options));
-  return new PooledCrossEncoder(model, identityOn(devices, model.identity), access);
+  const lease = await new EncoderPools().lease(await poolOptions(model, devices, options));
+  return new PooledCrossEncoder(model, identityOn(devices, model.identity), lease);
 }
 
 class PooledCrossEncoder implements CrossEncoder {
   readonly identity: FolderModelIdentity;
   readonly #model: ModelFolder;
-  readonly #access: PoolAccess;
+  readonly #lease: PoolLease;
 
-  constructor(model: ModelFolder, identity: FolderModelIdentity, access: PoolAccess) {
+  constructor(model: ModelFolder, identity: FolderModelIdentity, lease: PoolLease) {
     this.identity = identity;
     this.#model = model;
-    this.#access = access;
+    this.#lease = lease;
   }
 
   get load(): EncoderLoad {
-    return this.#access.load;
+    return this.#lease.load;
   }
 
   get failure(): TrawlError | undefined {
-    return this.#access.pool.failure;
+    return this.#lease.pool.failure;
   }
 
   score(query: string, passages: readonly string[], options?: ScoreOptions): Promise<ScoreResult> {
@@ -99,7 +99,7 @@ class PooledCrossEncoder implements CrossEncoder {
   async scorePairs(pairs: readonly PairToScore[], options: ScoreOptions = {}): Promise<ScoreResult> {
     const { truncate = 'longest-first', activation = 'none', signal } = options;
     const inputs = pairs.map(({ query, passage }) => ({ query, passage, truncatePair: truncate }));
-    const result = await this.#access.encode(inputs, {
+    const result = await this.#lease.encode(inputs, {
       tokenize: { prefix: '', maxTokens: this.identity.maxTokens.passage, truncate: 'tail' },
       signal,
     });
@@ -113,6 +113,6 @@ class PooledCrossEncoder implements CrossEncoder {
   }
 
   close(): Promise<void> {
-    return this.#access.close();
+    return this.#lease.close();
   }
 }

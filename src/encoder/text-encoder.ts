@@ -151,9 +151,9 @@ export interface TextEncoder {
   /** Calls of `texts` texts each that keep it busy at a time; undefined: a few calls of hundreds of texts. */
   busyCalls?(texts: number): number;
   /**
-   * Finds out whether the encoder is still the one of the beginning. Undefined: it cannot change.
+   * Checks that the model has not changed since it was opened. Undefined: it cannot change.
    *
-   * @throws TrawlError MODEL_MISMATCH if it is not; ENDPOINT_FAILED if that cannot be found out; CANCELLED.
+   * @throws TrawlError MODEL_MISMATCH if it has; ENDPOINT_FAILED if the endpoint does not answer; CANCELLED.
    */
   readonly check?: (signal?: AbortSignal) => Promise<void>;
   /** A text that fails does not fail the call: see `outcomes`. Rejects with CANCELLED after an abort or `close`. */

@@ -1,7 +1,6 @@
 import { TrawlError } from '../base/errors.ts';
 import type { QueryAnswer, QueryCertificate, QueryOutcome } from './calls/query-outcome.ts';
-import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
-import { withVector } from './embedded-query.ts';
+import { type RetrieveCall, type RetrieveResult, withVector } from './calls/retrieve-call.ts';
 import type { Retriever } from './retriever.ts';
 import { addTimings } from './timings.ts';
 

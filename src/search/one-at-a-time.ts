@@ -1,4 +1,4 @@
-import { cancelled, throwIfCancelled } from '../base/abort.ts';
+import { throwIfCancelled, untilAborted } from '../base/abort.ts';
 
 /** Runs tasks one after another, in the order of their calls. */
 export class OneAtATime {
@@ -17,22 +17,10 @@ export class OneAtATime {
     });
     this.#last = before.then(() => ended);
     try {
-      await orAborted(before, signal);
+      await untilAborted(before, signal);
       return await task();
     } finally {
       end();
     }
   }
-}
-
-function orAborted(waiting: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return waiting;
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(cancelled());
-    signal.addEventListener('abort', abort, { once: true });
-    void waiting.then(() => {
-      signal.removeEventListener('abort', abort);
-      resolve();
-    });
-  });
 }

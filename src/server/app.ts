@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import { TrawlError } from '../base/errors.ts';
-import type { Retriever } from '../search/retriever.ts';
+import type { OpenRetriever } from '../search/retriever.ts';
 import { installAccess } from './access/access.ts';
 import { installCors } from './access/cors.ts';
 import { ConnectionErrors } from './connections/connection-errors.ts';
@@ -13,15 +13,13 @@ import { servesElasticsearch } from './dialects/dispatch.ts';
 import { PRODUCT_HEADER, registerElasticsearch } from './elasticsearch/register.ts';
 import { installErrorHandler, sendError } from './errors/error-reply.ts';
 import { installUnknownRoutes } from './errors/unknown-routes.ts';
-import { takePathPrefix } from './indexes/path-prefix.ts';
-import { RetrieverHolder } from './indexes/retriever-holder.ts';
+import { takePathPrefix } from './indexes/index-choice.ts';
+import { IndexRegistry } from './indexes/index-registry.ts';
 import { installViews } from './indexes/view-choice.ts';
 import { acceptRawBodies } from './json-body.ts';
-import { BodyBudget } from './limits/body-budget.ts';
-import { ReplyBudget } from './limits/reply-budget.ts';
+import { BodyBudget, ReplyBudget } from './limits/byte-budgets.ts';
 import { ServerMetrics } from './metrics/server-metrics.ts';
 import { installClock } from './metrics/server-timing.ts';
-import { installPerturbation } from './perturb-request.ts';
 import { installRecording } from './record-search.ts';
 import { TrajectoryGuesser } from './recording/guess-trajectories.ts';
 import { registerAdmin } from './routes/admin.ts';
@@ -37,6 +35,7 @@ import { registerModels } from './routes/models.ts';
 import { registerPage } from './routes/page.ts';
 import { registerPassage } from './routes/passage.ts';
 import { registerSample } from './routes/sample.ts';
+import { installSearchHook } from './search-hook.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
 import { installTracing } from './trace-requests.ts';
 
@@ -52,19 +51,19 @@ const CHECK_EVERY_MS = 10_000;
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const;
 
 /** Builds the HTTP server, which does not listen yet. Closing it does not close the retriever, which the caller owns. */
-export function buildApp(source: Retriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
+export function buildApp(source: OpenRetriever | IndexRegistry, options: Partial<ServerConfig> = {}): FastifyInstance {
   const metrics = options.metrics ?? new ServerMetrics();
   const config = resolveServerConfig({ ...options, metrics });
   const hasElasticsearch = servesElasticsearch(config.dialects);
-  const everywhere = hasElasticsearch ? PRODUCT_HEADER : {};
-  const holder = source instanceof RetrieverHolder ? source : RetrieverHolder.of(source);
+  const productHeaders = hasElasticsearch ? PRODUCT_HEADER : {};
+  const holder = source instanceof IndexRegistry ? source : IndexRegistry.single(source);
   const app = Fastify({
     ...fastifyOptions(config),
     clientErrorHandler: (error, socket) => connectionErrors.handle(error, socket),
     frameworkErrors(_error, request, reply) {
       // Fastify does not run hooks for framework errors.
       request.arrivedAt = performance.now();
-      reply.headers({ ...headersOfEveryResponse(request), ...everywhere });
+      reply.headers({ ...headersOfEveryResponse(request), ...productHeaders });
       sendError(
         new TrawlError('NOT_FOUND', 'Route not found: the path of the request cannot be decoded.'),
         request,
@@ -80,7 +79,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   installClock(app);
   installTracing(app, config.tracer);
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers({ ...headersOfEveryResponse(request), ...everywhere });
+    reply.headers({ ...headersOfEveryResponse(request), ...productHeaders });
   });
   app.addHook('onSend', async (request, reply) => {
     disconnectIfStalled(request.raw, reply.raw, config.writeStallMs, () => metrics.disconnected('stalled'));
@@ -91,7 +90,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   installProtocolChecks(app);
   installViews(app, metrics);
   installRecording(app, metrics);
-  installPerturbation(app);
+  installSearchHook(app, config.searchHook, metrics);
   installAccess(app, config.keys);
   acceptRawBodies(app);
   installErrorHandler(app, config);

@@ -5,39 +5,30 @@ import { defined } from '../base/objects.ts';
 import { TRUNCATE_SIDES, type TruncateSide } from '../encoder/text-encoder.ts';
 import type { Filter } from '../engine/filter/filter.ts';
 import type { WritableIndexes } from '../index/document-store/writable-indexes.ts';
-import type { RerankSettings } from '../search/calls/rerank-call.ts';
+import type { RerankSettings } from '../search/calls/retrieve-call.ts';
 import { type HybridOptions, hybridFault } from '../search/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../search/search-mode.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { McpToolConfig } from './mcp/mcp-config.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
-import type { Perturbation } from './perturbation/perturbation.ts';
 import type { QueryRecord } from './recording/recorded-search.ts';
+import type { SearchHook } from './search-hook.ts';
 import type { RequestTracer } from './tracing/tracer.ts';
 
-/** Options of the HTTP server. Limits reserve no memory. */
-export interface ServerConfig {
+/** Defaults and limits of searches. */
+export interface RequestLimits {
   /** Hits per query if the request does not set it (absent, null or 0). */
   readonly topk: number;
   /** What to shorten if a question and its query together exceed the model's token limit, unless the request sets it. */
   readonly truncate: TruncateSide;
   /** How passages are ranked, unless the request sets it. Null: the default of each index. */
   readonly mode: SearchMode | null;
-  /** The passages that requests may find, in addition to the filter of a request. Null: all. */
-  readonly filter: Filter | null;
-  /**
-   * Names of views of the indexes (`OpenRetrieverOptions.views`): requests find only passages that are in all of them, and in those of
-   * their API key and path.
-   */
-  readonly views: readonly string[];
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
   /** How hybrid search fuses its lists, unless the request sets it. Settings that are absent have their defaults. */
   readonly hybrid: HybridOptions;
   /** How hits are reranked, unless the request sets it; needs retrievers with a reranker. Null: only if the request asks for it. */
-  readonly rerank: Pick<RerankSettings, 'depth' | 'allowFailure'> | null;
-  /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
-  readonly maxBodyBytes: number;
+  readonly rerank: RerankSettings | null;
   /** Largest number of queries in one request. */
   readonly maxQueries: number;
   /** Longest text in a request, in UTF-16 units. A shorter text that exceeds the model's token limit is truncated. */
@@ -46,6 +37,19 @@ export interface ServerConfig {
   readonly maxK: number;
   /** Largest number of hits in one response (queries × hits per query). A response is built in memory before it is sent. */
   readonly maxHits: number;
+}
+
+/** Options of the HTTP server. Limits reserve no memory. */
+export interface ServerConfig extends RequestLimits {
+  /** The passages that requests may find, in addition to the filter of a request. Null: all. */
+  readonly filter: Filter | null;
+  /**
+   * Names of views of the indexes (`OpenRetrieverOptions.views`): requests find only passages that are in all of them, and in those of
+   * their API key and path.
+   */
+  readonly views: readonly string[];
+  /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
+  readonly maxBodyBytes: number;
   /**
    * Limit of the bytes of all responses that clients have not read yet. At the limit, the server refuses new requests. A low limit
    * refuses requests because of slow readers; a high limit lets slow readers fill the memory.
@@ -104,7 +108,7 @@ export interface ServerConfig {
   /** Takes every request for a trace; null disables it. */
   readonly tracer: RequestTracer | null;
   /** Changes, delays and fails searches on purpose; null disables it. */
-  readonly perturbation: Perturbation | null;
+  readonly searchHook: SearchHook | null;
   /** The indexes that clients make and fill over Elasticsearch's interface; null if they may not. */
   readonly writable: WritableIndexes | null;
   /** Accepted API keys; null if the server requires none. */
@@ -159,7 +163,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   metrics: null,
   record: null,
   tracer: null,
-  perturbation: null,
+  searchHook: null,
   writable: null,
   keys: null,
   corsOrigins: Object.freeze([]),
@@ -180,7 +184,7 @@ const NON_NUMERIC: readonly string[] = [
   'metrics',
   'record',
   'tracer',
-  'perturbation',
+  'searchHook',
   'writable',
   'keys',
   'corsOrigins',

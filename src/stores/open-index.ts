@@ -1,5 +1,5 @@
 import { type OpenRetrieverOptions, openParts, openRetriever } from '../search/opening/open-retriever.ts';
-import type { Retriever } from '../search/retriever.ts';
+import type { OpenRetriever } from '../search/retriever.ts';
 import { isPublishedAddress } from './published/published-address.ts';
 
 /**
@@ -8,7 +8,7 @@ import { isPublishedAddress } from './published/published-address.ts';
  *
  * @throws TrawlError as `openRetriever`, and STORE_…; nothing stays open then.
  */
-export async function openIndex(place: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
+export async function openIndex(place: string, options: OpenRetrieverOptions = {}): Promise<OpenRetriever> {
   if (!isPublishedAddress(place)) return openRetriever(place, options);
   const { publishedParts } = await import('./published/published-parts.ts');
   options.onProgress?.('checking the index', 'verifying');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
 import { NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
@@ -58,7 +58,7 @@ const ONE_TEXT = [
 const cwd = await fileFolder();
 const index = join(cwd, 'index');
 const apps: ReturnType<typeof buildApp>[] = [];
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 function write(name: string, rows: readonly object[]): string {
   const path = join(cwd, name);

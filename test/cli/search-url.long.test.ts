@@ -7,7 +7,7 @@ import { importModel } from '../../indexer/model-import/import-model.ts';
 import { ModelReranker } from '../../src/encoder/rerank/model-reranker.ts';
 import { readViews } from '../../src/index/views/read-views.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { AccessKeys } from '../../src/server/access/access-keys.ts';
 import { writeCrossEncoder } from '../encoder/rerank/tiny-cross-encoder.ts';
 import { proxyTo } from '../stores/trawl-server/proxy.ts';
@@ -23,7 +23,7 @@ const queries = join(folder, 'rounds.jsonl');
 const few = join(folder, 'few.jsonl');
 const questions = join(folder, 'questions.jsonl');
 const trajectories = join(folder, 'steps.json');
-let retriever: Retriever;
+let retriever: OpenRetriever;
 let count = 0;
 
 /** Defaults of a server that must not count: every request names its settings. */

@@ -122,19 +122,19 @@ test('with --grace-s 0 running requests are disconnected, and the exit code is s
 /** Preloads a module with which the requests and the closing of an index never end. */
 async function stuckIndex(): Promise<RunOptions> {
   const file = join(folder, 'stuck.mjs');
-  const retriever = new URL('../../src/search/search-retriever.js', import.meta.url).href;
+  const retriever = new URL('../../src/search/index-retriever.js', import.meta.url).href;
   await writeFile(
     file,
     `import { isMainThread } from 'node:worker_threads';
     if (isMainThread) {
-      const { SearchRetriever } = await import(${JSON.stringify(retriever)});
-      const { retrieve } = SearchRetriever.prototype;
+      const { IndexRetriever } = await import(${JSON.stringify(retriever)});
+      const { retrieve } = IndexRetriever.prototype;
       let calls = 0;
       // The first query is the server's own at the start; without its answer the server is not ready.
-      SearchRetriever.prototype.retrieve = function (call) {
+      IndexRetriever.prototype.retrieve = function (call) {
         return calls++ === 0 ? retrieve.call(this, call) : new Promise(() => {});
       };
-      SearchRetriever.prototype.close = () => new Promise(() => {});
+      IndexRetriever.prototype.close = () => new Promise(() => {});
     }`,
   );
   return { env: { NODE_OPTIONS: `--import=${pathToFileURL(file).href}` }, unbundled: true };

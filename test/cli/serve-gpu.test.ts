@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gpuLines } from '../../cli/commands/doctor.ts';
 import { banner } from '../../cli/serve/start-messages.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { cudaDouble, withoutGpuSearches } from '../helpers/cuda-double.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { fileFolder, jsonOf, postJson, runTrawl, sampleIndex, serveIndex } from './run-trawl.ts';
@@ -57,7 +57,7 @@ test('the start line of a server names the GPU', async () => {
   const retriever = new FakeRetriever({ index: 'wiki' });
   const gpu = { name: 'NVIDIA H100 80GB HBM3', cuda: '13.0', bytes: 7.9e9, failed: false };
   Object.assign(retriever.info, { gpu });
-  const holder = RetrieverHolder.over([{ name: 'wiki', folder: '/somewhere/wiki' }], async () => retriever);
+  const holder = IndexRegistry.opening([{ name: 'wiki', folder: '/somewhere/wiki' }], async () => retriever);
   await holder.open();
   assert.match(
     banner('http://127.0.0.1:8000', holder, false).join('\n'),

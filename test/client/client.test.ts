@@ -4,8 +4,8 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { TrawlClient, TrawlConnectionError, TrawlResponseError } from '../../src/client/index.ts';
 import { waitMs } from '../../src/client/retry.ts';
 import type { FusedHit, Hit, Query, SearchReply } from '../../src/client/types.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import type { RecordedSearch } from '../../src/server/recording/recorded-search.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { eventually, serve } from '../server/build.ts';
@@ -93,7 +93,7 @@ test('passages, indexes, vectors and Search-R1’s request return what the serve
 
 test('the groups of a server have their names and those of their indexes', async (t) => {
   const slots = ['a', 'b'].map((name) => new IndexSlot(name, { folder: name }, async () => new FakeRetriever()));
-  const holder = new RetrieverHolder(slots, new Map([['ab', ['a', 'b']]]));
+  const holder = new IndexRegistry(slots, new Map([['ab', ['a', 'b']]]));
   await holder.open();
   const client = new TrawlClient((await serve(t, holder)).url);
   assert.deepEqual(await client.groups(), [{ name: 'ab', indexes: ['a', 'b'] }]);
@@ -225,7 +225,7 @@ test('an abort ends the wait before the next attempt', async (t) => {
 });
 
 test('waitUntilReady waits while the server starts, at most timeoutMs', async (t) => {
-  const holder = new RetrieverHolder();
+  const holder = new IndexRegistry();
   const { url } = await serve(t, holder);
   const client = new TrawlClient(url);
   const { ready, status, facts } = await client.ready();

@@ -8,8 +8,8 @@ import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { runTrawl } from '../cli/run-trawl.ts';
 import { writeCrossEncoder } from '../encoder/rerank/tiny-cross-encoder.ts';
 import { arbitraryRow, COLUMNS } from '../engine/filter/arbitrary-filters.ts';
@@ -142,7 +142,7 @@ async function serverOf(
         return openRetriever(target.folder, { name, reranker, views, encoderPools, ...cache });
       }),
   );
-  const holder = new RetrieverHolder(slots, new Map([[GROUP, INDEX_NAMES]]));
+  const holder = new IndexRegistry(slots, new Map([[GROUP, INDEX_NAMES]]));
   await holder.open();
   const app = buildApp(holder);
   const url = await listen(app, { host: '127.0.0.1', port: 0 });

@@ -7,7 +7,7 @@ import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
@@ -48,7 +48,7 @@ const K = 3;
 
 const folder = await fileFolder();
 const apps: ReturnType<typeof buildApp>[] = [];
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 before(async () => {
   const index = join(folder, 'sample');

@@ -2,20 +2,29 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { applyTemplate, composeText, type EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
-import type { CutCall, CutResult } from '../../src/search/calls/cut-call.ts';
-import type { EmbedCall, EmbedResult } from '../../src/search/calls/embed-call.ts';
-import type { ExplainCall, ExplainResult } from '../../src/search/calls/explain-call.ts';
-import type { FindCall, FindResult } from '../../src/search/calls/find-call.ts';
+import { Admission } from '../../src/search/admission.ts';
+import type {
+  ExplainCall,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  ScoreCall,
+  ScoreResult,
+  SelectCall,
+} from '../../src/search/calls/lookup-calls.ts';
+import type {
+  CutCall,
+  CutResult,
+  EmbedCall,
+  EmbedResult,
+  RerankCall,
+  RerankResult,
+} from '../../src/search/calls/model-calls.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import type { RerankCall, RerankResult } from '../../src/search/calls/rerank-call.ts';
-import type { RetrieveCall, RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
-import type { ScoreCall, ScoreResult } from '../../src/search/calls/score-call.ts';
-import type { SelectCall } from '../../src/search/calls/select-call.ts';
-import { inputOf } from '../../src/search/embedded-query.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import { inputOf, type RetrieveCall, type RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
-import type { RetrieverStatistics } from '../../src/search/retriever-statistics.ts';
-import { NO_STATISTICS } from '../../src/search/statistics-sum.ts';
+import { NO_STATISTICS, type RetrieverStatistics } from '../../src/search/retriever-statistics.ts';
 import { modelIdentity } from './model-identity.ts';
 
 /** Rows as corpora have them. Row 1 has no `contents`, row 2 has an id beyond 2^53. */
@@ -37,8 +46,6 @@ export interface FakeRetrieverOptions {
   readonly model?: string;
   /** Called before a call is answered. It may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
-  /** Whether the answers of a call are cached. Default: never. */
-  readonly hasAnswers?: (call: RetrieveCall) => boolean;
   /** Default: nothing is waiting. */
   readonly statistics?: () => RetrieverStatistics;
   /** Replaces the answer to one query; if it returns undefined, the usual answer is kept. */
@@ -46,7 +53,7 @@ export interface FakeRetrieverOptions {
 }
 
 /** A retriever without a model: the same text always gets the same rows. It records its calls. */
-export class FakeRetriever implements Retriever {
+export class FakeRetriever implements OpenRetriever {
   readonly calls: RetrieveCall[] = [];
   readonly rerankCalls: RerankCall[] = [];
   closed = false;
@@ -80,7 +87,16 @@ export class FakeRetriever implements Retriever {
     };
   }
 
-  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+  retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    return this.#admission.run('retrieve', call, () => this.#retrieve(call));
+  }
+
+  /** Refuses only what a request does not bear. */
+  get #admission(): Admission {
+    return new Admission(this.info, Number.POSITIVE_INFINITY, () => this.statistics());
+  }
+
+  async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     this.calls.push(call);
     if (this.closed) throw new TrawlError('NOT_READY', 'The index is being closed.');
     await this.#options.before?.(call);
@@ -94,10 +110,6 @@ export class FakeRetriever implements Retriever {
       outcomes,
       timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25, rerank: call.rerank === undefined ? 0 : 4 },
     };
-  }
-
-  hasAnswers(call: RetrieveCall): boolean {
-    return this.#options.hasAnswers?.(call) ?? false;
   }
 
   /** Every row has the whole text as its only term. */
@@ -137,7 +149,11 @@ export class FakeRetriever implements Retriever {
   }
 
   /** The vector of a text is its length and its first three UTF-16 code units. */
-  async embed(call: EmbedCall): Promise<EmbedResult> {
+  embed(call: EmbedCall): Promise<EmbedResult> {
+    return this.#admission.run('embed', call, () => this.#embed(call));
+  }
+
+  async #embed(call: EmbedCall): Promise<EmbedResult> {
     const vectors = new Float32Array(call.inputs.length * 4);
     const outcomes = call.inputs.map((input, i) => {
       const text = `${call.inputType}: ${textOf(input)}`;

@@ -25,6 +25,6 @@ class KeptPools extends EncoderPools {
   }
 
   async end(): Promise<void> {
-    await Promise.all([...this.#kept.values()].map((lease) => lease.release()));
+    await Promise.all([...this.#kept.values()].map((lease) => lease.close()));
   }
 }

@@ -1,7 +1,7 @@
 import { after, before } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
@@ -11,7 +11,7 @@ import { buildSampleIndex } from './sample-index.ts';
 export interface SampleServer {
   /** Set before the first test runs. */
   readonly url: string;
-  readonly retriever: Retriever;
+  readonly retriever: OpenRetriever;
   /** For a `before` of the file itself, which may run at the same time as the one that starts the server. */
   readonly started: Promise<void>;
   /** Starts another server over the same index. Returns its URL. */
@@ -27,7 +27,7 @@ export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<
   const server = {
     url: '',
     started,
-    retriever: undefined as unknown as Retriever,
+    retriever: undefined as unknown as OpenRetriever,
     async serve(other: Partial<ServerConfig>): Promise<string> {
       const app = buildApp(server.retriever, other);
       apps.push(app);

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { Perturbation } from '../../src/server/perturbation/perturbation.ts';
-import { perturbationSettings } from '../../src/server/perturbation/settings.ts';
+import { Perturbation } from '../../training/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../training/perturbation/settings.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
 import { CLIENTS, libraryFolder } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
@@ -58,7 +58,7 @@ test('the Python client passes its tests against real servers', { skip }, async 
     SERVER_URL: server.url,
     WORDS_URL: await wordsServer(t),
     PERTURBED_URL: await server.serve({
-      perturbation: new Perturbation(perturbationSettings({ distractors: 1, delay: 1 }, { delayMs: 1 })),
+      searchHook: new Perturbation(perturbationSettings({ distractors: 1, delay: 1 }, { delayMs: 1 })),
     }),
     PYTHONPATH: installed,
   });

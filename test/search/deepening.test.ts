@@ -4,16 +4,16 @@ import { TrawlError } from '../../src/base/errors.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { EmbeddedQuery, RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../src/search/deepening.ts';
+import { IndexRetriever, type ServingOptions } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
-import { assembleRetriever, type ServingOptions } from '../../src/search/opening/assemble-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from './fakes.ts';
 
 const ROWS = 100;
 
-function assemble(options: ServingOptions = {}): { log: Log; retriever: Retriever } {
+function assemble(options: ServingOptions = {}): { log: Log; retriever: OpenRetriever } {
   const log: Log = [];
   const parts = {
     dense: {
@@ -24,7 +24,7 @@ function assemble(options: ServingOptions = {}): { log: Log; retriever: Retrieve
   };
   return {
     log,
-    retriever: assembleRetriever({ ...new FakeRetriever().info, rows: ROWS, dimension: 1 }, parts, options),
+    retriever: new IndexRetriever({ ...new FakeRetriever().info, rows: ROWS, dimension: 1 }, parts, options),
   };
 }
 
@@ -114,7 +114,7 @@ test('the certificate counts the rows rescored by all searches', async () => {
 
 test('a query whose deeper search fails has the error instead of too few hits, and the others keep their answers', async () => {
   const { retriever } = assemble();
-  const failing: Retriever = Object.assign(Object.create(retriever) as Retriever, {
+  const failing: OpenRetriever = Object.assign(Object.create(retriever) as OpenRetriever, {
     async retrieve(call: RetrieveCall) {
       const { outcomes, timings } = await retriever.retrieve(call);
       const error = new TrawlError('NOT_SUPPORTED', 'The tie is too long.', { details: { maxTied: 7 } });

@@ -16,10 +16,10 @@ import { openViews } from '../../src/index/views/open-views.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
-import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever, Retriever } from '../../src/search/retriever.ts';
 import { fileFolder } from '../cli/run-trawl.ts';
 import { arbitraryRow, COLUMNS } from '../engine/filter/arbitrary-filters.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -83,7 +83,7 @@ export async function opened(
   out: string,
   engine: 'native' | 'reference',
   { cache = false, views = [], onWarning = () => undefined }: OpenedOptions = {},
-): Promise<Retriever> {
+): Promise<OpenRetriever> {
   const { source, lexical, columns, passages, liveRows, manifest } = openIndexDirectory(out);
   const isNative = engine === 'native';
   const filters = isNative
@@ -98,7 +98,7 @@ export async function opened(
     { index: 'ix', rows, generation, columns, filters: cached, passages: store, liveRows },
     onWarning,
   );
-  const retriever = assembleRetriever(
+  const retriever = new IndexRetriever(
     {
       ...new FakeRetriever().info,
       index: 'ix',

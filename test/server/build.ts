@@ -3,17 +3,17 @@ import type { AddressInfo, Socket } from 'node:net';
 import { connect } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
-import type { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 
 /** An app that is closed after the test. */
 export function build(
   t: TestContext,
-  source: Retriever | RetrieverHolder = new FakeRetriever(),
+  source: OpenRetriever | IndexRegistry = new FakeRetriever(),
   config: Partial<ServerConfig> = {},
 ): FastifyInstance {
   const app = buildApp(source, config);
@@ -24,7 +24,7 @@ export function build(
 /** The same on a real socket. Closing does not wait for connections that the test left open. */
 export async function serve(
   t: TestContext,
-  source: Retriever | RetrieverHolder = new FakeRetriever(),
+  source: OpenRetriever | IndexRegistry = new FakeRetriever(),
   config: Partial<ServerConfig> = {},
 ): Promise<{ app: FastifyInstance; url: string; port: number }> {
   const app = buildApp(source, config);

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { listen } from '../../src/server/connections/listen.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, errorOf, eventually, openSocket, readToEnd, serve, untilMetric } from './build.ts';
 
@@ -178,7 +178,7 @@ test('a client that disconnects stops the writing of its large reply', async (t)
 test('closing finishes a running request, refuses new ones and closes idle connections', async (t) => {
   let finish = (): void => {};
   const retriever = new FakeRetriever({ before: () => new Promise<void>((resolve) => (finish = resolve)) });
-  const holder = RetrieverHolder.of(retriever);
+  const holder = IndexRegistry.single(retriever);
   const { app, port, url } = await serve(t, holder);
   const idle = await openSocket(t, port);
   const agent = new Agent({ keepAlive: true });

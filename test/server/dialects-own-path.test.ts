@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, postTo } from './build.ts';
 import { BRIDGE, CONTENTS, type Pair, SCORES, testPairs, WALKER } from './dialect-pairs.ts';
@@ -265,7 +265,7 @@ test('passages with the same URL form one page under their title', async (t) => 
 });
 
 test('/health has the fields that all its clients read, and is a 503 until the index is open', async (t) => {
-  const holder = new RetrieverHolder();
+  const holder = new IndexRegistry();
   const app = build(t, holder);
   const starting = await app.inject('/health');
   assert.equal(starting.statusCode, 503);

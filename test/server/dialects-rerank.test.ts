@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Value from 'typebox/value';
 import { TrawlError } from '../../src/base/errors.ts';
-import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { FakeStore } from '../search/fakes.ts';
@@ -279,7 +279,7 @@ test('raw scores are asked of the reranker only where the request or its project
 
 test('a server without a reranker answers each of these requests with 501, and TEI’s with its own format', async (t) => {
   const { info } = new FakeRetriever();
-  const retriever = assembleRetriever({ ...info, reranker: null }, { passages: new FakeStore([]) });
+  const retriever = new IndexRetriever({ ...info, reranker: null }, { passages: new FakeStore([]) });
   t.after(() => retriever.close());
   const app = build(t, retriever);
   for (const [path, body, status] of [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import OpenAI from 'openai';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, postTo, serve } from './build.ts';
 
@@ -50,7 +50,7 @@ test('the official client throws its own error classes', async (t) => {
     assert.match(error.message, /Send texts/);
     return true;
   });
-  const starting = await serve(t, new RetrieverHolder());
+  const starting = await serve(t, new IndexRegistry());
   const early = new OpenAI({ baseURL: `${starting.url}/v1`, apiKey: 'none', maxRetries: 0 });
   await assert.rejects(early.embeddings.create({ model: 'fake-encoder', input: 'a' }), OpenAI.InternalServerError);
 });

@@ -9,7 +9,7 @@ import type { SearchRequest } from '../../src/client/types.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { parseFilterExpression } from '../../src/engine/filter/filter-expression.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import type { RecordedSearch } from '../../src/server/recording/recorded-search.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
 import { fileFolder } from '../cli/run-trawl.ts';
@@ -45,7 +45,7 @@ before(async () => {
   await encoder.close();
 });
 
-async function newsRetriever(t: TestContext): Promise<Retriever> {
+async function newsRetriever(t: TestContext): Promise<OpenRetriever> {
   const retriever = await openRetriever(join(folder, 'news'), { encoderPools });
   t.after(() => retriever.close());
   return retriever;

@@ -5,8 +5,8 @@ import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -19,7 +19,7 @@ const folder = await fileFolder();
 let url = '';
 /** `both` has vectors and words, `words` only words: a search by vectors fails in it. */
 const NAMES = ['both', 'words'];
-const holder = new RetrieverHolder(
+const holder = new IndexRegistry(
   NAMES.map(
     (name) =>
       new IndexSlot(name, { folder: join(folder, name) }, (_, target) =>
@@ -247,12 +247,12 @@ test('wrong lists of indexes are refused: empty, unknown, or beside an index in 
 });
 
 /** A holder of the indexes a and b, which are the group ab. A reload of b opens the next of its retrievers. */
-async function groupOf(a: FakeRetriever, ...versions: FakeRetriever[]): Promise<RetrieverHolder> {
+async function groupOf(a: FakeRetriever, ...versions: FakeRetriever[]): Promise<IndexRegistry> {
   const slots = [
     new IndexSlot('a', { folder: 'a' }, async () => a),
     new IndexSlot('b', { folder: 'b' }, async () => versions.shift()!),
   ];
-  const groups = new RetrieverHolder(slots, new Map([['ab', ['a', 'b']]]));
+  const groups = new IndexRegistry(slots, new Map([['ab', ['a', 'b']]]));
   await groups.open();
   return groups;
 }
@@ -288,17 +288,17 @@ test('a reload of one index does not break a running search of its group', async
 test('a group with the name of an index or with an unknown index is refused when the server is made', () => {
   const slots = [new IndexSlot('a'), new IndexSlot('b')];
   assert.throws(
-    () => new RetrieverHolder(slots, new Map([['a', ['b']]])),
+    () => new IndexRegistry(slots, new Map([['a', ['b']]])),
     trawlError('USAGE', /An index has the name a/),
   );
   assert.throws(
-    () => new RetrieverHolder(slots, new Map([['g', ['a', 'c']]])),
+    () => new IndexRegistry(slots, new Map([['g', ['a', 'c']]])),
     trawlError('USAGE', /index c, which is not served/),
   );
 });
 
 test('a taken name, and the removal of an index of a group, are refused with a way out', () => {
-  const served = new RetrieverHolder([new IndexSlot('a'), new IndexSlot('b')], new Map([['all', ['a']]]));
+  const served = new IndexRegistry([new IndexSlot('a'), new IndexSlot('b')], new Map([['all', ['a']]]));
   for (const name of ['a', 'all']) {
     assert.throws(() => served.add(new IndexSlot(name)), trawlError('INDEX_EXISTS', /Choose another name/));
   }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/base/errors.ts';
-import { NO_STATISTICS } from '../../src/search/statistics-sum.ts';
+import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot, type IndexTarget, type OpenIndex } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { build, errorOf, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
 
@@ -18,7 +18,7 @@ function fake(index: string, generation = 'g1', more: FakeRetrieverOptions = {})
 /** Two indexes, and every retriever opened for them. */
 async function two(
   open?: (name: string, target: IndexTarget, nth: number) => FakeRetriever | Promise<FakeRetriever>,
-): Promise<{ holder: RetrieverHolder; opened: FakeRetriever[] }> {
+): Promise<{ holder: IndexRegistry; opened: FakeRetriever[] }> {
   const opened: FakeRetriever[] = [];
   const counts = new Map<string, number>();
   const opener: OpenIndex = async (name, target) => {
@@ -28,7 +28,7 @@ async function two(
     opened.push(retriever);
     return retriever;
   };
-  const holder = RetrieverHolder.over(
+  const holder = IndexRegistry.opening(
     [
       { name: 'wiki', folder: '/somewhere/wiki' },
       { name: 'news', folder: '/somewhere/news' },
@@ -132,7 +132,7 @@ test('the server is ready only when each index has answered a query', async (t) 
   let answer = (): void => {};
   const held = new Promise<void>((resolve) => (answer = resolve));
   const slots = [new IndexSlot('slow', { folder: '/x' }, async (name) => fake(name, 'g1', { before: () => held }))];
-  const holder = new RetrieverHolder(slots);
+  const holder = new IndexRegistry(slots);
   const app = build(t, holder, { holdMs: 0 });
   const opening = holder.open();
   await eventually(() => slots[0]!.progress.stage === 'warming');
@@ -149,7 +149,7 @@ test('an index whose first query fails is closed and does not become ready', asy
   const retriever = fake('broken', 'g1', {
     outcome: () => ({ ok: false, error: new TrawlError('ENCODING_FAILED', 'no') }),
   });
-  const holder = new RetrieverHolder([new IndexSlot('broken', { folder: '/x' }, async () => retriever)]);
+  const holder = new IndexRegistry([new IndexSlot('broken', { folder: '/x' }, async () => retriever)]);
   await assert.rejects(holder.open(), { code: 'ENCODING_FAILED' });
   assert.equal(holder.state, 'starting');
   assert.equal(retriever.closed, true);
@@ -162,7 +162,7 @@ test('a reload replaces index and encoder for new requests, and the old ones clo
   });
   const retrievers = [old, fake('wiki', 'g2')];
   const slot = new IndexSlot('wiki', { folder: '/x' }, async () => retrievers.shift()!);
-  const served = new RetrieverHolder([slot]);
+  const served = new IndexRegistry([slot]);
   await served.open();
   const app = build(t, served);
   const running = post(app, { queries: ['slow'] });
@@ -188,7 +188,7 @@ test('a replaced index that cannot be closed is reported, and its counters stay'
   const statistics = () => ({ ...NO_STATISTICS, sharing: { ...NO_STATISTICS.sharing, computed: 3 } });
   const retrievers = [new Stuck({ index: 'wiki', statistics }), fake('wiki', 'g2')];
   const failures: unknown[] = [];
-  const holder = RetrieverHolder.over(
+  const holder = IndexRegistry.opening(
     [{ name: 'wiki', folder: '/x' }],
     async () => retrievers.shift()!,
     new Map(),
@@ -309,7 +309,7 @@ test('a wrong reload request is refused, and nothing is loaded', async (t) => {
   assert.equal(opened.length, 2);
   const handed = build(t, new FakeRetriever());
   assert.equal((await postTo(handed, '/admin/indexes/fake-sample/reload', {})).status, 501);
-  const starting = build(t, new RetrieverHolder());
+  const starting = build(t, new IndexRegistry());
   assert.equal((await postTo(starting, '/admin/indexes/x/reload', {})).status, 503);
 });
 
@@ -353,7 +353,7 @@ test('a stopping server finishes the running reload and refuses waiting ones', a
 
 test('two indexes with the same name are refused', () => {
   const target = { name: 'a', folder: '/x' };
-  assert.throws(() => RetrieverHolder.over([target, target], async () => fake('a')), { code: 'USAGE' });
+  assert.throws(() => IndexRegistry.opening([target, target], async () => fake('a')), { code: 'USAGE' });
 });
 
 test('reloads under load lose no request and mix no generations', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { laxBoolean, laxInteger } from '../../src/server/dialects/parts/lax-values.ts';
+import { laxBoolean, laxInteger } from '../../src/server/dialects/parts/read-request.ts';
 
 // Both tables were recorded with pydantic 2.13 behind FastAPI.
 const INTEGERS: readonly (readonly [unknown, number | string])[] = [

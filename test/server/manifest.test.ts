@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf } from './build.ts';
@@ -70,7 +70,7 @@ test('the manifest of an index has its corpus, its last change, and the rows and
 test('a group and a source without an index folder have no manifest', async (t) => {
   const indexes = ['wiki', 'news'].map((name) => ({ name, folder: name }));
   const open = async (name: string): Promise<FakeRetriever> => new FakeRetriever({ index: name });
-  const holder = RetrieverHolder.over(indexes, open, new Map([['both', ['wiki', 'news']]]));
+  const holder = IndexRegistry.opening(indexes, open, new Map([['both', ['wiki', 'news']]]));
   await holder.open();
   const app = build(t, holder);
   for (const path of ['/v1/manifest', '/indexes/both/v1/manifest']) {

@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { pino } from 'pino';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import type { RecordedRequest, RecordedSearch } from '../../src/server/recording/recorded-search.ts';
 import { FAKE_DOCUMENTS, FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, postTo, serve } from './build.ts';
@@ -279,7 +279,7 @@ test('a call that its own batch cancels is answered', async (t) => {
 });
 
 test('a starting server answers 503 with Retry-After', async (t) => {
-  const { status, headers } = await postTo(build(t, new RetrieverHolder(), MCP), '/mcp', PING, HEADERS);
+  const { status, headers } = await postTo(build(t, new IndexRegistry(), MCP), '/mcp', PING, HEADERS);
   assert.equal(status, 503);
   assert.equal(headers['retry-after'], '2');
 });

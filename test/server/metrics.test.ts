@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { NO_STATISTICS } from '../../src/search/statistics-sum.ts';
+import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
@@ -121,7 +121,7 @@ test('index metrics have generation, model and sizes, after a reload only the ne
     if (nth === 3) throw new TrawlError('INDEX_NOT_FOUND', 'x');
     return new FakeRetriever({ index: 'wiki', generation: `g${nth}` });
   });
-  const holder = new RetrieverHolder([slot]);
+  const holder = new IndexRegistry([slot]);
   await holder.open();
   const app = build(t, holder);
   const info = (values: Map<string, number>): string[] =>
@@ -186,7 +186,7 @@ test('counters continue through reloads, and gauges are summed over generations 
     const generation = ++nth;
     return new FakeRetriever({ index: 'wiki', statistics: () => of(10 ** (generation - 1)) });
   });
-  const holder = new RetrieverHolder([slot]);
+  const holder = new IndexRegistry([slot]);
   await holder.open();
   const app = build(t, holder);
   const counts = async (): Promise<unknown[]> => {

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import OpenAI from 'openai';
 import { AccessKeys } from '../../src/server/access/access-keys.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, serve } from './build.ts';
 
 /** Indexes by name, with the names of their encoders. */
-async function holderOf(indexes: Readonly<Record<string, string>>): Promise<RetrieverHolder> {
+async function holderOf(indexes: Readonly<Record<string, string>>): Promise<IndexRegistry> {
   const targets = Object.keys(indexes).map((name) => ({ name, folder: name }));
-  const holder = RetrieverHolder.over(
+  const holder = IndexRegistry.opening(
     targets,
     async (name) => new FakeRetriever({ index: name, model: indexes[name]! }),
   );
@@ -65,7 +65,7 @@ test('models require a key like searches, and a starting server answers 503', as
   const { url } = await serve(t, new FakeRetriever(), { keys });
   await assert.rejects(clientOf(url, 'another-key-of-its-own').models.list(), OpenAI.AuthenticationError);
   assert.equal((await clientOf(url, 'a-key-of-20-characters').models.list()).data.length, 3);
-  const starting = build(t, new RetrieverHolder());
+  const starting = build(t, new IndexRegistry());
   for (const route of ['/v1/models', '/v1/models/fake-encoder']) {
     const { statusCode, headers } = await starting.inject(route);
     assert.deepEqual([statusCode, headers['retry-after']], [503, '2'], route);

@@ -6,7 +6,7 @@ import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { type Answer, encoderPools, served } from './served-index.ts';
 
@@ -217,7 +217,7 @@ test('a reload onto an index without the mode of the server is a 409, and the ol
   skip,
 }, async (t) => {
   const opener = indexOpener({ modes: ['bm25'] }, { warm: false, signal: new AbortController().signal });
-  const holder = RetrieverHolder.over([{ name: 'words', folder: words }], opener);
+  const holder = IndexRegistry.opening([{ name: 'words', folder: words }], opener);
   await holder.open();
   t.after(() => holder.close());
   const app = buildApp(holder);

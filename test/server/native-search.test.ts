@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { type ErrorCode, TrawlError } from '../../src/base/errors.ts';
 import { TimeSlice } from '../../src/base/time-slice.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
 import { type Deduplication, type Fusion, fuse, select } from '../../src/server/native-search/fusion.ts';
@@ -116,7 +116,7 @@ function buildParts(
 ): { app: FastifyInstance; log: Log; retriever: Retriever } {
   const log: Log = [];
   const rows = documents.length;
-  const retriever = assembleRetriever(
+  const retriever = new IndexRetriever(
     { ...new FakeRetriever().info, rows, dimension: 1 },
     {
       dense: {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { TrawlError } from '../../src/base/errors.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
-import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
 import { FakeReranker, type FakeRerankerOptions } from '../helpers/fake-reranker.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -17,7 +17,7 @@ const document = (row: number): string => JSON.stringify({ id: `p${row}`, conten
 function app(t: TestContext, options: FakeRerankerOptions = {}, config: Partial<ServerConfig> = {}) {
   const reranker = new FakeReranker(options);
   const { info } = new FakeRetriever();
-  const retriever = assembleRetriever(
+  const retriever = new IndexRetriever(
     { ...info, rows: ROWS, reranker: reranker.info },
     {
       dense: {
@@ -137,7 +137,7 @@ test('requests that cannot be reranked are refused with the reason', async (t) =
     assert.match(error.message, message);
   }
   const { info } = new FakeRetriever();
-  const without = assembleRetriever({ ...info, reranker: null }, { passages: new FakeStore([]) });
+  const without = new IndexRetriever({ ...info, reranker: null }, { passages: new FakeStore([]) });
   t.after(() => without.close());
   const reply = await postTo(build(t, without), '/v1/search', { queries: ['0'], rerank: true });
   assert.deepEqual([reply.status, errorOf(reply.json).code], [501, 'NOT_SUPPORTED']);
@@ -150,7 +150,7 @@ test('a request whose pairs have too many tokens is a 422 that says how many', a
     dense: { encoder: new FakeEncoder([]), index: new FakeIndex([], { rows: ROWS }) },
     passages: new FakeStore([], { rows: ROWS, document }),
   };
-  const retriever = assembleRetriever({ ...info, rows: ROWS, reranker: reranker.info }, parts, {
+  const retriever = new IndexRetriever({ ...info, rows: ROWS, reranker: reranker.info }, parts, {
     reranker,
     maxRerankTokens: 10,
   });

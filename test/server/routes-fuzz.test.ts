@@ -10,8 +10,8 @@ import { WritableFolder } from '../../cli/serve/writable/writable-folder.ts';
 import type { WritableIndexes } from '../../src/index/document-store/writable-indexes.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import { DIALECTS } from '../../src/server/dialects/dispatch.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { runTrawl } from '../cli/run-trawl.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { runs } from '../helpers/runs.ts';
@@ -27,7 +27,7 @@ interface Route {
 }
 
 /** An app with every optional route, and its route table: a new route is in it by itself. */
-async function appWithRoutes(t: TestContext, holder: RetrieverHolder, writable: WritableIndexes) {
+async function appWithRoutes(t: TestContext, holder: IndexRegistry, writable: WritableIndexes) {
   const routes: Route[] = [];
   const onCreated = (message: unknown): void => {
     const { fastify } = message as { fastify: FastifyInstance };
@@ -133,7 +133,7 @@ const query = fc.dictionary(
 );
 
 /** Two indexes and a group, and a folder of writable indexes. */
-async function servedIndexes(t: TestContext): Promise<{ holder: RetrieverHolder; writable: WritableIndexes }> {
+async function servedIndexes(t: TestContext): Promise<{ holder: IndexRegistry; writable: WritableIndexes }> {
   const close: (() => Promise<void>)[] = [];
   // Hooks run in their order, and the next one removes the folder.
   t.after(async () => {
@@ -150,7 +150,7 @@ async function servedIndexes(t: TestContext): Promise<{ holder: RetrieverHolder;
     new IndexSlot('fake-sample', { folder: 'a' }, async () => new FakeRetriever()),
     new IndexSlot('words', { folder: out }, (name, target) => openRetriever(target.folder, { name })),
   ];
-  const holder = new RetrieverHolder(slots, new Map([['all', ['fake-sample', 'words']]]));
+  const holder = new IndexRegistry(slots, new Map([['all', ['fake-sample', 'words']]]));
   const events = { onRefreshed: () => undefined, onFailure: () => undefined };
   const writable = WritableFolder.prepare(join(folder, 'writable'), events, runRefresh);
   close.push(

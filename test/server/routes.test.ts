@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { Check } from 'typebox/schema';
 import { TrawlError } from '../../src/base/errors.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
 import { HEALTH_OPERATIONS } from '../../src/server/routes/health.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, post, postTo } from './build.ts';
@@ -139,7 +139,7 @@ test('a compressed body is a 415 on every route', async (t) => {
 
 test('/livez answers from the start, /readyz when the index is open', async (t) => {
   const slot = new IndexSlot('fake-sample');
-  const holder = new RetrieverHolder([slot]);
+  const holder = new IndexRegistry([slot]);
   const app = build(t, holder, { holdMs: 0 });
   const status = async (url: string): Promise<number> => (await app.inject(url)).statusCode;
   assert.deepEqual([await status('/livez'), await status('/readyz'), await status('/')], [200, 503, 200]);
@@ -182,7 +182,7 @@ test('the schema of /readyz has every field of its reply: with vectors, without 
   const slots = [new FakeRetriever(), Object.assign(words, { info })].map(
     (retriever) => new IndexSlot(retriever.info.index, { folder: '/x' }, async () => retriever),
   );
-  const holder = new RetrieverHolder(slots);
+  const holder = new IndexRegistry(slots);
   await holder.open();
   slots[1]!.report({ stage: 'reading', doing: 'reading the index: 40 %', done: 40, total: 100 });
   const app = build(t, holder);
@@ -225,7 +225,7 @@ test('an index whose threads died is not ready until it is reloaded', async (t) 
     opened.push(retriever);
     return retriever;
   });
-  const holder = new RetrieverHolder([slot]);
+  const holder = new IndexRegistry([slot]);
   await holder.open();
   const app = build(t, holder);
   const ready = async (): Promise<unknown[]> => {

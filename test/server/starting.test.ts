@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { DIALECTS } from '../../src/server/dialects/dispatch.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, openSocket, type Posted, post, postTo, serve } from './build.ts';
 
@@ -15,11 +15,11 @@ const BATCH = { queries: ['a'], topk: 1 };
 const SINGLE = { query: 'a', topk: 1 };
 
 /** A holder that opens its index when `open` or `fail` is called. */
-function starting(): { holder: RetrieverHolder; open(): Promise<void>; fail(error: Error): Promise<void> } {
-  let resolve!: (retriever: Retriever) => void;
+function starting(): { holder: IndexRegistry; open(): Promise<void>; fail(error: Error): Promise<void> } {
+  let resolve!: (retriever: OpenRetriever) => void;
   let reject!: (error: Error) => void;
-  const promise = new Promise<Retriever>((...settle) => ([resolve, reject] = settle));
-  const holder = RetrieverHolder.over([{ name: 'fake-sample', folder: '/nowhere' }], () => promise);
+  const promise = new Promise<OpenRetriever>((...settle) => ([resolve, reject] = settle));
+  const holder = IndexRegistry.opening([{ name: 'fake-sample', folder: '/nowhere' }], () => promise);
   const opened = holder.open().catch(() => undefined);
   return {
     holder,

@@ -3,12 +3,12 @@ import { type TestContext, test } from 'node:test';
 import type { ModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
+import { IndexRetriever, type ServingOptions } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
-import { assembleRetriever, type ServingOptions } from '../../src/search/opening/assemble-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
-import { NO_STATISTICS } from '../../src/search/statistics-sum.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
+import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 import type { StageTimings } from '../../src/search/timings.ts';
-import { RetrieverHolder } from '../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { normalRows, writeSource } from '../engine/vectors/index-files.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
@@ -26,7 +26,7 @@ const HEADERS = { 'content-type': 'application/json' };
 async function openParts(
   t: TestContext,
   options: ServingOptions & { seed?: number } = {},
-): Promise<{ retriever: Retriever; expected(text: string, k: number): Promise<{ row: number; score: number }[]> }> {
+): Promise<{ retriever: OpenRetriever; expected(text: string, k: number): Promise<{ row: number; score: number }[]> }> {
   const { seed = 1, ...meeting } = options;
   const prefixes = { query: '', passage: '' };
   const identity = { name: 'fake', dimension: 2, prefixes, maxTokens: { query: 32, passage: 32 } };
@@ -37,7 +37,7 @@ async function openParts(
   });
   const index = await openEngine(await writeSource(await tempFolder(t), normalRows(ROWS, 2, seed)), { threads: 1 });
   const info = { ...new FakeRetriever().info, rows: ROWS, dimension: 2, generation: `generation-${seed}` };
-  const retriever = assembleRetriever(info, { dense: { encoder, index }, passages: new FakeStore([]) }, meeting);
+  const retriever = new IndexRetriever(info, { dense: { encoder, index }, passages: new FakeStore([]) }, meeting);
   t.after(() => retriever.close());
   return {
     retriever,
@@ -174,7 +174,7 @@ test('after a reload the cache has no answers of the old index', async (t) => {
   const answerCache = new AnswerCache(1 << 20);
   const [old, next] = [await openParts(t, { answerCache, seed: 1 }), await openParts(t, { answerCache, seed: 2 })];
   assert.notDeepEqual(await old.expected('a', 3), await next.expected('a', 3));
-  const holder = RetrieverHolder.of(old.retriever);
+  const holder = IndexRegistry.single(old.retriever);
   const app = build(t, holder);
   const body = { queries: ['a'], return_scores: true };
   for (let i = 0; i < 2; i++) assert.deepEqual(hitsOf((await post(app, body)).json), [await old.expected('a', 3)]);

@@ -5,8 +5,8 @@ import type { EngineAnalyser } from '../../src/engine/lexical/lexical-settings.t
 import { MappedLexicalIndex } from '../../src/engine/lexical/native-lexical-index.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { ReferenceLexicalIndex } from '../../src/engine/reference/lexical/reference-lexical-index.ts';
-import { assembleRetriever } from '../../src/search/opening/assemble-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import { IndexRetriever } from '../../src/search/index-retriever.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { writeLexical } from '../engine/lexical/lexical-files.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { oneField } from '../helpers/one-field.ts';
@@ -27,7 +27,7 @@ export async function wordRetrievers(
   t: TestContext,
   passages: readonly WordPassage[],
   analyserName: EngineAnalyser = 'english',
-): Promise<{ native: Retriever; reference: Retriever }> {
+): Promise<{ native: OpenRetriever; reference: OpenRetriever }> {
   const { lexical: kernel } = (loaded as { kernel: Kernel }).kernel;
   const texts = passages.map(({ text }) => text);
   const half = Math.floor(texts.length / 2);
@@ -45,7 +45,7 @@ export async function wordRetrievers(
   const [native, reference] = [MappedLexicalIndex.open(source, kernel), new ReferenceLexicalIndex(source)].map(
     (lexical) => {
       const store = new FakeStore([], { rows: texts.length, document: (row) => documents[row]! });
-      const retriever = assembleRetriever(info, { lexical: oneField(lexical), passages: store });
+      const retriever = new IndexRetriever(info, { lexical: oneField(lexical), passages: store });
       t.after(() => retriever.close());
       return retriever;
     },

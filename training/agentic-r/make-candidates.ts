@@ -5,7 +5,7 @@ import { idColumnOf } from '../../src/index/passages/id-column.ts';
 import { isOfQuery } from '../../src/search/calls/query-errors.ts';
 import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import type { Trajectory } from '../trajectories/trajectory.ts';
 import type { CandidateItem } from './candidate-item.ts';
 import { DROP_REASONS, type DropReason, type OpenRound, type RoundsOptions, roundsOf } from './trajectory-rounds.ts';

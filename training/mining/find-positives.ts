@@ -1,5 +1,5 @@
 import { documentFields } from '../../src/index/passages/document-fields.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import type { MinedPassage } from './mined-query.ts';
 
 /** Ids of one look-up. */

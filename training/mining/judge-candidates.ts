@@ -1,5 +1,5 @@
 import { isOfQuery, SearchFailure } from '../../src/search/calls/query-errors.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import type { PreparedQuery } from './query-outcome.ts';
 
 /** Queries whose passages are scored in one call. */

@@ -1,5 +1,5 @@
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import { answerRule } from './answer-rule.ts';
 import type { Candidate } from './candidate.ts';
 import { excludeFalseNegatives } from './exclude-false-negatives.ts';

@@ -11,7 +11,7 @@ import { reportPath } from '../../src/base/system/output-report.ts';
 import { differences, type OutputSettings } from '../../src/base/system/output-settings.ts';
 import { partialOf } from '../../src/base/system/partial-file.ts';
 import { failedAt, SearchFailure } from '../../src/search/calls/query-errors.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
 import { type LoadCounts, loadQueries, type QuerySource } from './load-queries.ts';
 import { type BatchSettings, mineBatch } from './mine-batch.ts';

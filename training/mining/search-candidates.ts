@@ -3,8 +3,8 @@ import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { isOfQuery, SearchFailure } from '../../src/search/calls/query-errors.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import type { SearchSource } from '../../src/search/retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
-import type { SearchSource } from '../../src/search/search-source.ts';
 import type { Candidate } from './candidate.ts';
 import { passageFields } from './find-positives.ts';
 

@@ -1,8 +1,7 @@
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { applyTemplate, contextOf, type EncoderInput, type TruncateSide } from '../../src/encoder/text-encoder.ts';
 import { canonicalFilter } from '../../src/engine/filter/filter.ts';
-import type { RetrieveCall, RetrieveQuery } from '../../src/search/calls/retrieve-call.ts';
-import { inputOf, isEmbedded } from '../../src/search/embedded-query.ts';
+import { inputOf, isEmbedded, type RetrieveCall, type RetrieveQuery } from '../../src/search/calls/retrieve-call.ts';
 import { hybridKey } from '../../src/search/hybrid/hybrid-settings.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 

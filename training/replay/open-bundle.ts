@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
-import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from '../../src/search/layers/bounded-retriever.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import { DEFAULT_MAX_WAITING_BYTES } from '../../src/search/admission.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
 import { BUNDLE_FILES, type BundleManifest, checkBundleFiles, readBundleManifest } from './bundle-manifest.ts';
 import { ReplayRetriever, type Unrecorded } from './replay-retriever.ts';
@@ -25,7 +25,7 @@ export interface OpenBundleOptions {
 export async function openBundle(
   folder: string,
   { name, unrecorded = 'error', maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: OpenBundleOptions = {},
-): Promise<Retriever> {
+): Promise<OpenRetriever> {
   const manifest = readBundleManifest(folder);
   await checkBundleFiles(folder, manifest);
   const rows = readRows(join(folder, BUNDLE_FILES.rows), manifest);
@@ -36,8 +36,8 @@ export async function openBundle(
     const passages = await openStore(folder, BUNDLE_FILES.passages, manifest.passages);
     opened.push(passages);
     const { uniqueIds } = manifest.index;
-    const parts = { info: infoOf(manifest, name), answers, passages, rows, uniqueIds, unrecorded };
-    return new BoundedRetriever(new ReplayRetriever(parts), maxWaitingBytes);
+    const info = infoOf(manifest, name);
+    return new ReplayRetriever({ info, answers, passages, rows, uniqueIds, unrecorded, maxWaitingBytes });
   } catch (error) {
     await Promise.all(opened.map((store) => store.close()));
     throw error;

@@ -3,7 +3,7 @@ import { isObject } from '../../src/base/objects.ts';
 import { QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
 import { type EncoderInput, TRUNCATE_SIDES, TRUNCATIONS, type Truncation } from '../../src/encoder/text-encoder.ts';
 import { filterOf } from '../../src/engine/filter/filter-json.ts';
-import { hasOtherHits } from '../../src/search/calls/perturbed.ts';
+import { hasOtherHits } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { hybridFault } from '../../src/search/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/search/search-mode.ts';

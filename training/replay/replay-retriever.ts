@@ -2,14 +2,18 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { RunningCalls } from '../../src/base/running-calls.ts';
 import { applyTemplate } from '../../src/encoder/text-encoder.ts';
 import type { PassageStore } from '../../src/index/passages/passage-store.ts';
-import type { FindCall, FindResult, FoundPassage } from '../../src/search/calls/find-call.ts';
+import { Admission } from '../../src/search/admission.ts';
+import type { FindCall, FindResult, FoundPassage } from '../../src/search/calls/lookup-calls.ts';
 import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
-import { inputOf } from '../../src/search/embedded-query.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import {
+  inputOf,
+  type RetrieveCall,
+  type RetrieveQuery,
+  type RetrieveResult,
+} from '../../src/search/calls/retrieve-call.ts';
+import type { OpenRetriever } from '../../src/search/retriever.ts';
 import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
-import type { RetrieverStatistics } from '../../src/search/retriever-statistics.ts';
-import { NO_STATISTICS } from '../../src/search/statistics-sum.ts';
+import { NO_STATISTICS, type RetrieverStatistics } from '../../src/search/retriever-statistics.ts';
 import { Stopwatch } from '../../src/search/timings.ts';
 import { type AnswerKey, answerKey } from './answer-key.ts';
 import { answerId, replayedAnswer, type StoredAnswer } from './stored-answer.ts';
@@ -27,6 +31,7 @@ export interface ReplayParts {
   /** Whether each id names one passage. */
   readonly uniqueIds: boolean;
   readonly unrecorded: Unrecorded;
+  readonly maxWaitingBytes: number;
 }
 
 /** Recorded settings of a query that an error names. */
@@ -36,27 +41,29 @@ const NAMED_SETTINGS = 3;
  * Answers from a bundle, without a corpus and without an encoder: a query gets the hits that were recorded for it, in the same settings.
  * Anything else that an index can do is NOT_SUPPORTED.
  */
-export class ReplayRetriever implements Retriever {
+export class ReplayRetriever implements OpenRetriever {
   readonly info: RetrieverInfo;
   readonly #parts: ReplayParts;
+  readonly #admission: Admission;
   readonly #calls = new RunningCalls('The bundle is being closed.');
 
   constructor(parts: ReplayParts) {
     this.info = parts.info;
+    this.#admission = new Admission(parts.info, parts.maxWaitingBytes, () => NO_STATISTICS);
     this.#parts = parts;
   }
 
-  retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    return this.#calls.run(() => this.#retrieve(call));
-  }
-
-  hasAnswers(): boolean {
-    return false;
+  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    const run = (): Promise<RetrieveResult> => this.#admission.run('retrieve', call, () => this.#retrieve(call));
+    const result = await this.#calls.run(run);
+    const [first] = result.outcomes;
+    if (first?.ok === true) this.#admission.observe(first.hits);
+    return result;
   }
 
   /** Passages by row, and by id where ids are unique. A passage that the bundle lacks is NOT_RECORDED: the index may have it. */
   find(call: FindCall): Promise<FindResult> {
-    return this.#calls.run(() => this.#find(call));
+    return this.#calls.run(() => this.#admission.run('find', call, () => this.#find(call)));
   }
 
   explain(): Promise<never> {
@@ -96,7 +103,7 @@ export class ReplayRetriever implements Retriever {
   }
 
   statistics(): RetrieverStatistics {
-    return NO_STATISTICS;
+    return { ...NO_STATISTICS, waiting: this.#admission.load };
   }
 
   close(): Promise<void> {

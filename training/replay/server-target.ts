@@ -1,7 +1,7 @@
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
-import { hasOtherHits } from '../../src/search/calls/perturbed.ts';
 import { isCodeOfQuery } from '../../src/search/calls/query-errors.ts';
+import { hasOtherHits } from '../../src/search/calls/query-outcome.ts';
 import { NativeApi, type NativeApiOptions, type NativeReply } from '../../src/stores/trawl-server/native-api.ts';
 import { bm25Fields } from '../../src/stores/trawl-server/search-fields.ts';
 import { asSearchReply, idText, type ReplyHit, type SearchResult } from '../../src/stores/trawl-server/search-reply.ts';

@@ -1,6 +1,6 @@
 import type { Judgements } from '../../evaluation/judgements.ts';
 import { judgementsOf, type Question } from '../../evaluation/read-questions.ts';
-import type { RowScope } from '../../src/search/calls/row-scope.ts';
+import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { rowsOfIds } from './rows-of-ids.ts';
 

@@ -1,6 +1,6 @@
 import type { Question } from '../../evaluation/read-questions.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import type { RowScope } from '../../src/search/calls/row-scope.ts';
+import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { composedParts } from '../../src/server/recording/composed-query.ts';
 import { KnownQuestions } from '../records/known-questions.ts';

@@ -1,4 +1,4 @@
-import type { RowScope } from '../../src/search/calls/row-scope.ts';
+import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 
 /** Ids of one look-up. */

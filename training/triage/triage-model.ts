@@ -8,7 +8,7 @@ import type { QueryTemplate } from '../../src/encoder/identity/model-identity.ts
 import { applyTemplate, type EncoderInput, type TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
-import type { RowScope } from '../../src/search/calls/row-scope.ts';
+import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { RecallEstimator, TAIL_SCORES } from './estimate-recall.ts';
 import { type JudgedQuestions, judgedQuestions } from './judged-questions.ts';

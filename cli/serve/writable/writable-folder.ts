@@ -13,8 +13,8 @@ import type { RequestedOperation } from '../../../src/index/document-store/parse
 import { StoreThread } from '../../../src/index/document-store/store-thread.ts';
 import type { WritableIndexes } from '../../../src/index/document-store/writable-indexes.ts';
 import { OneAtATime } from '../../../src/search/one-at-a-time.ts';
+import type { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { IndexSlot, type OnCloseFailed, type OpenIndex } from '../../../src/server/indexes/index-slot.ts';
-import type { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import type { ServedIndex } from '../served-indexes.ts';
 import { refreshInChild } from './refresh-child.ts';
 import type { DoRefreshJob } from './refresh-job.ts';
@@ -40,7 +40,7 @@ export class WritableFolder implements WritableIndexes {
   /** Removed indexes that searches still use. */
   readonly #removing = new Set<Promise<void>>();
   #server:
-    | { readonly holder: RetrieverHolder; readonly open: OpenIndex; readonly onCloseFailed: OnCloseFailed | undefined }
+    | { readonly holder: IndexRegistry; readonly open: OpenIndex; readonly onCloseFailed: OnCloseFailed | undefined }
     | undefined;
 
   private constructor(folder: string, lock: FileLock, events: RefreshEvents, doJob: DoRefreshJob) {
@@ -90,7 +90,7 @@ export class WritableFolder implements WritableIndexes {
   }
 
   /** Opens the documents of the indexes, whose slots the server has made of `targets`. */
-  async attach(holder: RetrieverHolder, open: OpenIndex, onCloseFailed?: OnCloseFailed): Promise<void> {
+  async attach(holder: IndexRegistry, open: OpenIndex, onCloseFailed?: OnCloseFailed): Promise<void> {
     this.#server = { holder, open, onCloseFailed };
     for (const files of this.#found) {
       const current = files.current();

@@ -69,7 +69,7 @@ export class ChunkSizer {
     return Math.max(this.#minWeight, target);
   }
 
-  /** Milliseconds per character of single or grouped texts; if not measured, that of the other. */
+  /** Milliseconds per character of single or grouped texts; if not measured, the other cost. */
   #cost(grouped: boolean): number | null {
     const { single, grouped: together } = this.#msPerCharacter;
     return grouped ? (together ?? single) : (single ?? together);

@@ -33,7 +33,7 @@ export interface EncoderPoolOptions {
   readonly trialAtStart?: boolean;
   /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null. */
   readonly batchTokens?: number | null;
-  /** Called when a device had not enough memory, and batches become smaller. */
+  /** Called when a device runs out of memory and its batch limit is lowered. */
   readonly onWarning?: (warning: string) => void;
   /** The file that each thread runs; replaceable for tests. */
   readonly workerUrl?: URL;
@@ -54,7 +54,7 @@ export class EncoderPool {
   /** Values per text or pair. */
   readonly dimension: number;
   readonly #options: EncoderPoolOptions;
-  /** Of each thread; equal for those of one device. Null: texts run unpadded. Smaller after the device had not enough memory. */
+  /** Of each thread; threads of one device have the same. Null: texts run unpadded. Smaller after the device had not enough memory. */
   readonly #batchTokens: (number | null)[];
   readonly #sizer: ChunkSizer;
   /** Null for a thread that died too often. */

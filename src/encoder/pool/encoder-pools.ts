@@ -1,11 +1,53 @@
+import { TrawlError } from '../../base/errors.ts';
 import { EndpointClients } from '../endpoint/endpoint-clients.ts';
+import type { EncodeResult, EncoderLoad } from '../text-encoder.ts';
+import type { WorkInput } from '../tokenizer/text-pair.ts';
+import { type CallOptions, PoolUser } from './encode-call.ts';
 import { EncoderPool, type EncoderPoolOptions } from './encoder-pool.ts';
 
-/** One encoder's use of a pool. */
-export interface PoolLease {
+/** One encoder's use of a pool: its counters and its running calls. */
+export class PoolLease {
   readonly pool: EncoderPool;
-  /** The last release closes the pool and waits until it is closed. Call it once. */
-  release(): Promise<void>;
+  readonly #release: () => Promise<void>;
+  readonly #user = new PoolUser();
+  readonly #running = new Set<Promise<EncodeResult>>();
+  #closing: Promise<void> | undefined;
+
+  /** @param release called once, when the lease is closed. */
+  constructor(pool: EncoderPool, release: () => Promise<void>) {
+    this.pool = pool;
+    this.#release = release;
+  }
+
+  get load(): EncoderLoad {
+    return { ...this.#user, expectedWaitMs: this.pool.expectedWaitMs };
+  }
+
+  async encode(
+    inputs: readonly WorkInput[],
+    { tokenize, signal }: { readonly tokenize: CallOptions['tokenize']; readonly signal?: AbortSignal | undefined },
+  ): Promise<EncodeResult> {
+    if (this.#closing !== undefined) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
+    const result = this.pool.encode(inputs, { tokenize, signal, user: this.#user });
+    this.#running.add(result);
+    try {
+      return await result;
+    } finally {
+      this.#running.delete(result);
+    }
+  }
+
+  /** Rejects calls with waiting texts, waits for the others and releases the pool, which its last lease closes. Safe to call twice. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.pool.cancelWaiting(this.#user);
+    await Promise.allSettled(this.#running);
+    await this.#release();
+  }
 }
 
 interface SharedPool {
@@ -34,14 +76,14 @@ export class EncoderPools {
     return this.#shared.size;
   }
 
-  /** Errors: those of `EncoderPool.open`; every encoder that waits for the same opening gets the error. */
+  /** @throws TrawlError as `EncoderPool.open`, for every encoder that waits for the same opening. */
   async lease(options: EncoderPoolOptions): Promise<PoolLease> {
     const key = keyOf(options);
     const found = this.#shared.get(key);
     const shared = found === undefined || found.pool?.failure !== undefined ? this.#open(key, options) : found;
     shared.users++;
     const pool = await shared.opening;
-    return { pool, release: () => this.#release(key, shared, pool) };
+    return new PoolLease(pool, () => this.#release(key, shared, pool));
   }
 
   #open(key: string, options: EncoderPoolOptions): SharedPool {

@@ -50,7 +50,7 @@ export interface BatchPlace {
   readonly ids: readonly string[];
 }
 
-/** The error of a run: that of the search, with the query that met it. `next`: what the next run does. */
+/** The error of a run: names the query at which the search failed. `next`: what the next run does. */
 export function failedAt({ error, place }: SearchFailure, batch: BatchPlace, next: string): TrawlError {
   const id = batch.ids[place ?? 0]!;
   const first = place === undefined ? 'The batch from query' : 'Query';

@@ -1,8 +1,6 @@
 import type { TrawlError } from '../../base/errors.ts';
 import type { Truncation } from '../../encoder/text-encoder.ts';
 import type { HybridPlaces, ListRanges } from '../hybrid/hybrid-fusion.ts';
-import type { Perturbed } from './perturbed.ts';
-import type { Reranking } from './rerank-call.ts';
 
 export interface Hit {
   readonly row: number;
@@ -86,4 +84,33 @@ export interface QueryCertificate {
   readonly rescored: number | null;
   /** Hybrid: the length of the two lists, at most the rows of the index. Absent in other modes. */
   readonly depth?: number;
+}
+
+/** What the reranker did with the hits of a query. */
+export type Reranking =
+  | {
+      readonly ok: true;
+      /** Name of the reranker. */
+      readonly model: string;
+      /** Passages that it scored. */
+      readonly passages: number;
+      /** Of these, passages that were truncated to its token limit. */
+      readonly truncated: number;
+    }
+  /** It failed, and the call allows that: the hits keep the order of the search. */
+  | { readonly ok: false; readonly error: TrawlError };
+
+/** How the server changed the answer to a query on purpose (training/perturbation/). */
+export interface Perturbed {
+  /** Gold passages that are missing from the hits. */
+  readonly droppedGold?: number;
+  /** Passages among the hits that no search found. */
+  readonly distractors?: number;
+  /** How long the request was held back before its search, in milliseconds. */
+  readonly delayMs?: number;
+}
+
+/** Whether the search had other hits. A delay alone changes no hit. */
+export function hasOtherHits(perturbed: Perturbed | undefined): boolean {
+  return (perturbed?.droppedGold ?? 0) > 0 || (perturbed?.distractors ?? 0) > 0;
 }

@@ -1,13 +1,61 @@
 import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import type { EncoderInput, TruncateSide } from '../../encoder/text-encoder.ts';
+import type { Filter } from '../../engine/filter/filter.ts';
 import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
+import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { HybridSettings } from '../hybrid/hybrid-settings.ts';
 import type { Bm25Order, SearchMode } from '../search-mode.ts';
 import type { StageTimings } from '../timings.ts';
-import type { AskedQuestion } from './asked-question.ts';
 import type { QueryEmbedding, QueryOutcome } from './query-outcome.ts';
-import type { RerankSettings } from './rerank-call.ts';
-import type { RowScope } from './row-scope.ts';
+
+/** What every call of a retriever can have. */
+export interface CallOptions {
+  /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
+  readonly signal?: AbortSignal | undefined;
+  /** How long the request of the call may wait. Default: any time. */
+  readonly patience?: Patience | undefined;
+}
+
+export interface Patience {
+  readonly maxWaitMs: number;
+  /** Whether the request may wait this long in the queues of an index. */
+  bears(waitMs: number, index: object): boolean;
+}
+
+/**
+ * The rows that a call may use. All others are treated as if they were deleted: they are not found, not returned and not counted. The
+ * statistics of BM25, such as the number of passages with a term, are those of the whole index in any case.
+ */
+export interface RowScope {
+  /**
+   * By the columns of the corpus. A column that the index does not have, or a value of another type, rejects the call with
+   * INVALID_REQUEST. Default: all rows.
+   */
+  readonly filter?: Filter;
+  /** Names of views: only rows that are in all of them. A view that the index does not have rejects the call with NOT_FOUND. */
+  readonly views?: readonly string[];
+}
+
+/** The question that a query helps to answer, as its client names it beside the text that is searched for. Never used to search. */
+export interface AskedQuestion {
+  readonly questionId?: string;
+  /** The data set of the id. */
+  readonly dataset?: string;
+  readonly question?: string;
+}
+
+/** Hits that a reranker scores if nothing else is chosen. */
+export const DEFAULT_RERANK_DEPTH = 50;
+
+/** How the hits of a search are reranked. */
+export interface RerankSettings {
+  /** Hits of the search that the reranker scores, ≥ 1; at least k are scored in any case. */
+  readonly depth: number;
+  /** Name of the reranker. A name other than `info.reranker.name` rejects the call with NOT_SUPPORTED. Default: `info.reranker`. */
+  readonly model?: string;
+  /** Whether a query gets the hits of the search if its reranking fails. Default: false, the query fails. */
+  readonly allowFailure?: boolean;
+}
 
 /**
  * A query with the vector that an earlier call returned, from this retriever or from one with the same encoder and prefix. The
@@ -25,11 +73,8 @@ export interface EmbeddedQuery {
 
 export type RetrieveQuery = EncoderInput | EmbeddedQuery;
 
-/** A search is exact among the rows of its scope. */
-export interface RetrieveCall extends RowScope {
-  readonly queries: readonly RetrieveQuery[];
-  /** Hits per query, ≥ 1. */
-  readonly k: number;
+/** How the passages of a search are ranked. */
+export interface Ranking {
   /** Default: the first of `info.modes`. A mode that the index lacks rejects the call with NOT_SUPPORTED. */
   readonly mode?: SearchMode;
   /**
@@ -46,6 +91,13 @@ export interface RetrieveCall extends RowScope {
    * reranker, with RERANK_TOO_LARGE for too many tokens. Default: no reranking.
    */
   readonly rerank?: RerankSettings;
+}
+
+/** A search is exact among the rows of its scope. */
+export interface RetrieveCall extends RowScope, CallOptions, Ranking {
+  readonly queries: readonly RetrieveQuery[];
+  /** Hits per query, ≥ 1. */
+  readonly k: number;
   /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
   readonly template?: QueryTemplate;
   /**
@@ -57,19 +109,48 @@ export interface RetrieveCall extends RowScope {
   readonly allowPartial?: boolean;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
-  /** One per query: the question that it helps to answer, if the client names it. Perturbation finds gold passages by it. */
+  /** One per query: the question that it helps to answer, if the client names it. A search hook may use it. */
   readonly asked?: readonly AskedQuestion[];
   /**
    * For a deeper search of some queries of an earlier call to the same retriever: that call, which continues no other, and the position
-   * of each query there. Perturbation treats the queries as those of the earlier call.
+   * of each query there. A search hook treats the queries as it treated them in the earlier call.
    */
   readonly continues?: { readonly call: RetrieveCall; readonly positions: readonly number[] };
-  /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
-  readonly signal?: AbortSignal;
 }
 
 export interface RetrieveResult {
   /** One per query, in the order of the queries. */
   readonly outcomes: readonly QueryOutcome[];
   readonly timings: StageTimings;
+}
+
+/** A call, and the rows of its scope. */
+export interface ScopedCall extends RetrieveCall {
+  /** Undefined for all rows. */
+  readonly rows: RowBitmap | undefined;
+}
+
+export function isEmbedded(query: RetrieveQuery): query is EmbeddedQuery {
+  return typeof query === 'object' && 'vector' in query;
+}
+
+/** Whether the query has no vector yet. */
+export function isText(query: RetrieveQuery): query is EncoderInput {
+  return !isEmbedded(query);
+}
+
+/** The query's text. */
+export function inputOf(query: RetrieveQuery): EncoderInput {
+  return isEmbedded(query) ? query.input : query;
+}
+
+/** The query with the vector of its outcome, or unchanged where the outcome has none. */
+export function withVector(
+  query: RetrieveQuery,
+  outcome: QueryOutcome,
+  truncate: TruncateSide | undefined,
+): RetrieveQuery {
+  if (isEmbedded(query) || !outcome.ok || outcome.vector === null) return query;
+  const { tokens, truncated, text, cut, vector } = outcome;
+  return { input: query, truncate: truncate ?? 'tail', embedding: { tokens, truncated, text, cut }, vector };
 }

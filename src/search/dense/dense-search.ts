@@ -1,3 +1,4 @@
+import { TrawlError } from '../../base/errors.ts';
 import type { ModelIdentity, QueryTemplate } from '../../encoder/identity/model-identity.ts';
 import {
   applyTemplate,
@@ -7,26 +8,25 @@ import {
   type EncoderInput,
   type TextEncoder,
 } from '../../encoder/text-encoder.ts';
-import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { SearchResult, VectorIndex } from '../../engine/vectors/vector-index.ts';
-import type { EmbedCall } from '../calls/embed-call.ts';
-import type { RetrieveCall } from '../calls/retrieve-call.ts';
-import { isEmbedded, isText } from '../embedded-query.ts';
+import type { EmbedCall } from '../calls/model-calls.ts';
+import type { Hit, QueryEmbedding, QueryOutcome } from '../calls/query-outcome.ts';
+import { isEmbedded, isText, type RetrieveQuery, type ScopedCall } from '../calls/retrieve-call.ts';
+import { type Documents, hitRows } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
-import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
 
-/** Which rows are searched for each vector. */
-interface NearestRows {
-  readonly k: number;
-  /** The rows that may be found; undefined: all. */
-  readonly filter: RowBitmap | undefined;
-  readonly signal?: AbortSignal;
+/** Queries to embed, and how. */
+interface QueriesToEmbed {
+  readonly queries: readonly RetrieveQuery[];
+  readonly template?: QueryTemplate | undefined;
+  readonly truncate?: EncodeOptions['truncate'];
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The encoder and the vectors of an index. */
 export class DenseSearch {
+  readonly index: VectorIndex;
   readonly #encoder: TextEncoder;
-  readonly #index: VectorIndex;
   readonly #model: ModelIdentity | null;
 
   constructor(
@@ -34,36 +34,33 @@ export class DenseSearch {
     model: ModelIdentity | null,
   ) {
     this.#encoder = encoder;
-    this.#index = index;
+    this.index = index;
     this.#model = model;
   }
 
-  get dimension(): number {
-    return this.#index.dimension;
+  /** Embeds the queries of a call, searches their vectors and fetches the passages. */
+  async retrieve(call: ScopedCall, passages: Documents, watch: Stopwatch): Promise<QueryOutcome[]> {
+    const { k, rows: filter, signal } = call;
+    const embedded = await this.embedQueries(call, watch);
+    const usable = usableQueries(embedded, this.index.dimension);
+    const found = await watch.timeQueued('search', () => this.index.search({ ...usable, k, filter, signal }));
+    const documents = await watch.time('fetch', () => passages.getMany(hitRows(found, k), signal));
+    return outcomesOf({ embedded, dimension: this.index.dimension, found, k }, documents);
   }
 
-  embed({ inputs, template, ...options }: EmbedCall, watch: Stopwatch): Promise<EncodeResult> {
-    return this.#encode(
-      inputs.map((input) => this.#templated(input, template)),
-      options,
-      watch,
-    );
+  embed({ inputs, inputType, template, truncate, signal }: EmbedCall, watch: Stopwatch): Promise<EncodeResult> {
+    const templated = inputs.map((input) => this.#templated(input, template));
+    return this.#encode(templated, { inputType, truncate, signal }, watch);
   }
 
   /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
-  async embedQueries(
-    { queries, template, truncate, signal }: Pick<RetrieveCall, 'queries' | 'template' | 'truncate' | 'signal'>,
-    watch: Stopwatch,
-  ): Promise<QueryVectors> {
-    const { dimension } = this;
+  async embedQueries({ queries, template, truncate, signal }: QueriesToEmbed, watch: Stopwatch): Promise<QueryVectors> {
+    const { dimension } = this.index;
     const inputs = queries.filter(isText).map((query) => this.#templated(query, template));
-    const options = {
-      inputType: 'query',
-      truncate,
-      signal,
-    } as const;
     const encoded =
-      inputs.length === 0 ? { vectors: new Float32Array(0), outcomes: [] } : await this.#encode(inputs, options, watch);
+      inputs.length === 0
+        ? { vectors: new Float32Array(0), outcomes: [] }
+        : await this.#encode(inputs, { inputType: 'query', truncate, signal }, watch);
     const outcomes = encoded.outcomes.map((outcome, i) => ({ ...outcome, text: this.#textOf(inputs[i]!) }));
     if (inputs.length === queries.length) return { vectors: encoded.vectors, outcomes };
     const vectors = new Float32Array(queries.length * dimension);
@@ -80,23 +77,6 @@ export class DenseSearch {
     return { vectors, outcomes: all };
   }
 
-  /** The k nearest rows of each vector; the result does not count the queries that could not be embedded. */
-  nearestTo(embedded: QueryVectors, wanted: NearestRows): Promise<SearchResult> {
-    const { vectors, count } = usableQueries(embedded, this.dimension);
-    return this.nearest(vectors, count, wanted);
-  }
-
-  /** The k nearest rows of each of `count` vectors, with the proof that they are, unless the index is an approximate one of Milvus. */
-  nearest(queries: Float32Array, count: number, { k, filter, signal }: NearestRows): Promise<SearchResult> {
-    return this.#index.search({
-      queries,
-      count,
-      k,
-      filter,
-      signal,
-    });
-  }
-
   #encode(inputs: readonly EncoderInput[], options: EncodeOptions, watch: Stopwatch): Promise<EncodeResult> {
     return watch.timeQueued('embed', () => this.#encoder.encode(inputs, options));
   }
@@ -109,4 +89,65 @@ export class DenseSearch {
   #textOf(query: EncoderInput): string {
     return composeText(query, this.#model?.prefixes.query ?? '', this.#encoder.separator);
   }
+}
+
+interface DenseResults {
+  readonly embedded: QueryVectors;
+  readonly dimension: number;
+  /** Of the queries that could be embedded. */
+  readonly found: SearchResult;
+  /** Places per query in `found`. */
+  readonly k: number;
+}
+
+/** @param documents of the hits, query after query */
+function outcomesOf({ embedded, dimension, found, k }: DenseResults, documents: readonly string[]): QueryOutcome[] {
+  let q = 0;
+  let nextDocument = 0;
+  return embedded.outcomes.map((outcome, i): QueryOutcome => {
+    if (!outcome.ok) return { ok: false, error: outcome.error };
+    const hits: Hit[] = [];
+    for (let at = q * k; at < q * k + found.counts[q]!; at++) {
+      // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
+      const score = Math.fround(found.scores[at]!) + 0;
+      hits.push({ row: found.rows[at]!, score, document: documents[nextDocument++]! });
+    }
+    const certificate = { exact: found.exact, rescored: found.certificate?.rescored[q] ?? null };
+    q++;
+    const { tokens, truncated, text, cut } = outcome;
+    const vector = rowOf(embedded.vectors, i, dimension);
+    return { ok: true, hits, tokens, truncated, text, cut, vector, certificate };
+  });
+}
+
+type EmbedOutcome = ({ readonly ok: true } & QueryEmbedding) | { readonly ok: false; readonly error: TrawlError };
+
+export interface QueryVectors {
+  /** Row-major, queries × dimension; zeros for a query that could not be embedded. */
+  readonly vectors: Float32Array;
+  readonly outcomes: readonly EmbedOutcome[];
+}
+
+/** The vector of a row, from row-major `vectors`: a view of them, not a copy, so it changes with them. */
+export function rowOf(vectors: Float32Array, row: number, dimension: number): Float32Array {
+  return vectors.subarray(row * dimension, (row + 1) * dimension);
+}
+
+function wrongDimension(found: number, expected: number): TrawlError {
+  return new TrawlError(
+    'DIMENSION_MISMATCH',
+    `A query vector has ${found} values, but the index has ${expected} dimensions. Embed the query with this index's encoder.`,
+  );
+}
+
+/** The vectors of the embedded queries, packed without the failed ones, for a search. */
+export function usableQueries(
+  { vectors, outcomes }: QueryVectors,
+  dimension: number,
+): { queries: Float32Array; count: number } {
+  const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
+  if (usable.length === outcomes.length) return { queries: vectors, count: usable.length };
+  const packed = new Float32Array(usable.length * dimension);
+  for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
+  return { queries: packed, count: usable.length };
 }

@@ -13,7 +13,7 @@ import { BatchSize } from './batch-size.ts';
 import { type SearchSlice, WaitingSearch } from './waiting-search.ts';
 
 /**
- * Largest k of the first queue class; the largest k of each further class is four times that of the class before. Only searches of
+ * Largest k of the first queue class; each further class has four times the largest k of the class before. Only searches of
  * one class share a batch: a batch runs with its largest k, so in a batch with a much larger k, a search for a few hits would take
  * longer than alone.
  */

@@ -10,7 +10,7 @@ import type { SearchMode } from '../search-mode.ts';
 export interface GroupMember {
   readonly name: string;
   readonly retriever: Retriever;
-  /** Its row 0 in the group, whose rows are those of its indexes one after the other. */
+  /** Its row 0 in the group, which numbers the rows of its indexes one after the other. */
   readonly firstRow: number;
 }
 
@@ -25,7 +25,7 @@ export function membersOf(retrievers: readonly Retriever[]): readonly GroupMembe
 
 /**
  * Facts about a group. It has the modes, columns and views that all its indexes have. Where the indexes differ, `model`, `metric` and
- * `reranker` are null and `dimension` is 0; `bm25` is that of the first index.
+ * `reranker` are null and `dimension` is 0; `bm25` comes from the first index.
  */
 export function groupInfo(index: string, members: readonly GroupMember[]): RetrieverInfo {
   const infos = members.map(({ retriever }) => retriever.info);
@@ -91,7 +91,7 @@ function encoderKey(model: ModelIdentity): string {
 }
 
 /**
- * Whether the scores of a search may be compared across the indexes: those of one reranker, or of vectors of one encoder and metric.
+ * Whether the scores of a search may be compared across the indexes: scores of one reranker, or of vectors of one encoder and metric.
  * BM25's may not, because a term's weight depends on the other passages of its index.
  */
 export function hasComparableScores(
@@ -101,7 +101,7 @@ export function hasComparableScores(
   return reranks ? info.reranker !== null : mode === 'dense' && info.metric !== null;
 }
 
-/** The generation of a group: a hash of those of its indexes. */
+/** The generation of a group: a hash of the generations of its indexes. */
 function groupGeneration(infos: readonly RetrieverInfo[]): string {
   const text = infos.map(({ index, generation }) => `${index} ${generation}\n`).join('');
   return createHash('sha256').update(text).digest('hex').slice(0, 32);

@@ -1,6 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { FailedIndex, Hit, QueryAnswer, QueryOutcome } from '../calls/query-outcome.ts';
-import type { Reranking } from '../calls/rerank-call.ts';
+import type { FailedIndex, Hit, QueryAnswer, QueryOutcome, Reranking } from '../calls/query-outcome.ts';
 import type { GroupMember } from './group-info.ts';
 
 /** The constant of reciprocal rank fusion, as for the lists of several queries. */

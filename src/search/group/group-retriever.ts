@@ -1,29 +1,34 @@
 import { cancelled } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { CutCall, CutResult } from '../calls/cut-call.ts';
-import type { EmbedCall, EmbedResult } from '../calls/embed-call.ts';
-import type { ExplainCall, ExplainedTerm, ExplainResult } from '../calls/explain-call.ts';
-import type { FindCall, FindResult, FoundPassage } from '../calls/find-call.ts';
-import type { NearestCall, NearestResult } from '../calls/nearest-call.ts';
+import type {
+  ExplainCall,
+  ExplainedTerm,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  FoundPassage,
+  NearestCall,
+  NearestResult,
+  RowScore,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
+  SelectCall,
+} from '../calls/lookup-calls.ts';
+import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from '../calls/model-calls.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
-import type { RerankCall, RerankResult } from '../calls/rerank-call.ts';
-import type { RetrieveCall, RetrieveResult } from '../calls/retrieve-call.ts';
-import type { RowScore, ScoreCall, ScoreOutcome, ScoreResult } from '../calls/score-call.ts';
-import type { SelectCall } from '../calls/select-call.ts';
+import { type RetrieveCall, type RetrieveResult, withVector } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
-import { withVector } from '../embedded-query.ts';
 import type { Retriever } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { RetrieverStatistics } from '../retriever-statistics.ts';
-import { sumOf } from '../statistics-sum.ts';
 import { longestTimings, NO_TIMINGS, type StageTimings } from '../timings.ts';
 import { embedAlike, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
 import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
 import { mergeTrees, movedValues, treeOfMember } from './group-tree.ts';
 
 /**
- * Searches several indexes as one, whose rows are those of the indexes one after the other. Each index is searched for k hits, and the
+ * Searches several indexes as one, which numbers the rows of the indexes one after the other. Each index is searched for k hits, and the
  * lists are merged (`mergeOutcomes`); a hit names its index in `source`. Indexes with the same encoder embed a query once.
  *
  * If an index fails, the call rejects, unless it has `allowPartial`: then the answers of the other indexes name it in
@@ -113,11 +118,6 @@ export class GroupRetriever implements Retriever {
     return groups;
   }
 
-  hasAnswers(call: RetrieveCall): boolean {
-    const mode = call.mode ?? this.info.modes[0];
-    return mode !== undefined && this.#members.every(({ retriever }) => retriever.hasAnswers({ ...call, mode }));
-  }
-
   async explain(call: ExplainCall): Promise<ExplainResult> {
     const asked = this.#members.map((member) => rowsOfMember(call.queries, member));
     const results = await this.#each(async ({ retriever }, m) =>
@@ -177,7 +177,7 @@ export class GroupRetriever implements Retriever {
     return { nearest: nearest.slice(0, k), timings: timingsOf(results) };
   }
 
-  /** Scores and ranks in the index that has the passage: those of different indexes are not comparable in every mode. */
+  /** Scores and ranks in the index that has the passage. Not in every mode can scores of different indexes be compared. */
   async score(call: ScoreCall): Promise<ScoreResult> {
     const { queries } = call;
     const asked = this.#members.map((member) => rowsOfMember(queries, member));
@@ -242,17 +242,6 @@ export class GroupRetriever implements Retriever {
   async cut(call: CutCall): Promise<CutResult> {
     return this.#members[0]!.retriever.cut(call);
   }
-
-  statistics(): RetrieverStatistics {
-    return this.#members.map(({ retriever }) => retriever.statistics()).reduce(sumOf);
-  }
-
-  get failure(): TrawlError | undefined {
-    return this.#members.map(({ retriever }) => retriever.failure).find((failure) => failure !== undefined);
-  }
-
-  /** Closes nothing: the indexes have leases of their own. */
-  async close(): Promise<void> {}
 
   get #names(): string {
     return this.#members.map(({ name }) => name).join(', ');

@@ -1,9 +1,15 @@
 import type { LexicalQuery, RowsQuery } from '../../engine/lexical/lexical-query.ts';
-import type { TreeCall, TreeHit, TreeResult } from '../calls/tree-call.ts';
-import { compareOrder, type OrderValue, type TreeOrder } from '../trees/tree-order.ts';
+import {
+  compareOrder,
+  type OrderValue,
+  type TreeCall,
+  type TreeHit,
+  type TreeOrder,
+  type TreeResult,
+} from '../calls/tree-call.ts';
 import type { GroupMember } from './group-info.ts';
 
-/** The query tree for one index of a group: sets of rows of the group become those of the index. */
+/** The query tree for one index of a group: sets of rows of the group become sets of rows of the index. */
 export function treeOfMember(query: LexicalQuery, member: GroupMember): LexicalQuery {
   const each = (queries: readonly LexicalQuery[] | undefined) => queries?.map((child) => treeOfMember(child, member));
   switch (query.type) {
@@ -26,7 +32,7 @@ function rowsOfMember(query: RowsQuery, { firstRow, retriever }: GroupMember): R
   const rows = query.rows.slice(firstRow, retriever.info.rows);
   if (query.scores === undefined) return { ...query, rows };
   const among = query.among?.slice(firstRow, retriever.info.rows);
-  // Scores are in the order of the rows, so those of one index are next to each other.
+  // Scores are in the order of the rows, so the scores of one index are next to each other.
   const first = query.rows.slice(0, firstRow).count();
   return { ...query, rows, among, scores: query.scores.slice(first, first + rows.count()) };
 }
@@ -60,7 +66,7 @@ export function mergeTrees(
   };
 }
 
-/** Order values whose rows are moved by a number of rows: those of an index are not those of the group. */
+/** Order values whose row numbers are moved by a number of rows, from an index to the group or back. */
 export function movedValues(
   values: readonly OrderValue[],
   order: readonly TreeOrder[],

@@ -3,8 +3,11 @@ import { TimeSlice } from '../../base/time-slice.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
 import type { SearchResult } from '../../engine/vectors/vector-index.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
-import type { RetrieveCall } from '../calls/retrieve-call.ts';
-import { type QueryVectors, rowOf } from '../dense/query-vectors.ts';
+import type { RetrieveCall, ScopedCall } from '../calls/retrieve-call.ts';
+import { type DenseSearch, type QueryVectors, rowOf, usableQueries } from '../dense/dense-search.ts';
+import type { LexicalSearch } from '../lexical/lexical-search.ts';
+import type { Documents } from '../rows/hit-rows.ts';
+import type { Stopwatch } from '../timings.ts';
 import { type FusedRow, fuseLists, type ListRanges, rangesOf, type SideList } from './hybrid-fusion.ts';
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 
@@ -14,7 +17,7 @@ const MAX_LIST_ROWS = 2 ** 20;
 const BYTES_PER_RANK = 32;
 
 /** @throws TrawlError INVALID_REQUEST. */
-export function checkedSettings(given: HybridSettings | undefined): HybridSettings {
+function checkedSettings(given: HybridSettings | undefined): HybridSettings {
   const settings = given ?? hybridSettings({}, 1);
   const fault = hybridFault(settings);
   if (fault !== undefined) throw new TrawlError('INVALID_REQUEST', fault);
@@ -22,7 +25,7 @@ export function checkedSettings(given: HybridSettings | undefined): HybridSettin
 }
 
 /** The queries in groups whose lists have at most `MAX_LIST_ROWS` rows, but at least one query each. */
-export function* groupsOf<T>(queries: readonly T[], depth: number): Generator<readonly T[]> {
+function* groupsOf<T>(queries: readonly T[], depth: number): Generator<readonly T[]> {
   const size = Math.max(1, Math.floor(MAX_LIST_ROWS / depth));
   for (let start = 0; start < queries.length; start += size) yield queries.slice(start, start + size);
 }
@@ -51,7 +54,7 @@ interface FusedList {
 }
 
 /** The k best rows of each query; none for a query that could not be embedded. */
-export async function fuseResults(
+async function fuseResults(
   { near, words, embedded, depth }: SideResults,
   settings: HybridSettings,
   { k, signal }: Pick<RetrieveCall, 'k' | 'signal'>,
@@ -77,8 +80,8 @@ function listOf({ counts, rows, scores }: ListsOfSide, q: number, depth: number)
 
 type ListsOfSide = Pick<SearchResult | LexicalResult, 'counts' | 'rows' | 'scores'>;
 
-/** The outcomes of the queries; `documents` are those of the fused rows, query after query. */
-export function hybridOutcomes(
+/** The outcomes of the queries; `documents` belong to the fused rows, query after query. */
+function hybridOutcomes(
   { fused, embedded, near, words, depth, dimension }: SideResults & { fused: readonly FusedList[]; dimension: number },
   documents: readonly string[],
 ): QueryOutcome[] {
@@ -94,4 +97,45 @@ export function hybridOutcomes(
     const certificate = { exact: near.exact && (words.isExact?.[q] ?? true), rescored, depth };
     return { ok: true, hits, tokens, truncated, text, cut, vector, certificate, ranges: [ranges] };
   });
+}
+
+interface HybridParts {
+  readonly dense: DenseSearch;
+  readonly lexical: LexicalSearch;
+  readonly passages: Documents;
+  /** Rows of the index. */
+  readonly rows: number;
+}
+
+/**
+ * Hybrid search, in groups of queries that limit the memory of their lists. The words of a group are searched while its queries are
+ * embedded and their vectors searched.
+ */
+export async function retrieveHybrid(
+  call: ScopedCall,
+  { dense, lexical, passages, rows: indexRows }: HybridParts,
+  watch: Stopwatch,
+): Promise<QueryOutcome[]> {
+  const settings = checkedSettings(call.hybrid);
+  const { bm25, rows: filter, template, signal } = call;
+  const { dimension } = dense.index;
+  const depth = Math.min(settings.depth, Math.max(1, indexRows));
+  const outcomes: QueryOutcome[] = [];
+  for (const queries of groupsOf(call.queries, depth)) {
+    const texts = queries.map((query) => lexical.textOf(query, template));
+    const searching = lexical.search(texts, { k: depth, bm25, filter, signal });
+    // The encoder's error, if any, rejects the call; this one must not be unhandled then.
+    searching.catch(() => undefined);
+    const embedded = await dense.embedQueries({ ...call, queries }, watch);
+    const [near, words] = await watch.time('search', () =>
+      Promise.all([dense.index.search({ ...usableQueries(embedded, dimension), k: depth, filter, signal }), searching]),
+    );
+    watch.waited('search', near.waitedMs);
+    lexical.count(queries, words);
+    const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
+    const rows = fused.flatMap((list) => list.rows.map(({ row }) => row));
+    const documents = await watch.time('fetch', () => passages.getMany(rows, signal));
+    outcomes.push(...hybridOutcomes({ fused, embedded, near, words, depth, dimension }, documents));
+  }
+  return outcomes;
 }

@@ -1,10 +1,9 @@
-import { throwIfCancelled } from '../../base/abort.ts';
+import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
 import { filterKey } from '../../engine/filter/filter.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
 import type { SharingStatistics } from '../retriever-statistics.ts';
 import { NO_TIMINGS } from '../timings.ts';
 import type { AnswerCache } from './answer-cache.ts';
-import { unlessAborted } from './unless-aborted.ts';
 
 type Counts = Pick<SharingStatistics, 'queries' | 'cached' | 'coalesced' | 'computed'>;
 
@@ -17,7 +16,7 @@ export interface SharedTreesOptions {
 }
 
 /**
- * Computes equal searches by query trees once, as `SharingRetriever` does for queries. Searches are equal if their keys, parameters,
+ * Computes equal searches by query trees once, as `SharedSearch` does for queries. Searches are equal if their keys, parameters,
  * filter, order, limits and page are equal; those without a key never are.
  */
 export class SharedTrees {
@@ -49,7 +48,7 @@ export class SharedTrees {
       }
       const leader = this.#leaders.get(key);
       if (leader === undefined) break;
-      const result = await unlessAborted(leader, call.signal);
+      const result = await untilAborted(leader, call.signal);
       if (result === undefined) continue;
       this.#counts.coalesced++;
       return { ...result, timings: { ...NO_TIMINGS, queue: performance.now() - since } };

@@ -1,7 +1,7 @@
 import { TrawlError } from '../../base/errors.ts';
 import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
 import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
-import type { ExplainedTerm } from '../calls/explain-call.ts';
+import type { ExplainedTerm } from '../calls/lookup-calls.ts';
 
 /** Limit of the terms in the answer to a call. It bounds the memory of calls with long queries. */
 const MAX_EXPLAINED_TERMS = 1_000_000;

@@ -1,9 +1,8 @@
 import type { TrawlError } from '../../base/errors.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
 import type { Hit } from '../calls/query-outcome.ts';
-import type { Documents } from '../no-documents.ts';
 import type { OneAtATime } from '../one-at-a-time.ts';
-import { hitRows } from '../rows/hit-rows.ts';
+import { type Documents, hitRows } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
 
 /** Searches for texts with the ranking of a call. */

@@ -5,11 +5,9 @@ import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../engine/
 import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { RetrieveQuery } from '../calls/retrieve-call.ts';
-import { inputOf, isText } from '../embedded-query.ts';
+import { inputOf, isText, type RetrieveQuery } from '../calls/retrieve-call.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { LexicalLoad } from '../retriever-statistics.ts';
-import { NO_STATISTICS } from '../statistics-sum.ts';
+import { type LexicalLoad, NO_STATISTICS } from '../retriever-statistics.ts';
 import { searchWords } from './search-words.ts';
 
 interface TextSearch {
@@ -47,7 +45,7 @@ export class LexicalSearch {
     return composeText(applyTemplate(inputOf(query), template ?? this.#info.model?.queryTemplate), '', null);
   }
 
-  /** The ranking of a call: what it does not set is that of the index. */
+  /** The ranking of a call; the index gives what the call does not set. */
   rankingOf(bm25: Bm25Ranking | undefined): Bm25Ranking {
     const { bm25: settings } = this.#info;
     const parameters = settings === null ? {} : { k1: settings.k1, b: settings.b };

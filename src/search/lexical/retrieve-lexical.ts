@@ -1,9 +1,9 @@
 import { TrawlError } from '../../base/errors.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
-import type { Documents } from '../no-documents.ts';
+import type { ScopedCall } from '../calls/retrieve-call.ts';
 import type { OneAtATime } from '../one-at-a-time.ts';
-import type { ScopedCall } from '../scoped-call.ts';
+import type { Documents } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
 import { searchByRow } from './lexical-hits.ts';
 import type { LexicalSearch } from './lexical-search.ts';

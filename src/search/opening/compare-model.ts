@@ -2,9 +2,9 @@ import { TrawlError } from '../../base/errors.ts';
 import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../encoder/identity/model-identity.ts';
 
 /**
- * Refuses an encoder whose vectors would differ from those of the index. The same weights and tokenizer in another precision give
+ * Refuses an encoder whose vectors would differ from the vectors of the index. The same weights and tokenizer in another precision give
  * nearly equal vectors: float32 and float16 may replace each other, int8 and bfloat16 only if the user chose the precision
- * (`precisionAsked`), and so the two graphs in int8, that of onnxruntime and that of the engine. Returns a warning if only the precision or
+ * (`precisionAsked`), and so the two graphs in int8, one for onnxruntime and one for the engine. Returns a warning if only the precision or
  * the graph in int8 differs, and null if nothing differs.
  *
  * @throws TrawlError MODEL_MISMATCH with both models and the fields that differ.

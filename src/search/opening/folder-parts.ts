@@ -5,8 +5,7 @@ import { type LexicalEngineOptions, openLexicalFields } from '../../engine/lexic
 import { openEngine } from '../../engine/vectors/open-engine.ts';
 import { SqlitePassageStore } from '../../index/passages/sqlite-passage-store.ts';
 import { checkFieldRanking } from '../lexical/search-words.ts';
-import { missingPart } from '../mode-parts.ts';
-import type { SearchMode } from '../search-mode.ts';
+import { missingPart, type SearchMode } from '../search-mode.ts';
 import { describeIndex } from './index-description.ts';
 import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
 import { type IndexParts, type IndexPartsOptions, modesOf } from './index-parts.ts';

@@ -5,9 +5,8 @@ import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { VectorIndex } from '../../engine/vectors/vector-index.ts';
 import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
-import { type ModeParts, missingPart } from '../mode-parts.ts';
 import type { IndexDescription } from '../retriever-info.ts';
-import { SEARCH_MODES, type SearchMode } from '../search-mode.ts';
+import { type ModeParts, missingPart, SEARCH_MODES, type SearchMode } from '../search-mode.ts';
 import type { IndexEncoderOptions } from './open-index-encoder.ts';
 
 /** How the parts of an index are opened. */

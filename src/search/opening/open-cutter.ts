@@ -4,12 +4,12 @@ import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
 import { type IndexEncoderOptions, recordedModel } from './open-index-encoder.ts';
 
 export interface CutterOptions extends Pick<IndexEncoderOptions, 'model'> {
-  /** The tokenizer of `cut`: a model's name or folder, or a tokenizer.json. Default: that of the index's model. */
+  /** The tokenizer of `cut`: a model's name or folder, or a tokenizer.json. Default: the tokenizer of the index's model. */
   readonly cutTokenizer?: string;
 }
 
 /**
- * The tokenizer that is named, which must exist, or that of the index's model, which is looked for when it is first needed. Undefined if
+ * The tokenizer that is named, which must exist, or the tokenizer of the index's model, which is looked for when it is first needed. Undefined if
  * none is known.
  */
 export async function openCutter(

@@ -28,7 +28,7 @@ export interface IndexEncoderOptions {
   readonly shareWeights?: boolean;
   /** See `RunOptions` of the encoder. */
   readonly trialAtStart?: boolean;
-  /** Encoder threads, on GPUs of each device. Default: that of `RunOptions.workers`. */
+  /** Encoder threads, on GPUs of each device. Default: as `RunOptions.workers`. */
   readonly encoderThreads?: number;
   /** Pools that share encoder threads and weights between indexes of the same model. Default: a separate pool. */
   readonly encoderPools?: EncoderPools;
@@ -96,7 +96,7 @@ export async function openIndexEncoder(
 }
 
 /**
- * Compares vectors where a checksum cannot tell: those of the probes that the index records, else those of its passages.
+ * Compares vectors where a checksum cannot tell: vectors of the probes that the index records, else of its passages.
  *
  * @returns what is to be reported, or null.
  * @throws TrawlError MODEL_MISMATCH, NOT_SUPPORTED.
@@ -167,7 +167,7 @@ export function recordedModel(
   return paths.find((path) => existsSync(path)) ?? model.name;
 }
 
-/** The model settings recorded in the manifest, which override those of the model folder. */
+/** The model settings recorded in the manifest, which override the settings of the model folder. */
 export function recordedOverrides(model: ModelIdentity): ModelOverrides {
   const { endpoint } = model;
   const template = { queryTemplate: model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE };

@@ -3,10 +3,10 @@ import { FilterCache } from '../../engine/columns/filter-cache.ts';
 import { openRowFilters } from '../../engine/columns/open-row-filters.ts';
 import { openViews } from '../../index/views/open-views.ts';
 import type { ViewDefinition } from '../../index/views/view-definition.ts';
-import type { Retriever } from '../retriever.ts';
+import { IndexRetriever, type ServingOptions } from '../index-retriever.ts';
+import type { RetrieverParts } from '../index-search.ts';
+import type { OpenRetriever } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
-import type { RetrieverParts } from '../retriever-parts.ts';
-import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
 import { folderParts } from './folder-parts.ts';
 import type { IndexParts, IndexPartsOptions } from './index-parts.ts';
 import { type CutterOptions, openCutter } from './open-cutter.ts';
@@ -29,13 +29,13 @@ export interface OpenRetrieverOptions extends IndexPartsOptions, IndexEncoderOpt
  *
  * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
  */
-export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
+export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<OpenRetriever> {
   options.onProgress?.('checking the index', 'verifying');
   return openParts(folderParts(folder, options), options);
 }
 
 /** Opens a retriever over the parts of an index, and closes them. @throws as `openRetriever`. */
-export async function openParts(parts: IndexParts, options: OpenRetrieverOptions): Promise<Retriever> {
+export async function openParts(parts: IndexParts, options: OpenRetrieverOptions): Promise<OpenRetriever> {
   const { onProgress = () => undefined } = options;
   const { manifest, modes, lexical, wordsIn, columns, liveRows, modelFolders } = parts;
   const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
@@ -87,7 +87,7 @@ export async function openParts(parts: IndexParts, options: OpenRetrieverOptions
       },
       gpu: dense?.index.gpu === undefined ? undefined : dense.index.gpu,
     };
-    return assembleRetriever(
+    return new IndexRetriever(
       info,
       { dense, lexical, fieldRanking: options.fieldRanking, filters, views: views.rows, passages, cutter, liveRows },
       options,

@@ -1,11 +1,13 @@
-import type { RowBitmap } from '../../engine/row-bitmap.ts';
+import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
+import { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
-import type { FindCall } from '../calls/find-call.ts';
-import type { CallRows } from './call-rows.ts';
+import type { FindCall, SelectCall } from '../calls/lookup-calls.ts';
+import { treeRows } from '../trees/tree-rows.ts';
+import type { RowScopes } from './row-scopes.ts';
 
-interface Parts {
+interface LookupParts {
   readonly passages: PassageStore;
-  readonly rows: CallRows;
+  readonly rows: RowScopes;
   /** Rows of the index. */
   readonly indexRows: number;
 }
@@ -17,7 +19,7 @@ interface Parts {
 export async function findRows(
   { by, keys, limit, signal }: FindCall,
   among: RowBitmap | undefined,
-  { passages, rows, indexRows }: Parts,
+  { passages, rows, indexRows }: LookupParts,
 ): Promise<number[][]> {
   if (by === 'row') {
     const inIndex = keys.map((key) => rowsOfNumber(key, indexRows));
@@ -41,4 +43,23 @@ export async function findRows(
 function rowsOfNumber(key: string, indexRows: number): number[] {
   const row = /^\d{1,15}$/.test(key) ? Number(key) : Number.POSITIVE_INFINITY;
   return row < indexRows ? [row] : [];
+}
+
+/** The live rows that a call asks for, among the rows of its scope. `fields` throws if the index has no inverted index. */
+export async function selectRows(
+  { ids, query, signal }: SelectCall,
+  among: RowBitmap | undefined,
+  { passages, rows, indexRows, fields }: LookupParts & { readonly fields: () => LexicalFields },
+): Promise<RowBitmap> {
+  const selected = new RowBitmap(indexRows);
+  if (ids === undefined) {
+    const found = query === undefined ? selected.complement() : await treeRows(query, fields(), signal);
+    return [among, rows.live].reduce<RowBitmap>(
+      (kept, set) => (set === undefined ? kept : kept.intersection(set)),
+      found,
+    );
+  }
+  const found = await passages.find('id', ids, indexRows, signal);
+  for (const row of found.flat()) if (rows.isFound(row, among)) selected.add(row);
+  return selected;
 }

@@ -6,11 +6,17 @@ import type { LexicalFields, LexicalFieldsResult } from '../../engine/lexical/le
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
-import type { TreeCall, TreeHit, TreeResult } from '../calls/tree-call.ts';
+import {
+  compareOrder,
+  type OrderValue,
+  type TreeCall,
+  type TreeHit,
+  type TreeOrder,
+  type TreeResult,
+} from '../calls/tree-call.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import type { LexicalLoad } from '../retriever-statistics.ts';
 import type { Stopwatch } from '../timings.ts';
-import { compareOrder, type OrderValue, type TreeOrder } from './tree-order.ts';
 
 export interface TreeParts {
   readonly info: Pick<RetrieverInfo, 'index' | 'columns'>;
@@ -47,7 +53,7 @@ async function searchByScore(call: TreeCall, parts: TreeParts): Promise<Found> {
   };
 }
 
-/** Matching rows that a search in another order than that of the scores may have: their values are compared on the event loop. */
+/** Matching rows that a search in an order other than by score may have: their values are compared on the event loop. */
 const MAX_ORDERED_ROWS = 1_000_000;
 /** Matching rows that are asked for at first. */
 const FIRST_ROWS = 1 << 14;

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { withContents } from '../../index/passages/contents.ts';
 import { type DocumentFields, documentFields, withoutQuotes } from '../../index/passages/document-fields.ts';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';

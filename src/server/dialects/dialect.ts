@@ -4,14 +4,8 @@ import type { Retriever } from '../../search/retriever.ts';
 import type { StageTimings } from '../../search/timings.ts';
 import type { RecordedOpening } from '../recording/recorded-opening.ts';
 import type { RecordedSearch } from '../recording/recorded-search.ts';
-import type { ServerConfig } from '../server-config.ts';
+import type { RequestLimits } from '../server-config.ts';
 import { type JsonObject, readRequest } from './parts/read-request.ts';
-
-/** The part of the server's configuration that a dialect needs to parse a request. */
-export type RequestLimits = Pick<
-  ServerConfig,
-  'topk' | 'truncate' | 'mode' | 'bm25Order' | 'hybrid' | 'rerank' | 'maxQueries' | 'maxQueryChars' | 'maxK' | 'maxHits'
->;
 
 /** A parsed request: how to run it and how to write its reply. */
 export interface Plan {

@@ -4,8 +4,7 @@ import { composeText, type EncoderInput } from '../../encoder/text-encoder.ts';
 import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { answerMatcher } from '../../search/answer-match.ts';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
-import type { ScoreCall } from '../../search/calls/score-call.ts';
+import type { FoundPassage, ScoreCall } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, type StageTimings } from '../../search/timings.ts';
@@ -14,7 +13,8 @@ import { bm25Ranking } from '../native-search/bm25-field.ts';
 import { passagesNamed } from '../native-search/named-passages.ts';
 import { failed, timingsJson, viewMember } from '../native-search/reply.ts';
 import { SCORE_MODES, type ScoreMode, ScoreReply, ScoreRequest } from '../native-search/score-request.ts';
-import { defineDialect, type RequestLimits } from './dialect.ts';
+import type { RequestLimits } from '../server-config.ts';
+import { defineDialect } from './dialect.ts';
 import { separated } from './parts/search-plan.ts';
 
 /**

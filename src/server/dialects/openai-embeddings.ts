@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { encodeVector } from '../../base/base64-vector.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { type InputType, tokensOf } from '../../encoder/text-encoder.ts';
-import type { EmbedResult } from '../../search/calls/embed-call.ts';
+import type { EmbedResult } from '../../search/calls/model-calls.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { defineDialect } from './dialect.ts';

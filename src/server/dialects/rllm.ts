@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { withContents } from '../../index/passages/contents.ts';
-import { hasOtherHits } from '../../search/calls/perturbed.ts';
-import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
+import { hasOtherHits, type QueryOutcome } from '../../search/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../search/calls/retrieve-call.ts';
 import { defineDialect } from './dialect.ts';
 import { Document, nullable, Query, Score, Truncated } from './parts/common-fields.ts';

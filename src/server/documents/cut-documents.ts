@@ -1,5 +1,5 @@
 import type { TimeSlice } from '../../base/time-slice.ts';
-import type { CutText } from '../../search/calls/cut-call.ts';
+import type { CutText } from '../../search/calls/model-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';
 import { cutCharacters, cutWords } from './cut-text.ts';

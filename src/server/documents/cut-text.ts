@@ -1,4 +1,4 @@
-import type { CutText } from '../../search/calls/cut-call.ts';
+import type { CutText } from '../../search/calls/model-calls.ts';
 
 /** The first `most` words of a text, in their spelling and spacing. A word is a run of characters without white space. */
 export function cutWords(text: string, most: number): CutText {

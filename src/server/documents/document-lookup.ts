@@ -1,6 +1,6 @@
 import type { DocumentFields } from '../../index/passages/document-fields.ts';
 import { titleForms } from '../../index/passages/title-forms.ts';
-import type { FindCall } from '../../search/calls/find-call.ts';
+import type { FindCall } from '../../search/calls/lookup-calls.ts';
 
 /** A look-up of passages by one of several keys; the first key that any passage has counts. */
 export interface Lookup {

@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
 import type { Lookup } from './document-lookup.ts';

@@ -1,5 +1,5 @@
 import { documentFields } from '../../index/passages/document-fields.ts';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { RecordedOpening } from '../recording/recorded-opening.ts';
 import type { WholeDocument } from './whole-document.ts';
 

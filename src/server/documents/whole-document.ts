@@ -1,7 +1,7 @@
 import type { TimeSlice } from '../../base/time-slice.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { titleForms } from '../../index/passages/title-forms.ts';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, type StageTimings } from '../../search/timings.ts';

@@ -3,10 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import { TrawlError } from '../../base/errors.ts';
 import { NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
 import type { Access } from '../access/access.ts';
-import { clientSignal } from '../connections/client-signal.ts';
+import { clientSignal, deadlineErrorOr, deadlineOf } from '../connections/client-signal.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
-import { deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
 import { elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from '../routes/dialects.ts';
 import { ELASTICSEARCH_ERRORS } from './error-format.ts';

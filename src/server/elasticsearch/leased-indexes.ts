@@ -1,5 +1,5 @@
 import type { Retriever } from '../../search/retriever.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { hasViewsOf, retrieverFor } from '../indexes/view-choice.ts';
 import { indexNotFound } from './elasticsearch-error.ts';
 import type { ElasticsearchRequest } from './elasticsearch-route.ts';
@@ -19,7 +19,7 @@ export interface IndexNames {
  * @throws ElasticsearchError index_not_found_exception.
  */
 export function indexesOf(
-  holder: RetrieverHolder,
+  holder: IndexRegistry,
   { names, ignoreUnavailable = false }: IndexNames,
   isUsable: (name: string) => boolean = () => true,
 ): readonly string[] {
@@ -64,7 +64,7 @@ export async function withIndexes<T>(
   names: readonly string[],
   use: (retrievers: readonly Retriever[]) => Promise<T>,
 ): Promise<T> {
-  const leases: ReturnType<RetrieverHolder['lease']>[] = [];
+  const leases: ReturnType<IndexRegistry['lease']>[] = [];
   try {
     for (const name of names) leases.push(holder.lease(name));
     return await use(leases.map(({ retriever }) => retrieverFor(request, retriever, config)));

@@ -1,4 +1,4 @@
-import { hasOtherHits } from '../../search/calls/perturbed.ts';
+import { hasOtherHits } from '../../search/calls/query-outcome.ts';
 import { documentId } from './document-id.ts';
 import { fieldsJson } from './field-values.ts';
 import { floatText } from './float-text.ts';

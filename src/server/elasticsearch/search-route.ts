@@ -1,6 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import { hasOtherHits } from '../../search/calls/perturbed.ts';
-import type { Hit } from '../../search/calls/query-outcome.ts';
+import { type Hit, hasOtherHits } from '../../search/calls/query-outcome.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
@@ -57,7 +56,7 @@ export function searchIndexes(
   return withIndexes({ request, routes }, indexes, async (retrievers) => {
     const result = await withinTime(parsed, signal, (limited) => runSearch(retrievers, parsed, limited));
     const { name: dialect } = ELASTICSEARCH_ERRORS;
-    request.perturbation?.note([result.perturbed]);
+    request.hooked?.note([result.perturbed]);
     for (const { info } of retrievers) {
       const hits = result.hits.filter(({ index }) => index.info === info);
       recordSearch(recorded(parsed, hits, result), { request, dialect }, info, routes);

@@ -1,7 +1,7 @@
 import type { StoredValue } from '../../engine/filter/bind-filter.ts';
 import type { Column } from '../../engine/filter/column.ts';
+import type { OrderValue, TreeOrder } from '../../search/calls/tree-call.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
-import type { OrderValue, TreeOrder } from '../../search/trees/tree-order.ts';
 import { doubleText } from './double-text.ts';
 import { ElasticsearchError, illegalArgument, queryFailure, searchPhaseFailure } from './elasticsearch-error.ts';
 import { floatText } from './float-text.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { TrawlError } from '../../base/errors.ts';
 import { DIALECT_PATHS } from '../dialects/dispatch.ts';
-import { pathPrefix } from '../indexes/path-prefix.ts';
+import { pathPrefix } from '../indexes/index-choice.ts';
 import { RELOAD_ROUTE } from '../routes/admin.ts';
 import { MODEL_ROUTE } from '../routes/models.ts';
 import { PASSAGE_ROUTE } from '../routes/passage.ts';

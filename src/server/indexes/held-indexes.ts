@@ -1,6 +1,7 @@
 import { TrawlError } from '../../base/errors.ts';
 import { HeldIndex } from '../../index/files/held-index.ts';
 import { serverStopping } from './index-slot.ts';
+import { Leased } from './leased.ts';
 
 /** How long the files of an index stay open after the last request for one. */
 const KEEP_MS = 10 * 60_000;
@@ -8,8 +9,7 @@ const KEEP_MS = 10 * 60_000;
 const MAX_HELD = 8;
 
 interface Held {
-  readonly index: HeldIndex;
-  uses: number;
+  readonly leased: Leased<HeldIndex>;
   /** By `performance.now()`. */
   usedAt: number;
 }
@@ -51,10 +51,10 @@ export class HeldIndexes {
     if (same !== undefined) {
       same.usedAt = performance.now();
       await closed(index);
-      return same.index;
+      return same.leased.resource;
     }
     const removed = this.#makeRoom();
-    this.#held.set(key, { index, uses: 0, usedAt: performance.now() });
+    this.#held.set(key, { leased: new Leased(index), usedAt: performance.now() });
     this.#timer ??= setInterval(() => void this.#closeUnused(), Math.max(10, this.#keepMs / 10)).unref();
     if (removed !== undefined) await closed(removed);
     return index;
@@ -64,16 +64,12 @@ export class HeldIndexes {
   use(name: string, id: string): { readonly index: HeldIndex; release(): void } | undefined {
     const held = this.#held.get(keyOf(name, id));
     if (held === undefined || this.#closed) return undefined;
-    held.uses++;
-    let released = false;
+    const release = held.leased.lease();
     return {
-      index: held.index,
+      index: held.leased.resource,
       release: () => {
-        if (released) return;
-        released = true;
-        held.uses--;
         held.usedAt = performance.now();
-        if (this.#closed && held.uses === 0) void closed(held.index);
+        release();
       },
     };
   }
@@ -81,17 +77,18 @@ export class HeldIndexes {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
-    const unused = [...this.#held.values()].filter(({ uses }) => uses === 0);
+    const closing = [...this.#held.values()].map(({ leased }) => ({ isUsed: leased.isUsed, closing: retired(leased) }));
     this.#held.clear();
-    await Promise.all(unused.map(({ index }) => closed(index)));
+    // Those that are being copied close after the copy.
+    await Promise.all(closing.map(({ isUsed, closing: end }) => (isUsed ? undefined : end)));
   }
 
   async #closeUnused(): Promise<void> {
     const now = performance.now();
-    for (const [key, { index, uses, usedAt }] of this.#held) {
-      if (uses > 0 || now - usedAt < this.#keepMs) continue;
+    for (const [key, { leased, usedAt }] of this.#held) {
+      if (leased.isUsed || now - usedAt < this.#keepMs) continue;
       this.#held.delete(key);
-      await closed(index);
+      await retired(leased);
     }
     if (this.#held.size > 0) return;
     clearInterval(this.#timer);
@@ -101,7 +98,8 @@ export class HeldIndexes {
   /** Removes the index that was not used for longest, if there are too many. The caller closes it. @throws TrawlError OVERLOADED. */
   #makeRoom(): HeldIndex | undefined {
     if (this.#held.size < MAX_HELD) return undefined;
-    const [oldest] = [...this.#held].filter(([, { uses }]) => uses === 0).sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    const unused = [...this.#held].filter(([, { leased }]) => !leased.isUsed);
+    const [oldest] = unused.sort(([, a], [, b]) => a.usedAt - b.usedAt);
     if (oldest === undefined) {
       throw new TrawlError(
         'OVERLOADED',
@@ -109,13 +107,17 @@ export class HeldIndexes {
       );
     }
     this.#held.delete(oldest[0]);
-    return oldest[1].index;
+    return oldest[1].leased.resource;
   }
 }
 
 /** Failing to close files that were only read loses nothing, and must not end the server. */
 async function closed(index: HeldIndex): Promise<void> {
   await index.close().catch(() => undefined);
+}
+
+async function retired(leased: Leased<HeldIndex>): Promise<void> {
+  await leased.retire().catch(() => undefined);
 }
 
 function keyOf(name: string, id: string): string {

@@ -1,6 +1,7 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import { isViewName } from '../../index/views/view-definition.ts';
 import { RequestError } from '../errors/request-error.ts';
-import { pathIndex } from './path-prefix.ts';
 
 /**
  * The index that a request names in its path (`/indexes/NAME/retrieve`), its query string (`/retrieve?index=NAME`) or its
@@ -30,4 +31,58 @@ export function refuseOtherIndex(request: FastifyRequest): void {
   throw new RequestError('INVALID_REQUEST', `body.index: ${msg}. Send the request to a URL without an index.`, [
     { type: 'value_error', loc: ['body', 'index'], msg },
   ]);
+}
+
+/** Start of a URL in absolute form, as clients send it to proxies; servers must accept it (RFC 9112, section 3.2.2). */
+const ORIGIN = /^https?:\/\/[^/?#]*(?=\/)/i;
+
+/** `/indexes/NAME` or `/views/NAME` before any route, for clients that can configure only a base URL. */
+const PREFIX = /^\/(indexes|views)\/([^/?#]+)(?=\/)/;
+
+interface Prefixes {
+  /** The removed beginning of the path. */
+  readonly text: string;
+  readonly indexes?: string;
+  readonly views?: string;
+}
+
+const prefixes = new WeakMap<IncomingMessage, Prefixes>();
+
+/** Removes the prefixes that name an index and a view from the URL to route, each at most once, in any order. */
+export function takePathPrefix(request: IncomingMessage): string {
+  let url = (request.url ?? '/').replace(ORIGIN, '');
+  let taken: Prefixes = { text: '' };
+  for (let match = PREFIX.exec(url); match !== null; match = PREFIX.exec(url)) {
+    const [text, kind, encoded] = match as unknown as [string, 'indexes' | 'views', string];
+    const name = decoded(encoded);
+    // The router answers 404.
+    if (name === undefined || taken[kind] !== undefined || (kind === 'views' && !isViewName(name))) break;
+    taken = { ...taken, text: taken.text + text, [kind]: name };
+    url = url.slice(text.length);
+  }
+  if (taken.text !== '') prefixes.set(request, taken);
+  return url;
+}
+
+/** The prefixes that were removed from the request's path, for redirects. */
+export function pathPrefix(request: IncomingMessage): string {
+  return prefixes.get(request)?.text ?? '';
+}
+
+/** The index that a prefix of the request's path names. */
+function pathIndex(request: IncomingMessage): string | undefined {
+  return prefixes.get(request)?.indexes;
+}
+
+/** The view that a prefix of the request's path names. */
+export function pathView(request: IncomingMessage): string | undefined {
+  return prefixes.get(request)?.views;
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }

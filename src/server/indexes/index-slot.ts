@@ -1,9 +1,15 @@
 import { realpath } from 'node:fs/promises';
 import { TrawlError } from '../../base/errors.ts';
 import { folderSnapshot } from '../../index/files/folder-snapshot.ts';
-import type { Retriever } from '../../search/retriever.ts';
-import type { RetrieverStatistics } from '../../search/retriever-statistics.ts';
-import { countsOf, NO_STATISTICS, sumOf, withoutLimits } from '../../search/statistics-sum.ts';
+import type { OpenRetriever, Retriever } from '../../search/retriever.ts';
+import {
+  countsOf,
+  NO_STATISTICS,
+  type RetrieverStatistics,
+  sumOf,
+  withoutLimits,
+} from '../../search/retriever-statistics.ts';
+import { Leased } from './leased.ts';
 
 /**
  * Stages of opening an index, in order. `reading` reads files into memory, only with --warm; `loading` loads the encoder, only if the
@@ -41,7 +47,7 @@ export type OpenIndex = (
   name: string,
   target: IndexTarget,
   report: (progress: OpenProgress) => void,
-) => Promise<Retriever>;
+) => Promise<OpenRetriever>;
 
 /** Called with the error if a replaced retriever cannot be closed. The one that answers is another, so the server goes on. */
 export type OnCloseFailed = (index: string, error: unknown) => void;
@@ -71,9 +77,9 @@ export class IndexSlot {
   readonly #modelAtStart: string | undefined;
   readonly #folderAtStart: string | undefined;
   #opened: readonly OpenedIndex[] = [];
-  #current: LeasedRetriever | undefined;
+  #current: Leased<OpenRetriever> | undefined;
   /** Replaced retrievers that requests still use. */
-  readonly #draining = new Set<LeasedRetriever>();
+  readonly #draining = new Set<Leased<OpenRetriever>>();
   /** Sum of the counters of closed retrievers. */
   #past = NO_STATISTICS;
   #progress: OpenProgress = { stage: 'waiting', doing: 'waiting for other indexes' };
@@ -92,8 +98,8 @@ export class IndexSlot {
     this.#open = open;
   }
 
-  get retriever(): Retriever | undefined {
-    return this.#current?.retriever;
+  get retriever(): OpenRetriever | undefined {
+    return this.#current?.resource;
   }
 
   /** The folder that a restart of the server opens; undefined as for `requireFolder`. */
@@ -125,8 +131,8 @@ export class IndexSlot {
   get statistics(): RetrieverStatistics | undefined {
     if (this.#current === undefined) return undefined;
     return [...this.#draining]
-      .map(({ retriever }) => withoutLimits(retriever.statistics()))
-      .reduce(sumOf, sumOf(this.#past, this.#current.retriever.statistics()));
+      .map(({ resource }) => withoutLimits(resource.statistics()))
+      .reduce(sumOf, sumOf(this.#past, this.#current.resource.statistics()));
   }
 
   report(progress: OpenProgress): void {
@@ -134,13 +140,14 @@ export class IndexSlot {
   }
 
   lease(): Lease | undefined {
-    return this.#current?.lease();
+    const current = this.#current;
+    return current && { retriever: current.resource, release: current.lease() };
   }
 
   /** Replaces the current retriever by an open one. */
-  set(retriever: Retriever): void {
+  set(retriever: OpenRetriever): void {
     const old = this.#current;
-    this.#current = new LeasedRetriever(retriever);
+    this.#current = new Leased(retriever);
     this.#openedAt = Date.now();
     this.#progress = { stage: 'ready', doing: 'ready' };
     if (old !== undefined) this.#retire(old);
@@ -161,17 +168,17 @@ export class IndexSlot {
    *
    * @throws TrawlError the error of opening; NOT_READY if the server stops before or while it opens; as `requireFolder`.
    */
-  load(change: Partial<IndexTarget> = {}): Promise<Retriever> {
+  load(change: Partial<IndexTarget> = {}): Promise<OpenRetriever> {
     const loading = this.#loads.then(() => this.#load(change));
     this.#loads = loading.catch(() => undefined);
     return loading;
   }
 
-  async #load(change: Partial<IndexTarget>): Promise<Retriever> {
+  async #load(change: Partial<IndexTarget>): Promise<OpenRetriever> {
     const { open, target: current } = this.requireFolder();
     if (this.#stopping) throw serverStopping();
     const target = { ...current, ...this.#modelFor(change), ...change };
-    let opened: Retriever | undefined;
+    let opened: OpenRetriever | undefined;
     // Not awaited, so that opening is not delayed.
     const before = stateOf(target.folder);
     let state: Pick<OpenedIndex, 'folder' | 'snapshot'>;
@@ -202,14 +209,14 @@ export class IndexSlot {
     this.#stopping = true;
   }
 
-  #retire(old: LeasedRetriever): void {
+  #retire(old: Leased<OpenRetriever>): void {
     this.#draining.add(old);
     void old
       .retire()
       .catch((error: unknown) => this.#onCloseFailed(this.name, error))
       .finally(() => {
         this.#draining.delete(old);
-        this.#past = sumOf(this.#past, countsOf(old.retriever.statistics()));
+        this.#past = sumOf(this.#past, countsOf(old.resource.statistics()));
       });
   }
 
@@ -253,39 +260,4 @@ export function serverStopping(): TrawlError {
 async function answerOne(retriever: Retriever): Promise<void> {
   const { outcomes } = await retriever.retrieve({ queries: [FIRST_QUERY], k: 1 });
   for (const outcome of outcomes) if (!outcome.ok && outcome.error.code !== 'NOT_RECORDED') throw outcome.error;
-}
-
-/** A retriever with a count of its leases. */
-class LeasedRetriever {
-  readonly retriever: Retriever;
-  #leases = 0;
-  #onLastRelease: (() => void) | undefined;
-  #closing: Promise<void> | undefined;
-
-  constructor(retriever: Retriever) {
-    this.retriever = retriever;
-  }
-
-  lease(): Lease {
-    this.#leases++;
-    let released = false;
-    return {
-      retriever: this.retriever,
-      release: () => {
-        if (released) return;
-        released = true;
-        this.#leases--;
-        if (this.#leases === 0) this.#onLastRelease?.();
-      },
-    };
-  }
-
-  /** Closes the retriever after its last lease. No lease may be taken afterwards. */
-  retire(): Promise<void> {
-    this.#closing ??= new Promise<void>((resolve) => {
-      if (this.#leases === 0) resolve();
-      else this.#onLastRelease = resolve;
-    }).then(() => this.retriever.close());
-    return this.#closing;
-  }
 }

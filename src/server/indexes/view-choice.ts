@@ -1,14 +1,16 @@
+import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { packageVersion } from '../../base/package-root.ts';
+import type { Filter } from '../../engine/filter/filter.ts';
 import { unknownView } from '../../index/views/unknown-view.ts';
+import { RequestPatience } from '../../search/admission.ts';
 import { narrowedRetriever } from '../../search/layers/narrowed-retriever.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
-import { shedding } from '../limits/shedding.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
-import { perturbing } from '../perturb-request.ts';
+import { hookedRetriever } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { answerState, STATE_HEADER } from './answer-state.ts';
-import { pathView } from './path-prefix.ts';
+import { pathView } from './index-choice.ts';
 
 /** The header of a reply that names the views of the request. */
 export const VIEW_HEADER = 'x-trawl-view';
@@ -43,13 +45,13 @@ export function viewFact(views: readonly string[] | null | undefined): { readonl
 }
 
 /** The views of the API key of a request, of the address and of its path. */
-function viewsOf(request: FastifyRequest, config: Pick<ServerConfig, 'views'>): readonly string[] {
+function viewsOf(request: FastifyRequest, config: ServerConfig): readonly string[] {
   const inPath = pathView(request.raw);
   return [...new Set([...(request.keyViews ?? []), ...config.views, ...(inPath === undefined ? [] : [inPath])])];
 }
 
 /** Whether there are passages that a request may not find. */
-export function isLimited(request: FastifyRequest, config: Pick<ServerConfig, 'filter' | 'views'>): boolean {
+export function isLimited(request: FastifyRequest, config: ServerConfig): boolean {
   return config.filter !== null || viewsOf(request, config).length > 0;
 }
 
@@ -57,22 +59,22 @@ export function isLimited(request: FastifyRequest, config: Pick<ServerConfig, 'f
 export function hasViewsOf(
   request: FastifyRequest,
   { views: known }: Pick<RetrieverInfo, 'views'>,
-  config: Pick<ServerConfig, 'views'>,
+  config: ServerConfig,
 ): boolean {
   return viewsOf(request, config).every((view) => known.some(({ name }) => name === view));
 }
 
 /**
  * The retriever as a request may use it: within the views of its API key, of the address and of its path, and within the filter of the
- * address, with its load shedding and its perturbations. Every route that returns passages gets its retriever here.
+ * address, waiting no longer than the address allows, and with the changes of its hook. Every route that returns passages gets its retriever here.
  *
- * @param search what is known of the search of the request: see `perturbing`.
+ * @param search what is known of the search of the request: see `hookedRetriever`.
  * @throws TrawlError NOT_FOUND if the index does not have one of the views.
  */
 export function retrieverFor(
   request: FastifyRequest,
   retriever: Retriever,
-  config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs' | 'perturbation' | 'metrics' | 'maxHits'>,
+  config: ServerConfig,
   search: { readonly shown?: number; readonly record?: unknown } = {},
 ): Retriever {
   const { index, views: ofIndex, members = [{ index, views: ofIndex }] } = retriever.info;
@@ -92,7 +94,28 @@ export function retrieverFor(
   request.usedViews = [...new Set([...(request.usedViews ?? []), ...views])];
   const narrowed = narrowedRetriever(retriever, {
     views,
-    ...(config.filter === null ? {} : { filter: config.filter }),
+    filter: config.filter ?? undefined,
+    patience: config.shedAfterMs === 0 ? undefined : new RequestPatience(config.shedAfterMs),
   });
-  return perturbing(request, shedding(narrowed, config), config, search);
+  return hookedRetriever(request, narrowed, config, search);
+}
+
+/** The header of a reply that identifies what the answer depends on, apart from the request. */
+const STATE_HEADER = 'x-trawl-state';
+
+/** A hash that changes with Trawl's version, the index, its encoder and reranker, the passages of the views, and the address's filter. */
+function answerState(info: RetrieverInfo, views: readonly string[], filter: Filter | null): string {
+  const { index, generation, members, model, reranker } = info;
+  const state = {
+    version: packageVersion,
+    index,
+    generation,
+    model: model?.sha256,
+    reranker,
+    filter,
+    views: views.map((view) =>
+      [info, ...(members ?? [])].map((member) => member.views.find(({ name }) => name === view)),
+    ),
+  };
+  return createHash('sha256').update(JSON.stringify(state)).digest('hex').slice(0, 32);
 }

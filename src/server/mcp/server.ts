@@ -5,13 +5,13 @@ import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } fr
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { asTrawlError, type TrawlError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-root.ts';
-import type { Perturbed } from '../../search/calls/perturbed.ts';
+import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import type { Retriever } from '../../search/retriever.ts';
-import type { RequestLimits } from '../dialects/dialect.ts';
 import { clientError } from '../errors/client-error.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import type { RecordedOpening } from '../recording/recorded-opening.ts';
 import type { RecordedSearch } from '../recording/recorded-search.ts';
+import type { RequestLimits } from '../server-config.ts';
 import { DEFAULT_SNIPPET_TOKENS, type McpToolConfig } from './mcp-config.ts';
 import { TOOL_SETS } from './tool-sets.ts';
 

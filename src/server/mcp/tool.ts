@@ -1,9 +1,9 @@
 import type { Static, TSchema } from 'typebox';
 import type { Retriever } from '../../search/retriever.ts';
-import type { RequestLimits } from '../dialects/dialect.ts';
 import { readRequest } from '../dialects/parts/read-request.ts';
 import type { RecordedOpening } from '../recording/recorded-opening.ts';
 import type { RecordedSearch } from '../recording/recorded-search.ts';
+import type { RequestLimits } from '../server-config.ts';
 
 /** A tool for assistants. */
 export interface Tool {

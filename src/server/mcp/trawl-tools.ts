@@ -2,10 +2,11 @@ import { Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { parseFilterExpression } from '../../engine/filter/filter-expression.ts';
 import { type DocumentFields, documentFields } from '../../index/passages/document-fields.ts';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { SEARCH_MODES } from '../../search/search-mode.ts';
 import { inputWith } from '../dialects/parts/questions.ts';
+import { rankingFor } from '../dialects/parts/search-plan.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
@@ -13,7 +14,6 @@ import { openingOf } from '../documents/openings.ts';
 import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
-import { rankingFor } from '../ranking.ts';
 import { defineTool, MAX_PASSAGES, type Tool, type ToolReply } from './tool.ts';
 
 /** Default number of hits of a search. */

@@ -1,6 +1,6 @@
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverStatistics } from '../../search/retriever-statistics.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import type { MetricLine, MetricSet } from './prometheus.ts';
 
 /** Upper bounds of the buckets of `SearchLoad.batchSizes`; a batch has at most 1,024 queries. */
@@ -167,7 +167,7 @@ const STATISTIC_METRICS: readonly StatisticMetric[] = [
 const BATCH_QUERIES = 'trawl_search_batch_queries';
 
 /** Adds the facts and statistics of all indexes, labelled with the index's name. */
-export function addIndexMetrics(metrics: MetricSet, holder: () => RetrieverHolder | undefined): void {
+export function addIndexMetrics(metrics: MetricSet, holder: () => IndexRegistry | undefined): void {
   addFacts(metrics, holder);
   const linesOfAll = (lines: (statistics: RetrieverStatistics) => readonly MetricLine[]): readonly MetricLine[] =>
     (holder()?.slots ?? []).flatMap(({ name: index, statistics }) =>
@@ -199,7 +199,7 @@ function batchLines({ search }: RetrieverStatistics): readonly MetricLine[] {
   ];
 }
 
-function addFacts(metrics: MetricSet, holder: () => RetrieverHolder | undefined): void {
+function addFacts(metrics: MetricSet, holder: () => IndexRegistry | undefined): void {
   const addGauge = (
     name: string,
     help: string,

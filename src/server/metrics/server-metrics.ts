@@ -1,8 +1,7 @@
 import type { Server } from 'node:http';
 import type { ErrorCode } from '../../base/errors.ts';
 import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
-import { PERTURBATIONS, type PerturbationName } from '../perturbation/settings.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { ORIGIN_FAULTS, type OriginFault } from '../recording/query-origin.ts';
 import { addIndexMetrics } from './index-metrics.ts';
 import { MetricSet } from './prometheus.ts';
@@ -46,7 +45,7 @@ interface ListenerGauges {
 export class ServerMetrics {
   readonly #metrics = new MetricSet();
   readonly #listeners: ListenerGauges[] = [];
-  #holder: RetrieverHolder | undefined;
+  #holder: IndexRegistry | undefined;
   readonly #requests = this.#metrics.counter(
     'trawl_requests_total',
     'Requests on the search routes, by dialect and HTTP status; 499 for clients that disconnected.',
@@ -122,7 +121,6 @@ export class ServerMetrics {
     // Creates the time series with 0: Prometheus sees no increase in a series that begins at 1.
     for (const reason of DISCONNECT_REASONS) this.#countDisconnect(reason, 0);
     for (const reason of ORIGIN_FAULTS) this.unrecorded(reason, 0);
-    for (const name of PERTURBATIONS) this.#perturbed.inc({ perturbation: name }, 0);
     this.#metrics.beforeScrape(() => {
       for (const { name } of this.#holder?.slots ?? []) {
         for (const result of RELOAD_RESULTS) this.#reloads.inc({ index: name, result }, 0);
@@ -140,7 +138,7 @@ export class ServerMetrics {
     return this.#metrics.text();
   }
 
-  watch(holder: RetrieverHolder, listener: ListenerGauges): void {
+  watch(holder: IndexRegistry, listener: ListenerGauges): void {
     this.#holder = holder;
     this.#listeners.push(listener);
   }
@@ -170,8 +168,8 @@ export class ServerMetrics {
     this.#unrecorded.inc({ reason }, values);
   }
 
-  perturbed(perturbation: PerturbationName): void {
-    this.#perturbed.inc({ perturbation });
+  perturbed(perturbation: string, times = 1): void {
+    this.#perturbed.inc({ perturbation }, times);
   }
 
   searched(outcomes: readonly QueryOutcome[]): void {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import type { ExplainCall, ExplainedTerm } from '../../search/calls/explain-call.ts';
+import type { ExplainCall, ExplainedTerm } from '../../search/calls/lookup-calls.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
 import { HYBRID_FUSIONS } from '../../search/hybrid/hybrid-settings.ts';
 import type { Retriever } from '../../search/retriever.ts';

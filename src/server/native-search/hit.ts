@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { ExplainedTerm } from '../../search/calls/explain-call.ts';
+import type { ExplainedTerm } from '../../search/calls/lookup-calls.ts';
 import type { HybridPlaces } from '../../search/hybrid/hybrid-fusion.ts';
 import { Contents, Document, Score } from '../dialects/parts/common-fields.ts';
 import { excerpt } from '../excerpt.ts';

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../../search/hybrid/hybrid-settings.ts';
-import type { RequestLimits } from '../dialects/dialect.ts';
 import { Score } from '../dialects/parts/common-fields.ts';
 import { RequestError } from '../errors/request-error.ts';
+import type { RequestLimits } from '../server-config.ts';
 
 const Weight = Type.Number({ minimum: 0, maximum: MAX_HYBRID_NUMBER });
 

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import type { FoundPassage } from '../../search/calls/find-call.ts';
+import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { addTimings, type StageTimings } from '../../search/timings.ts';
-import type { RequestLimits } from '../dialects/dialect.ts';
 import { RequestError } from '../errors/request-error.ts';
+import type { RequestLimits } from '../server-config.ts';
 
 export const PassageIds = Type.Array(Type.Union([Type.String(), Type.Integer()]), {
   default: [],

@@ -1,10 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { defined } from '../../base/objects.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../search/calls/rerank-call.ts';
-import type { RetrieveCall } from '../../search/calls/retrieve-call.ts';
-import type { RequestLimits } from '../dialects/dialect.ts';
+import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../../search/calls/retrieve-call.ts';
 import { nullable } from '../dialects/parts/common-fields.ts';
 import { refuseTooLargeK } from '../dialects/parts/search-plan.ts';
+import type { RequestLimits } from '../server-config.ts';
 
 /** The field `rerank` of a request. */
 export const RerankField = nullable(

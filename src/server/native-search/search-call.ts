@@ -1,19 +1,23 @@
-import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import type { RetrieveCall } from '../../search/calls/retrieve-call.ts';
+import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
+import type { EncoderInput, TruncateSide } from '../../encoder/text-encoder.ts';
+import type { Ranking, RowScope } from '../../search/calls/retrieve-call.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
-import type { RequestLimits } from '../dialects/dialect.ts';
 import { inputWith } from '../dialects/parts/questions.ts';
-import { rankingFor } from '../ranking.ts';
+import { rankingFor } from '../dialects/parts/search-plan.ts';
+import type { RequestLimits } from '../server-config.ts';
 import { bm25Ranking } from './bm25-field.ts';
 import { requestFilter } from './filter-field.ts';
 import type { SearchRequest } from './request.ts';
 import { rerankOf } from './rerank-field.ts';
 
 /** The search that a request asks for, except for the number of hits. */
-export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
+export interface SearchCall extends RowScope, Ranking {
   readonly queries: readonly EncoderInput[];
   readonly mode: SearchMode;
+  readonly template?: QueryTemplate;
+  readonly truncate: TruncateSide;
+  readonly allowPartial?: boolean;
 }
 
 /** `k`: hits per query that the search begins with. */

@@ -1,6 +1,6 @@
 import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { RequestLimits } from '../dialects/dialect.ts';
 import type { RecordedSelection } from '../recording/recorded-search.ts';
+import type { RequestLimits } from '../server-config.ts';
 import type { Selected, Selection } from './fusion.ts';
 import type { SearchRequest } from './request.ts';
 

@@ -3,7 +3,7 @@ import type { EncoderInput, TruncateSide } from '../../encoder/text-encoder.ts';
 import type { Filter } from '../../engine/filter/filter.ts';
 import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
 import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { RerankSettings } from '../../search/calls/rerank-call.ts';
+import type { RerankSettings } from '../../search/calls/retrieve-call.ts';
 import type { HybridSettings } from '../../search/hybrid/hybrid-settings.ts';
 import type { Bm25Order, SearchMode } from '../../search/search-mode.ts';
 import type { QueryOrigin } from './query-origin.ts';

@@ -7,8 +7,8 @@ import type { Operation } from '../api-docs/operations.ts';
 import { nullable } from '../dialects/parts/common-fields.ts';
 import { readRequest } from '../dialects/parts/read-request.ts';
 import { Issues, RequestError } from '../errors/request-error.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import type { IndexSlot, IndexTarget } from '../indexes/index-slot.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 
@@ -87,7 +87,7 @@ export const ADMIN_OPERATIONS: readonly Operation[] = [
 ];
 
 /** Routes that change a running server. */
-export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder, metrics: ServerMetrics): void {
+export function registerAdmin(app: FastifyInstance, holder: IndexRegistry, metrics: ServerMetrics): void {
   app.get<{ Params: { name: string }; Querystring: { folder?: unknown } }>(
     '/admin/indexes/:name',
     { config: { access: 'admin' } },

@@ -1,26 +1,30 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { TrawlError } from '../../base/errors.ts';
-import { CLIENT_CLOSED_REQUEST, clientSignal, onResponseEnd } from '../connections/client-signal.ts';
+import {
+  CLIENT_CLOSED_REQUEST,
+  clientSignal,
+  deadlineErrorOr,
+  deadlineOf,
+  onResponseEnd,
+} from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
 import { field, isJsonObject } from '../dialects/parts/read-request.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import type { Lease } from '../indexes/index-slot.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
-import type { BodyBudget } from '../limits/body-budget.ts';
-import { deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
-import type { ReplyBudget } from '../limits/reply-budget.ts';
+import type { BodyBudget, ReplyBudget } from '../limits/byte-budgets.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
-import { perturbedOf } from '../perturb-request.ts';
 import { recordOpenings, recordSearch } from '../record-search.ts';
 import type { TrajectoryGuesser } from '../recording/guess-trajectories.ts';
+import { perturbedOf } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** Failed queries logged per request; they usually have the same cause. */
@@ -35,7 +39,7 @@ declare module 'fastify' {
 
 /** The objects that the search routes share. */
 export interface SearchRoutes {
-  readonly holder: RetrieverHolder;
+  readonly holder: IndexRegistry;
   readonly config: ServerConfig;
   readonly metrics: ServerMetrics;
   readonly replies: ReplyBudget;
@@ -100,7 +104,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
  * Refuses requests while the server starts, or if it could not open an index. While it stops, the handler refuses them after the body has arrived: an earlier response
  * with `connection: close` would reset the connection of a client that is still sending.
  */
-export function refuseIfNotReady(holder: RetrieverHolder): void {
+export function refuseIfNotReady(holder: IndexRegistry): void {
   if (holder.state !== 'stopping') holder.requireReady();
 }
 
@@ -152,7 +156,7 @@ async function answer(
     const { info } = retriever;
     const result = await plan.run(retriever, signal);
     if (result.search !== null) {
-      request.perturbation?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
+      request.hooked?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
       recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
       if (result.search.outcomes.some((outcome) => outcome.ok && !outcome.certificate.exact)) {
         reply.header(EXACT_HEADER, 'false');
@@ -206,7 +210,7 @@ async function holdWhileStarting(
 }
 
 /** The lease of the index, the group or the indexes that the request names. */
-function leaseFor(request: FastifyRequest, { index = null, models = [] }: Plan, holder: RetrieverHolder): Lease {
+function leaseFor(request: FastifyRequest, { index = null, models = [] }: Plan, holder: IndexRegistry): Lease {
   if (index === null || typeof index === 'string') {
     return holder.lease(chosenIndex(request, index ?? undefined) ?? holder.indexWithModel(models));
   }

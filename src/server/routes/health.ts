@@ -1,12 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { packageVersion } from '../../base/package-root.ts';
-import type { Retriever } from '../../search/retriever.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { OPEN_STAGES } from '../indexes/index-slot.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
-import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
+import { HookFacts, hookFacts } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** The progress of an index whose threads died and could not be restarted. */
@@ -34,7 +33,7 @@ const ReadyReply = Type.Object({
   default_topk: Type.Integer({ description: 'Passages per query if the request does not set it.' }),
   max_topk: Type.Integer({ description: 'Largest number of passages per query.' }),
   version: Type.String({ description: 'Version of Trawl.' }),
-  perturbation: Type.Optional(PerturbationFacts),
+  perturbation: Type.Optional(HookFacts),
   indexes: Type.Array(
     Type.Object({
       name: Type.String(),
@@ -58,7 +57,7 @@ const HealthReply = Type.Object({
       description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
     }),
   ),
-  perturbation: Type.Optional(PerturbationFacts),
+  perturbation: Type.Optional(HookFacts),
 });
 
 /** The same check under the paths of several projects. */
@@ -102,7 +101,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
  * `/livez` answers 200 while the process runs, `/readyz` once searches are answered. `/health` and `/healthz` are the same check in the
  * format that clients of other servers expect.
  */
-export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerHealth(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
   app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
     return { status: 'alive' };
@@ -111,23 +110,22 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
   const health = async (request: FastifyRequest, reply: FastifyReply): Promise<Static<typeof HealthReply>> => {
     reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
-    const retriever = chosenRetriever(request, holder);
+    const found = holder.factsOf(chosenIndex(request));
     // A server that is written over HTTP may have no index yet.
-    const ready =
-      state === 'ready' && (slots.length === 0 || (retriever !== undefined && retriever.failure === undefined));
+    const ready = state === 'ready' && (slots.length === 0 || (found !== undefined && found.failure === undefined));
     if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
     const total = Math.max(1, slots.length);
     return {
       status: ready ? 'healthy' : state === 'ready' ? FAILED.stage : state,
       retrievers: { total, available: ready ? total : 0 },
       index_loaded: ready,
-      ...(retriever === undefined
+      ...(found === undefined
         ? {}
         : {
-            corpus_size: retriever.info.rows - retriever.info.deletedRows,
-            retrieval_method: retriever.info.model?.name ?? 'bm25',
+            corpus_size: found.info.rows - found.info.deletedRows,
+            retrieval_method: found.info.model?.name ?? 'bm25',
           }),
-      ...perturbationFact(config),
+      ...hookFacts(config),
     };
   };
   for (const { path } of HEALTH_CHECKS) app.get(path, { config: { access: 'open' } }, health);
@@ -135,22 +133,22 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
   app.get('/readyz', { config: { access: 'open' } }, async (request, reply) => {
     reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
-    const retriever = chosenRetriever(request, holder);
+    const found = holder.factsOf(chosenIndex(request));
     const indexes = slots.map(({ name, progress, retriever: open }) => ({
       name,
       ...(open?.failure === undefined ? progress : FAILED),
       ...(open === undefined ? {} : { rows: open.info.rows, generation: open.info.generation }),
     }));
-    if (state === 'ready' && retriever?.failure !== undefined) {
+    if (state === 'ready' && found?.failure !== undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
       return { status: FAILED.stage, progress: FAILED.doing, indexes };
     }
     if (state === 'ready' && slots.length === 0) return { status: 'ready', indexes };
-    if (state !== 'ready' || retriever === undefined) {
+    if (state !== 'ready' || found === undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
       return { status: state, progress: holder.progress, indexes };
     }
-    const { info } = retriever;
+    const { info } = found;
     const facts: Static<typeof ReadyReply> = {
       status: 'ready',
       index: info.index,
@@ -167,18 +165,9 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,
-      ...perturbationFact(config),
+      ...hookFacts(config),
       indexes,
     };
     return facts;
   });
-}
-
-/**
- * The retriever of the index that the request names, or of the default; undefined before it is open.
- *
- * @throws TrawlError NOT_FOUND.
- */
-function chosenRetriever(request: FastifyRequest, holder: RetrieverHolder): Retriever | undefined {
-  return holder.retrieverOf(chosenIndex(request));
 }

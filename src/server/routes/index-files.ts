@@ -6,7 +6,7 @@ import { asTrawlError, ERROR_CODES, TrawlError } from '../../base/errors.ts';
 import { bytesOf, type HeldIndex } from '../../index/files/held-index.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { HeldIndexes } from '../indexes/held-indexes.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 
 /** Files that a server sends at the same time. A copy uses four. */
 const MAX_TRANSFERS = 16;
@@ -61,7 +61,7 @@ export const INDEX_FILE_OPERATIONS: readonly Operation[] = [
 type FileRequest = FastifyRequest<{ Params: { name: string; snapshot: string; '*': string } }>;
 
 /** Routes from which `trawl sync` copies an index. They only read, and only files that the manifests name. */
-export function registerIndexFiles(app: FastifyInstance, holder: RetrieverHolder): void {
+export function registerIndexFiles(app: FastifyInstance, holder: IndexRegistry): void {
   const held = new HeldIndexes();
   const transfers = new Set<Readable>();
   // A transfer may take hours; the client resumes it elsewhere.

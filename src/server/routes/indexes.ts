@@ -5,8 +5,8 @@ import type { RerankerInfo } from '../../encoder/rerank/reranker.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { Operation } from '../api-docs/operations.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
-import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
+import { HookFacts, hookFacts } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 const TokenLimit = Type.Union([Type.Integer(), Type.Null()]);
@@ -104,7 +104,7 @@ export const IndexesReply = Type.Object({
   groups: Type.Array(Type.Object({ name: Type.String(), indexes: Type.Array(Type.String()) }), {
     description: 'The names by which requests can search several indexes as one.',
   }),
-  perturbation: Type.Optional(PerturbationFacts),
+  perturbation: Type.Optional(HookFacts),
 });
 
 export const INDEXES_OPERATION: Operation = {
@@ -116,7 +116,7 @@ export const INDEXES_OPERATION: Operation = {
 };
 
 /** Adds the list of the indexes. */
-export function registerIndexes(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerIndexes(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
   app.get('/v1/indexes', async (_request, reply): Promise<Static<typeof IndexesReply>> => {
     reply.header('cache-control', 'no-store');
     holder.requireReady();
@@ -124,7 +124,7 @@ export function registerIndexes(app: FastifyInstance, holder: RetrieverHolder, c
       retriever === undefined ? [] : [{ name, default: i === 0, ...indexFacts(retriever.info) }],
     );
     const groups = [...holder.groups].map(([name, members]) => ({ name, indexes: [...members] }));
-    return { indexes, groups, ...perturbationFact(config) };
+    return { indexes, groups, ...hookFacts(config) };
   });
 }
 

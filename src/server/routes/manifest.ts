@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { retrieverFor } from '../indexes/view-choice.ts';
 import type { ServerConfig } from '../server-config.ts';
 
@@ -74,7 +74,7 @@ export const MANIFEST_OPERATIONS: readonly Operation[] = [
 ];
 
 /** `GET /v1/manifest`, for the Index tab of the page. */
-export function registerManifest(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerManifest(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
   app.get('/v1/manifest', async (request, reply): Promise<Static<typeof ManifestReply>> => {
     const lease = holder.lease(chosenIndex(request));
     try {

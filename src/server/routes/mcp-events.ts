@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
+import { type Deadline, deadlineErrorOr, deadlineOf } from '../connections/client-signal.ts';
 import { clientError } from '../errors/client-error.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
-import { pathPrefix } from '../indexes/path-prefix.ts';
-import { type Deadline, deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
+import { pathPrefix } from '../indexes/index-choice.ts';
 import { EventStreams } from '../mcp/event-streams.ts';
 import type { ServerConfig } from '../server-config.ts';
 

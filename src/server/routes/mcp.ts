@@ -1,15 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { clientSignal } from '../connections/client-signal.ts';
+import { clientSignal, deadlineOf } from '../connections/client-signal.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
-import { deadlineOf } from '../limits/deadline.ts';
 import { refusalOf } from '../mcp/request-origin.ts';
 import type { answerMcp } from '../mcp/server.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
-import { perturbedOf } from '../perturb-request.ts';
 import { recordOpenings, recordSearch } from '../record-search.ts';
+import { perturbedOf } from '../search-hook.ts';
 import type { McpConfig } from '../server-config.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 import { addEventStreams, type EventParts, MCP_ROUTE } from './mcp-events.ts';
@@ -94,7 +93,7 @@ function answerer(
         retriever: () => retriever,
         onSearch(search) {
           queries += search.outcomes.length;
-          request.perturbation?.note(perturbedOf(search.outcomes));
+          request.hooked?.note(perturbedOf(search.outcomes));
           recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes);
         },
         onOpen(opening) {

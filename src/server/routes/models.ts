@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import type { Operation } from '../api-docs/operations.ts';
 import { modelIds, modelNotFound, openaiEmbeddings } from '../dialects/openai-embeddings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 
 export const MODEL_ROUTE = '/v1/models/:model';
 
@@ -35,7 +35,7 @@ export const MODELS_OPERATIONS: readonly Operation[] = [
 ];
 
 /** `GET /v1/models` and `GET /v1/models/{model}`, from which OpenAI's clients and chat UIs offer a choice of models. */
-export function registerModels(app: FastifyInstance, holder: RetrieverHolder): void {
+export function registerModels(app: FastifyInstance, holder: IndexRegistry): void {
   const config = { onlyDialect: openaiEmbeddings };
   const models = (request: FastifyRequest, reply: FastifyReply): Static<typeof Model>[] => {
     reply.header('cache-control', 'no-store');
@@ -59,7 +59,7 @@ export function registerModels(app: FastifyInstance, holder: RetrieverHolder): v
 }
 
 /** The models of the named index, or of all indexes: three ids for each encoder (`modelIds`), also if several indexes use it. */
-function modelsOf(holder: RetrieverHolder, index: string | undefined): Static<typeof Model>[] {
+function modelsOf(holder: IndexRegistry, index: string | undefined): Static<typeof Model>[] {
   const slots = index === undefined ? holder.slots : holder.slotsOf(index);
   const models = new Map<string, Static<typeof Model>>();
   for (const { retriever, openedAt } of slots) {

@@ -2,13 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { withContents } from '../../index/passages/contents.ts';
-import type { FindResult } from '../../search/calls/find-call.ts';
+import type { FindResult } from '../../search/calls/lookup-calls.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { Document } from '../dialects/parts/common-fields.ts';
 import { openingOf } from '../documents/openings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { retrieverFor } from '../indexes/view-choice.ts';
 import { furtherRows, MAX_SAME_ID } from '../native-search/named-passages.ts';
 import { recordOpenings } from '../record-search.ts';
@@ -33,7 +33,7 @@ export const PASSAGE_OPERATION: Operation = {
 };
 
 /** Adds the passage by its id. */
-export function registerPassage(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerPassage(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
   app.get<{ Params: { id: string } }>(PASSAGE_ROUTE, async (request, reply) => {
     const { id } = request.params;
     const signal = clientSignal(request.raw, reply.raw);

@@ -5,7 +5,7 @@ import type { Retriever } from '../../search/retriever.ts';
 import type { Operation } from '../api-docs/operations.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
-import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { isLimited, retrieverFor } from '../indexes/view-choice.ts';
 import { drawSample, type Sample } from '../sample/draw-sample.ts';
 import type { ServerConfig } from '../server-config.ts';
@@ -54,7 +54,7 @@ export const SAMPLE_OPERATIONS: readonly Operation[] = [
 ];
 
 /** `GET /v1/sample`, for the Index tab of the page. */
-export function registerSample(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerSample(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
   /** The maps of open indexes, because they cost embedding; those of views are not kept. */
   const maps = new WeakMap<Retriever, Sample>();
   app.get<{ Querystring: { map?: string | string[] } }>('/v1/sample', async (request, reply) => {

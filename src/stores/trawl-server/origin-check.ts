@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
-import { hasOtherHits } from '../../search/calls/perturbed.ts';
-import type { SearchSourceInfo } from '../../search/search-source.ts';
+import { hasOtherHits } from '../../search/calls/query-outcome.ts';
+import type { SearchSourceInfo } from '../../search/retriever.ts';
 import type { ReplyIndex, SearchResult } from './search-reply.ts';
 import type { ServerFacts } from './server-info.ts';
 

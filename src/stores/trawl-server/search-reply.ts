@@ -1,4 +1,4 @@
-import type { Perturbed } from '../../search/calls/perturbed.ts';
+import type { Perturbed } from '../../search/calls/query-outcome.ts';
 
 /** The fields of a reply of /v1/search that clients here use (docs/http-api.md). */
 export interface SearchReply {

@@ -1,6 +1,6 @@
 import type { Column } from '../../engine/filter/column.ts';
+import type { SearchSourceInfo } from '../../search/retriever.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
-import type { SearchSourceInfo } from '../../search/search-source.ts';
 
 /** The server behind a `ServerRetriever`. */
 export interface ServerFacts {

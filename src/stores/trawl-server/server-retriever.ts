@@ -2,16 +2,25 @@ import { bug, TrawlError } from '../../base/errors.ts';
 import { defined } from '../../base/objects.ts';
 import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
 import type { RerankOutcome } from '../../encoder/rerank/reranker.ts';
-import type { FindCall, FindResult, FoundPassage } from '../../search/calls/find-call.ts';
-import { hasOtherHits } from '../../search/calls/perturbed.ts';
+import type {
+  FindCall,
+  FindResult,
+  FoundPassage,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
+} from '../../search/calls/lookup-calls.ts';
+import type { RerankCall, RerankResult } from '../../search/calls/model-calls.ts';
 import { isOfQuery } from '../../search/calls/query-errors.ts';
-import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { RerankCall, RerankResult } from '../../search/calls/rerank-call.ts';
-import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../../search/calls/retrieve-call.ts';
-import type { ScoreCall, ScoreOutcome, ScoreResult } from '../../search/calls/score-call.ts';
-import { isEmbedded } from '../../search/embedded-query.ts';
+import { type Hit, hasOtherHits, type QueryOutcome } from '../../search/calls/query-outcome.ts';
+import {
+  isEmbedded,
+  type RetrieveCall,
+  type RetrieveQuery,
+  type RetrieveResult,
+} from '../../search/calls/retrieve-call.ts';
+import type { SearchSource, SearchSourceInfo } from '../../search/retriever.ts';
 import type { SearchMode } from '../../search/search-mode.ts';
-import type { SearchSource, SearchSourceInfo } from '../../search/search-source.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';
 import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api.ts';
 import { changed, checkOrigin, checkState, notOfIndex } from './origin-check.ts';

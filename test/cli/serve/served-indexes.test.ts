@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { indexOpener, parseGroups } from '../../../cli/serve/served-indexes.ts';
 import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';
 import type { OpenRetrieverOptions } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever, Retriever } from '../../../src/search/retriever.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import { toyModel } from '../../encoder/model-fixtures.ts';
 import { buildSampleIndex } from '../../helpers/sample-index.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -31,9 +31,7 @@ test('twelve indexes of one model share one encoder pool, without a warning abou
   const folder = await buildSampleIndex(await tempFolder(t));
   const pools = new EncoderPools();
   const open = opener(pools);
-  const holder = new RetrieverHolder(
-    Array.from({ length: 12 }, (_, i) => new IndexSlot(`index-${i}`, { folder }, open)),
-  );
+  const holder = new IndexRegistry(Array.from({ length: 12 }, (_, i) => new IndexSlot(`index-${i}`, { folder }, open)));
   t.after(() => holder.close());
   await holder.open();
   assert.equal(pools.size, 1);
@@ -97,7 +95,7 @@ test('indexes of one model share a pool and keep their own prefixes and token li
   );
   t.after(() => Promise.all([plain!.close(), other!.close()]));
   assert.equal(pools.size, 1);
-  const vector = async (retriever: Retriever, text: string): Promise<Float32Array> =>
+  const vector = async (retriever: OpenRetriever, text: string): Promise<Float32Array> =>
     (await retriever.embed({ inputs: [text], inputType: 'query' })).vectors;
   assert.deepEqual(await vector(other!, 'Brooklyn Bridge'), await vector(plain!, 'designer of the Brooklyn Bridge'));
   assert.notDeepEqual(await vector(other!, 'Brooklyn Bridge'), await vector(plain!, 'Brooklyn Bridge'));

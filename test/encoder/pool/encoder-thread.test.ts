@@ -5,10 +5,9 @@ import { test } from 'node:test';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { readModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { ChunkSizer } from '../../../src/encoder/pool/chunk-size.ts';
-import { EncodeCall, PoolUser } from '../../../src/encoder/pool/encode-call.ts';
+import { EncodeCall, PoolUser, UNGROUPED } from '../../../src/encoder/pool/encode-call.ts';
 import type { EncodedChunk } from '../../../src/encoder/pool/encoder-messages.ts';
 import { EncoderThread } from '../../../src/encoder/pool/encoder-thread.ts';
-import { UNGROUPED } from '../../../src/encoder/pool/length-buckets.ts';
 
 const MODEL = 'token-average-256';
 const skip = existsSync(join(packageRoot, 'models', MODEL)) ? false : `models/${MODEL} does not exist`;

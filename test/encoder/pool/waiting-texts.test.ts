@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_GROUPED_TOKENS } from '../../../src/encoder/inference/length-groups.ts';
 import { ChunkSizer } from '../../../src/encoder/pool/chunk-size.ts';
-import { type Chunk, EncodeCall, PoolUser } from '../../../src/encoder/pool/encode-call.ts';
-import { UNGROUPED } from '../../../src/encoder/pool/length-buckets.ts';
+import { type Chunk, EncodeCall, PoolUser, UNGROUPED } from '../../../src/encoder/pool/encode-call.ts';
 import { WaitingTexts } from '../../../src/encoder/pool/waiting-texts.ts';
 import { collectGarbage } from '../../helpers/collect-garbage.ts';
 

@@ -5,7 +5,7 @@ import { before, type TestContext, test } from 'node:test';
 import { readIndexManifest } from '../../../src/index/manifest/read-manifest.ts';
 import type { ViewDefinition } from '../../../src/index/views/view-definition.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { fileFolder, runTrawl } from '../../cli/run-trawl.ts';
 import { keptEncoders } from '../../helpers/kept-encoders.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -38,7 +38,7 @@ before(async () => {
   assert.equal(code, 0, stderr);
 });
 
-async function idsIn(t: TestContext, retriever: Retriever, view: string): Promise<string[]> {
+async function idsIn(t: TestContext, retriever: OpenRetriever, view: string): Promise<string[]> {
   t.after(() => retriever.close());
   const { outcomes } = await retriever.retrieve({ queries: ['river'], k: 10, views: [view] });
   assert.ok(outcomes[0]!.ok);

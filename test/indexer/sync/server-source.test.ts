@@ -23,7 +23,7 @@ import { readIndexManifest } from '../../../src/index/manifest/read-manifest.ts'
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
 import { buildApp } from '../../../src/server/app.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { fileFolder, sampleIndex } from '../../cli/run-trawl.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
@@ -58,7 +58,7 @@ type Behave = (
 async function startSource(t: TestContext, behave: Behave = () => false): Promise<Source> {
   const served = join(await tempFolder(t), 'sample');
   cpSync(index, served, { recursive: true });
-  const holder = RetrieverHolder.over([{ name: 'sample', folder: served }], (name, { folder }) =>
+  const holder = IndexRegistry.opening([{ name: 'sample', folder: served }], (name, { folder }) =>
     openRetriever(folder, { name, encoderPools }),
   );
   await holder.open();

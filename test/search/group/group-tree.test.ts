@@ -9,7 +9,7 @@ import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { GroupRetriever } from '../../../src/search/group/group-retriever.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { fileFolder, runTrawl } from '../../cli/run-trawl.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { runs } from '../../helpers/runs.ts';
@@ -35,7 +35,7 @@ test('a query tree over several indexes gives the hits of each, merged by score,
       ).join(' '),
     }));
   const sizes = [40, 25, 60];
-  const members: Retriever[] = [];
+  const members: OpenRetriever[] = [];
   for (const [i, size] of sizes.entries()) {
     const corpus = join(folder, `corpus-${i}.jsonl`);
     writeFileSync(

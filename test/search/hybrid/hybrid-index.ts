@@ -6,9 +6,9 @@ import { ReferenceLexicalFields } from '../../../src/engine/reference/lexical/co
 import { ReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
 import { openEngine } from '../../../src/engine/vectors/open-engine.ts';
 import { SqlitePassageStore } from '../../../src/index/passages/sqlite-passage-store.ts';
-import { assembleRetriever, type ServingOptions } from '../../../src/search/opening/assemble-retriever.ts';
+import { IndexRetriever, type ServingOptions } from '../../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { build, writeCorpus } from '../../indexer/build.ts';
@@ -47,7 +47,7 @@ interface OpenOptions extends ServingOptions {
 }
 
 /** Opens an index whose vectors are those of FakeTextEncoder. */
-export async function openHybrid(t: TestContext, folder: string, options: OpenOptions = {}): Promise<Retriever> {
+export async function openHybrid(t: TestContext, folder: string, options: OpenOptions = {}): Promise<OpenRetriever> {
   const { encoder = new FakeTextEncoder(), threads = 1, reference = false, ...serving } = options;
   const { manifest, source, lexical, passages, liveRows } = openIndexDirectory(folder);
   const index = await (reference ? ReferenceIndex.open(source!, { threads }) : openEngine(source!, { threads }));
@@ -75,7 +75,7 @@ export async function openHybrid(t: TestContext, folder: string, options: OpenOp
     passages: await SqlitePassageStore.open(passages),
     liveRows,
   };
-  const retriever = assembleRetriever(info, parts, serving);
+  const retriever = new IndexRetriever(info, parts, serving);
   t.after(() => retriever.close());
   return retriever;
 }

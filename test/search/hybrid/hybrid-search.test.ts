@@ -7,7 +7,7 @@ import type { RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../../src/search/deepening.ts';
 import { type HybridOptions, hybridSettings } from '../../../src/search/hybrid/hybrid-settings.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { runs } from '../../helpers/runs.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeTextEncoder } from '../../indexer/fake-text-encoder.ts';
@@ -24,7 +24,7 @@ function answers(outcomes: readonly QueryOutcome[]): QueryAnswer[] {
 }
 
 async function hybridHits(
-  retriever: Retriever,
+  retriever: OpenRetriever,
   k: number,
   options: HybridOptions = {},
   more: Partial<RetrieveCall> = {},
@@ -34,7 +34,7 @@ async function hybridHits(
 }
 
 /** The fusion of the hits that dense and BM25 search report, row by row. */
-async function naiveHits(retriever: Retriever, k: number, options: HybridOptions, bm25?: RetrieveCall['bm25']) {
+async function naiveHits(retriever: OpenRetriever, k: number, options: HybridOptions, bm25?: RetrieveCall['bm25']) {
   const { fusion, rrfK, denseWeight, bm25Weight, depth } = hybridSettings(options, k);
   const listsOf = async (mode: 'dense' | 'bm25'): Promise<(readonly Hit[])[]> => {
     const call = { queries: QUERIES, k: depth, mode, bm25 };

@@ -4,10 +4,10 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { LexicalIndex, LexicalRequest, LexicalResult } from '../../../src/engine/lexical/lexical-index.ts';
 import type { QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
+import { IndexRetriever, type ServingOptions } from '../../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
 import { pyseriniScores } from '../../../src/search/lexical/pyserini-order.ts';
-import { assembleRetriever, type ServingOptions } from '../../../src/search/opening/assemble-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import type { Bm25Order } from '../../../src/search/search-mode.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { oneField } from '../../helpers/one-field.ts';
@@ -53,11 +53,11 @@ function assemble(scores: readonly number[], documents: readonly string[], optio
   const lexical = new ScoredRows(scores);
   const passages = new FakeStore([], { rows: documents.length, document: (row) => documents[row]! });
   const info = { ...new FakeRetriever().info, rows: documents.length, modes: ['bm25'] as const };
-  return { lexical, passages, retriever: assembleRetriever(info, { lexical: oneField(lexical), passages }, options) };
+  return { lexical, passages, retriever: new IndexRetriever(info, { lexical: oneField(lexical), passages }, options) };
 }
 
 async function search(
-  retriever: Retriever,
+  retriever: OpenRetriever,
   k: number,
   { order = 'pyserini', queries = ['q'] }: { order?: Bm25Order; queries?: readonly string[] } = {},
 ): Promise<readonly QueryOutcome[]> {

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import type { RowScore } from '../../../src/search/calls/score-call.ts';
+import type { RowScore } from '../../../src/search/calls/lookup-calls.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../../cli/run-trawl.ts';
 import { runs } from '../../helpers/runs.ts';
 
 const folder = await fileFolder();
 const TEXTS = ['who designed the Brooklyn Bridge', 'capital of Finland', 'the river', 'zzz qqq', ''];
-let retriever: Retriever;
+let retriever: OpenRetriever;
 
 async function run(...args: string[]): Promise<void> {
   const { code, stderr } = await runTrawl(args, { cwd: folder });

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import OpenAI from 'openai';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
 import { DIALECTS } from '../../../src/server/dialects/dispatch.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { build, errorOf, postTo, serve } from '../build.ts';
@@ -19,8 +19,8 @@ const bearer = (key: string): Record<string, string> => ({
   authorization: `Bearer ${key}`,
 });
 
-async function reloadable(): Promise<RetrieverHolder> {
-  const holder = new RetrieverHolder([new IndexSlot('wiki', { folder: '/x' }, async () => new FakeRetriever())]);
+async function reloadable(): Promise<IndexRegistry> {
+  const holder = new IndexRegistry([new IndexSlot('wiki', { folder: '/x' }, async () => new FakeRetriever())]);
   await holder.open();
   return holder;
 }
@@ -60,7 +60,7 @@ test('a key is bound to the views of all its lines; a line with another word or 
 });
 
 test('the key is checked before anything else of a request', async (t) => {
-  const app = build(t, new RetrieverHolder(), { keys: keys() });
+  const app = build(t, new IndexRegistry(), { keys: keys() });
   for (const [url, body] of [
     ['/retrieve', '{'],
     ['/retrieve?index=none', {}],

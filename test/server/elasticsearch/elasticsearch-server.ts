@@ -11,11 +11,11 @@ import type { Metric } from '../../../src/engine/metric.ts';
 import { type Kernel, loadKernel } from '../../../src/engine/native/kernel.ts';
 import { openEngine } from '../../../src/engine/vectors/open-engine.ts';
 import { SqlitePassageStore } from '../../../src/index/passages/sqlite-passage-store.ts';
-import { assembleRetriever } from '../../../src/search/opening/assemble-retriever.ts';
+import { IndexRetriever } from '../../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
-import type { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
+import type { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -43,7 +43,7 @@ export async function articleIndex(
     fields = ['title', 'text'] as const,
     columns = [],
   }: { name?: string; fields?: readonly LexicalField[]; columns?: readonly Column[] } = {},
-): Promise<Retriever> {
+): Promise<OpenRetriever> {
   const { kernel } = loaded as { kernel: Kernel };
   const folder = await tempFolder(t);
   const out = join(folder, 'ix');
@@ -72,7 +72,7 @@ export async function vectorIndex(
     columns = [],
     encoder = new FakeTextEncoder(),
   }: { name?: string; metric: Metric; columns?: readonly Column[]; encoder?: FakeTextEncoder },
-): Promise<{ retriever: Retriever; vectors: readonly Float32Array[] }> {
+): Promise<{ retriever: OpenRetriever; vectors: readonly Float32Array[] }> {
   const { kernel } = loaded as { kernel: Kernel };
   const folder = await tempFolder(t);
   const out = join(folder, 'ix');
@@ -91,7 +91,7 @@ export async function vectorIndex(
     metric,
     model: encoder.identity,
   };
-  const retriever = assembleRetriever(
+  const retriever = new IndexRetriever(
     { ...info, modes: ['dense', 'bm25'] },
     {
       dense: { encoder, index: await openEngine(source!) },
@@ -108,7 +108,7 @@ export async function vectorIndex(
 /** A server with the interface of Elasticsearch. */
 export function elasticsearch(
   t: TestContext,
-  source: Retriever | RetrieverHolder,
+  source: OpenRetriever | IndexRegistry,
   config: Partial<ServerConfig> = {},
 ): FastifyInstance {
   return build(t, source, { dialects: ['elasticsearch'], ...config });

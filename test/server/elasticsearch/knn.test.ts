@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Metric } from '../../../src/engine/metric.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 import { FakeTextEncoder } from '../../indexer/fake-text-encoder.ts';
 import {
@@ -121,7 +121,7 @@ test('several indexes have the k nearest of all together, and the filter of an a
   const whole = await vectorIndex(t, ARTICLES, { metric: 'cosine', columns: COLUMNS, encoder });
   const retrievers = [first.retriever, second.retriever];
   const targets = retrievers.map(({ info }) => ({ name: info.index, folder: info.index }));
-  const holder = RetrieverHolder.over(targets, async (name) => retrievers.find(({ info }) => info.index === name)!);
+  const holder = IndexRegistry.opening(targets, async (name) => retrievers.find(({ info }) => info.index === name)!);
   await holder.open();
   const knn = { field: 'vector', query_vector: [...whole.vectors[33]!], k: 7, num_candidates: 10 };
   const expected = hitsOf((await ask(elasticsearch(t, whole.retriever), 'POST', '/_search', { knn })).json);

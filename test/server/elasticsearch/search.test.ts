@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cancelled } from '../../../src/base/abort.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
-import { SharingRetriever } from '../../../src/search/layers/sharing-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
+import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
+import { opened } from '../../helpers/opened.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
 const skip = withoutWords;
@@ -274,7 +275,7 @@ test('an unknown index is a 404, and names may be lists and patterns', { skip },
     await articleIndex(t, [{ id: 'z', title: 'Wien', text: 'river Wien, a river' }], { name: 'wiki_de' }),
   ];
   const targets = retrievers.map(({ info }) => ({ name: info.index, folder: info.index }));
-  const holder = RetrieverHolder.over(targets, async (name) => retrievers.find(({ info }) => info.index === name)!);
+  const holder = IndexRegistry.opening(targets, async (name) => retrievers.find(({ info }) => info.index === name)!);
   await holder.open();
   const app = elasticsearch(t, holder);
   const query = { match: { text: 'river' } };
@@ -334,13 +335,7 @@ test('a search ends at the time limit of the request, with an error instead of a
   skip,
 }, async (t) => {
   const inner = await articleIndex(t, ARTICLES);
-  const slow: Retriever = {
-    info: inner.info,
-    failure: undefined,
-    retrieve: (call) => inner.retrieve(call),
-    hasAnswers: () => false,
-    explain: (call) => inner.explain(call),
-    score: (call) => inner.score(call),
+  const slow = passingRetriever(inner, (call) => call, {
     searchTree: ({ signal }) =>
       new Promise((_resolve, reject) => {
         // The timer of a time limit does not keep the process alive.
@@ -350,16 +345,8 @@ test('a search ends at the time limit of the request, with an error instead of a
           reject(cancelled());
         });
       }),
-    select: (call) => inner.select(call),
-    nearest: (call) => inner.nearest(call),
-    embed: (call) => inner.embed(call),
-    rerank: (call) => inner.rerank(call),
-    find: (call) => inner.find(call),
-    cut: (call) => inner.cut(call),
-    statistics: () => inner.statistics(),
-    close: () => inner.close(),
-  };
-  const app = elasticsearch(t, slow);
+  });
+  const app = elasticsearch(t, opened(slow, inner));
   const query = { match: { text: 'river' } };
   for (const [url, body, headers, message] of [
     ['/wiki_en/_search', { query, timeout: '20ms' }, {}, /its timeout of 20 ms/],
@@ -374,8 +361,9 @@ test('a search ends at the time limit of the request, with an error instead of a
 
 test('equal searches come from the answer cache, and count as its answers', { skip }, async (t) => {
   const inner = await articleIndex(t, ARTICLES, { columns: [{ name: 'title', type: 'string' }] });
-  const retriever = new SharingRetriever(inner, { answerCache: new AnswerCache(1e6), singleFlight: true });
-  const app = elasticsearch(t, retriever);
+  const shared = new SharedSearch(inner, inner.info, { answerCache: new AnswerCache(1e6), singleFlight: true });
+  const retriever = passingRetriever(inner, (call) => call, { searchTree: (call) => shared.searchTree(call) });
+  const app = elasticsearch(t, opened(retriever, inner));
   const bodies = [
     { query: { match: { text: 'river' } } },
     { query: { match: { text: 'river' } }, from: 1 },
@@ -389,9 +377,9 @@ test('equal searches come from the answer cache, and count as its answers', { sk
     return texts;
   };
   const first = await ask2();
-  const { computed, cached } = retriever.statistics().sharing;
+  const { computed, cached } = shared.load;
   assert.deepEqual(await ask2(), first);
-  const after = retriever.statistics().sharing;
+  const after = shared.load;
   assert.deepEqual([after.cached - cached, after.computed - computed], [bodies.length, 0]);
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { arbitraryRow, COLUMNS } from '../../engine/filter/arbitrary-filters.ts';
 import { runs } from '../../helpers/runs.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
@@ -169,7 +169,7 @@ test('several indexes are merged by what they are sorted by', { skip }, async (t
   ];
   const targets = retrievers.map(({ info }) => ({ name: info.index, folder: info.index }));
   const open = async (name: string) => retrievers.find(({ info }) => info.index === name)!;
-  const holder = RetrieverHolder.over(targets, open, new Map([['both', ['two', 'one']]]));
+  const holder = IndexRegistry.opening(targets, open, new Map([['both', ['two', 'one']]]));
   await holder.open();
   const app = elasticsearch(t, holder);
   const whole = elasticsearch(t, await articleIndex(t, rows, { columns: COLUMNS }));

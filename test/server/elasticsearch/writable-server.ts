@@ -5,9 +5,9 @@ import { runRefresh } from '../../../cli/serve/writable/refresh-job.ts';
 import { WritableFolder } from '../../../cli/serve/writable/writable-folder.ts';
 import type { ViewDefinition } from '../../../src/index/views/view-definition.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import type { OpenIndex } from '../../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { ask, elasticsearch, type Reply } from './elasticsearch-server.ts';
@@ -15,7 +15,7 @@ import { ask, elasticsearch, type Reply } from './elasticsearch-server.ts';
 export interface WritableServer {
   readonly app: FastifyInstance;
   readonly folder: string;
-  readonly holder: RetrieverHolder;
+  readonly holder: IndexRegistry;
   /** Failures of refreshes that nobody waited for. */
   readonly failures: readonly unknown[];
   /** Ends the server before the test ends. */
@@ -42,7 +42,7 @@ export async function writableServer(
     readonly config?: Partial<ServerConfig>;
     /** Refreshes in child processes, as a real server does it. Default: in this process, which takes a tenth of the time. */
     readonly inChild?: boolean;
-    readonly wrap?: (retriever: Retriever) => Retriever;
+    readonly wrap?: (retriever: OpenRetriever) => OpenRetriever;
   } = {},
 ): Promise<WritableServer> {
   const failures: unknown[] = [];
@@ -52,7 +52,7 @@ export async function writableServer(
   let stopping: Promise<void> | undefined;
   const open: OpenIndex = async (name, target) =>
     wrap(await openRetriever(target.folder, { modes: ['bm25'], name, views }));
-  const holder = RetrieverHolder.over([...served, ...writable.targets()], open, groups);
+  const holder = IndexRegistry.opening([...served, ...writable.targets()], open, groups);
   const stop = (): Promise<void> => {
     stopping ??= writable.close().then(() => holder.close());
     return stopping;

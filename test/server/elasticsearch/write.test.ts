@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
+import { opened } from '../../helpers/opened.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 import { eventually } from '../build.ts';
 import { ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
@@ -284,14 +286,11 @@ test('an index is removed while it is searched, and its name can be used again',
 });
 
 /** The retriever with another search. */
-function withSearch(retriever: Retriever, searchTree: Retriever['searchTree']): Retriever {
-  return new Proxy(retriever, {
-    get(target, name) {
-      if (name === 'searchTree') return searchTree;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
+function withSearch(retriever: OpenRetriever, searchTree: OpenRetriever['searchTree']): OpenRetriever {
+  return opened(
+    passingRetriever(retriever, (call) => call, { searchTree }),
+    retriever,
+  );
 }
 
 test('without --writable, every write is refused and names the option', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { serve } from '../build.ts';
 import { assertFits, open, PHONE, startBrowser, textOf, withoutBrowser } from './browser.ts';
@@ -9,12 +9,12 @@ const skip = withoutBrowser;
 startBrowser();
 
 /** Two indexes and their group `both`; each load opens the next generation. */
-async function reloadedServer(t: TestContext): Promise<{ url: string; holder: RetrieverHolder }> {
+async function reloadedServer(t: TestContext): Promise<{ url: string; holder: IndexRegistry }> {
   let opened = 0;
   const indexes = ['wiki', 'news'].map((name) => ({ name, folder: name }));
   const open = async (name: string): Promise<FakeRetriever> =>
     new FakeRetriever({ index: name, generation: `generation-${++opened}` });
-  const holder = RetrieverHolder.over(indexes, open, new Map([['both', ['wiki', 'news']]]));
+  const holder = IndexRegistry.opening(indexes, open, new Map([['both', ['wiki', 'news']]]));
   await holder.open();
   const { url } = await serve(t, holder);
   return { url, holder };

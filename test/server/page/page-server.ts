@@ -7,7 +7,7 @@ import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import { buildApp } from '../../../src/server/app.ts';
 import { listen } from '../../../src/server/connections/listen.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { ServerMetrics } from '../../../src/server/metrics/server-metrics.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../../cli/run-trawl.ts';
 import { withoutBrowser } from './browser.ts';
@@ -34,7 +34,7 @@ const MORE = [
 export function pageServer(): { readonly url: string } {
   const server = { url: '' };
   let app: FastifyInstance | undefined;
-  let holder: RetrieverHolder | undefined;
+  let holder: IndexRegistry | undefined;
   before(async () => {
     if (skip !== false) return;
     const folder = await fileFolder();
@@ -48,7 +48,7 @@ export function pageServer(): { readonly url: string } {
       runTrawl(['index', corpus, '--out', join(folder, name), '--model', 'token-average-256', '--quiet', ...options]);
     await Promise.all([build('sample', '--bm25', '--column', 'source:string'), build('dense', '--shard-rows', '100')]);
     const indexes = ['sample', 'dense'].map((name) => ({ name, folder: join(folder, name) }));
-    holder = RetrieverHolder.over(indexes, (name) => openRetriever(join(folder, name), { encoderThreads: 1 }));
+    holder = IndexRegistry.opening(indexes, (name) => openRetriever(join(folder, name), { encoderThreads: 1 }));
     await holder.open();
     app = buildApp(holder, { metrics: new ServerMetrics({ process: true }) });
     server.url = await listen(app, { host: '127.0.0.1', port: 0 });

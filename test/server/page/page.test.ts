@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { serve } from '../build.ts';
 import { assertFits, open, PHONE, shoot, startBrowser, textOf, unnamedControls, withoutBrowser } from './browser.ts';
@@ -109,7 +109,7 @@ test('without API keys the page asks for none', { skip }, async (t) => {
 
 test('the page of an index searches that index', { skip }, async (t) => {
   const [wiki, news] = ['wiki', 'news'].map((index) => new FakeRetriever({ index }));
-  const holder = RetrieverHolder.over(
+  const holder = IndexRegistry.opening(
     [
       { name: 'wiki', folder: '/wiki' },
       { name: 'news', folder: '/news' },
@@ -216,7 +216,7 @@ test('a server with a reranker offers it, and the score tells the rank that the 
 
 test('the page of a view leads to other indexes within the view', { skip }, async (t) => {
   const indexes = ['wiki', 'news'].map((name) => ({ name, folder: name }));
-  const holder = RetrieverHolder.over(indexes, async (name) => new FakeRetriever({ index: name }));
+  const holder = IndexRegistry.opening(indexes, async (name) => new FakeRetriever({ index: name }));
   await holder.open();
   const { url } = await serve(t, holder);
   const page = await open(`${url}/views/train/`);
@@ -236,7 +236,7 @@ test('a link that is opened while the server starts is answered once it is ready
   const promise = new Promise<FakeRetriever>((settle) => {
     resolve = settle;
   });
-  const holder = RetrieverHolder.over([{ name: 'wiki', folder: 'wiki' }], () => promise);
+  const holder = IndexRegistry.opening([{ name: 'wiki', folder: 'wiki' }], () => promise);
   const opening = holder.open();
   const { url } = await serve(t, holder);
   const page = await open(`${url}/?q=bridge`);

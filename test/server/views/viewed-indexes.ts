@@ -8,11 +8,11 @@ import type { ViewDefinition } from '../../../src/index/views/view-definition.ts
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../../src/server/indexes/index-slot.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
-import { Perturbation } from '../../../src/server/perturbation/perturbation.ts';
-import { perturbationSettings } from '../../../src/server/perturbation/settings.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
+import { Perturbation } from '../../../training/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../../training/perturbation/settings.ts';
 import { fileFolder, runTrawl } from '../../cli/run-trawl.ts';
 import { FakeReranker } from '../../helpers/fake-reranker.ts';
 import { keptEncoders } from '../../helpers/kept-encoders.ts';
@@ -74,10 +74,10 @@ before(async () => {
 });
 
 /** Both indexes with both views, a cache, a reranker and a group. */
-export async function bothIndexes(t: TestContext, views: readonly ViewDefinition[] = VIEWS): Promise<RetrieverHolder> {
+export async function bothIndexes(t: TestContext, views: readonly ViewDefinition[] = VIEWS): Promise<IndexRegistry> {
   const answerCache = new AnswerCache(1e8);
   const reranker = new FakeReranker();
-  const holder = new RetrieverHolder(
+  const holder = new IndexRegistry(
     INDEXES.map(
       (name) =>
         new IndexSlot(name, { folder: join(folder, name) }, (_, target) =>
@@ -102,7 +102,7 @@ export interface Binding {
 
 /** Mixes passages into every answer that the search did not find. */
 export const DISTRACTORS = {
-  perturbation: new Perturbation(perturbationSettings({ distractors: 1 }, { distractors: 12 })),
+  searchHook: new Perturbation(perturbationSettings({ distractors: 1 }, { distractors: 12 })),
 };
 
 /** The ways in which a request is limited to a view. */

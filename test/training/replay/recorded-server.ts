@@ -4,7 +4,7 @@ import { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { Retriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { buildApp } from '../../../src/server/app.ts';
 import { listen } from '../../../src/server/connections/listen.ts';
 import { QueryRecorder } from '../../../src/server/recording/query-recorder.ts';
@@ -45,7 +45,7 @@ export async function ask(
 /** Serves a retriever on a real socket until the test ends. */
 export async function serveRetriever(
   t: { after(work: () => Promise<void>): void },
-  retriever: Retriever,
+  retriever: OpenRetriever,
   config: Partial<ServerConfig> = {},
 ): Promise<string> {
   const app = buildApp(retriever, config);

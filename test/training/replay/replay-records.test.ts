@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { EXIT } from '../../../cli/program/command.ts';
 import { type ErrorCode, TrawlError } from '../../../src/base/errors.ts';
-import { Perturbation } from '../../../src/server/perturbation/perturbation.ts';
-import { perturbationSettings } from '../../../src/server/perturbation/settings.ts';
+import { Perturbation } from '../../../training/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../../training/perturbation/settings.ts';
 import { GoldQuestions } from '../../../training/replay/gold-questions.ts';
 import { IndexTarget } from '../../../training/replay/index-target.ts';
 import { type ReplayOptions, replayRecords } from '../../../training/replay/replay-records.ts';
@@ -289,8 +289,8 @@ test('a text that a server refuses does not hide the answers of the others', asy
 });
 
 test('lists that the asked server changes on purpose are not compared', async (t) => {
-  const perturbation = new Perturbation(perturbationSettings({ distractors: 1 }));
-  const url = await serveRetriever(t, letters(), { perturbation });
+  const searchHook = new Perturbation(perturbationSettings({ distractors: 1 }));
+  const url = await serveRetriever(t, letters(), { searchHook });
   const report = await replay(t, [line({ query: 'ab', ...found('ab') })], { target: new ServerTarget(url) });
   assert.deepEqual([report.failed, report.all.queries], [{ PERTURBED: 1 }, 0]);
 });

@@ -10,7 +10,7 @@ import { readIndexManifest } from '../../../src/index/manifest/read-manifest.ts'
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
 import { buildApp } from '../../../src/server/app.ts';
-import { RetrieverHolder } from '../../../src/server/indexes/retriever-holder.ts';
+import { IndexRegistry } from '../../../src/server/indexes/index-registry.ts';
 import { type RolloutOptions, type RolloutReport, rollOut } from '../../../training/rollout/roll-out.ts';
 import { RolloutServer } from '../../../training/rollout/rollout-server.ts';
 import { fileFolder, runTrawl, SAMPLE, sampleIndex } from '../../cli/run-trawl.ts';
@@ -52,7 +52,7 @@ async function startReplicas(t: TestContext, count: number, keys?: AccessKeys): 
         renameSync(`${link}.tmp`, link);
       };
       point('old');
-      const holder = RetrieverHolder.over([{ name: 'wiki', folder: link }], (name, target) =>
+      const holder = IndexRegistry.opening([{ name: 'wiki', folder: link }], (name, target) =>
         openRetriever(target.folder, { name, encoderPools }),
       );
       await holder.open();

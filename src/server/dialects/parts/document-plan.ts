@@ -6,9 +6,8 @@ import { addTimings, NO_TIMINGS, type StageTimings } from '../../../search/timin
 import { documentsOfPassages, type WholeDocument } from '../../documents/whole-document.ts';
 import { type Selected, select } from '../../native-search/fusion.ts';
 import { maxDepth, selectedOutcomes } from '../../native-search/selection.ts';
-import { rankingFor } from '../../ranking.ts';
 import type { Plan } from '../dialect.ts';
-import { hitsOf, refuseTooLargeK, type SearchPart } from './search-plan.ts';
+import { hitsOf, rankingFor, refuseTooLargeK, type SearchPart } from './search-plan.ts';
 
 /** Most passages of a document in a list of hits. They are read for their beginning only. */
 const PASSAGES_OF_HIT = 64;

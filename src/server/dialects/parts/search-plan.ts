@@ -2,14 +2,16 @@ import { TrawlError } from '../../../base/errors.ts';
 import type { QueryTemplate } from '../../../encoder/identity/model-identity.ts';
 import type { EncoderInput, TruncateSide } from '../../../encoder/text-encoder.ts';
 import type { Hit, QueryOutcome } from '../../../search/calls/query-outcome.ts';
-import type { RetrieveResult } from '../../../search/calls/retrieve-call.ts';
+import type { Ranking, RetrieveResult } from '../../../search/calls/retrieve-call.ts';
+import { type HybridOptions, hybridSettings } from '../../../search/hybrid/hybrid-settings.ts';
 import type { RetrieverInfo } from '../../../search/retriever-info.ts';
+import type { SearchMode } from '../../../search/search-mode.ts';
 import { NO_TIMINGS } from '../../../search/timings.ts';
 import { RequestError } from '../../errors/request-error.ts';
-import { rankingFor } from '../../ranking.ts';
 import type { QueryOrigin } from '../../recording/query-origin.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
-import type { Plan, RequestLimits } from '../dialect.ts';
+import type { RequestLimits } from '../../server-config.ts';
+import type { Plan } from '../dialect.ts';
 
 export interface SearchPart {
   readonly queries: readonly EncoderInput[];
@@ -112,4 +114,20 @@ function tooLarge(kField: string, reason: string, advice: string): RequestError 
   return new RequestError('K_TOO_LARGE', `${reason} ${advice}`, [
     { type: 'less_than_equal', loc: ['body', ...kField.split('.')], msg: reason },
   ]);
+}
+
+/** How a request for `k` hits ranks passages: as the request says, else as the server is configured, else as the index does. */
+export function rankingFor(
+  { bm25Order, hybrid, rerank, ...config }: RequestLimits,
+  k: number,
+  request: { readonly mode?: SearchMode | null; readonly hybrid?: HybridOptions | null } = {},
+): Ranking {
+  const mode = request.mode ?? config.mode;
+  const depth = Math.max(k, rerank?.depth ?? 0);
+  return {
+    ...(mode === null ? {} : { mode }),
+    ...(bm25Order === 'row' ? {} : { bm25Order }),
+    ...(mode === 'hybrid' ? { hybrid: hybridSettings(request.hybrid ?? {}, depth, hybrid) } : {}),
+    ...(rerank === null ? {} : { rerank }),
+  };
 }

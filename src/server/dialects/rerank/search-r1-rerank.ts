@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { documentFields } from '../../../index/passages/document-fields.ts';
 import type { Hit } from '../../../search/calls/query-outcome.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../../search/calls/rerank-call.ts';
-import { defineDialect, type Plan, type RequestLimits } from '../dialect.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../../search/calls/retrieve-call.ts';
+import type { RequestLimits } from '../../server-config.ts';
+import { defineDialect, type Plan } from '../dialect.ts';
 import { nullable, Queries, ResultLists, ReturnScores, Score } from '../parts/common-fields.ts';
 import { field, isJsonObject } from '../parts/read-request.ts';
 import { bareHit, resultLists, scoredHit } from '../parts/result-lists.ts';
