@@ -228,7 +228,7 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 }
 
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
-export function queryKey(
+function queryKey(
   query: RetrieveQuery,
   {
     k,
