@@ -59,7 +59,11 @@ export function environment(facts: {
   return {
     ...machineFacts(facts),
     isa: kernel?.isa ?? 'reference',
-    instructionSets: kernel?.instructionSets.filter(({ available }) => available).map(({ name }) => name) ?? [],
+    instructionSets:
+      kernel
+        ?.isas()
+        .filter(({ available }) => available)
+        .map(({ name }) => name) ?? [],
     bandwidthGbPerS,
   };
 }

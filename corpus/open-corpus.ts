@@ -61,8 +61,12 @@ interface ResolvedOptions {
  * @throws TrawlError USAGE, and the errors of `listCorpusFiles`.
  */
 export function openCorpus(paths: readonly string[], options: CorpusOptions = {}): Corpus {
+  return readCorpus(listCorpusFiles(paths, options.format), options);
+}
+
+/** As `openCorpus`, of files that are listed already. */
+export function readCorpus(files: readonly CorpusFile[], options: CorpusOptions = {}): Corpus {
   const resolved = resolve(options);
-  const files = listCorpusFiles(paths, options.format);
   let counters: readonly FileCounters[] = [];
   let skippedExamples: string[] = [];
   const restart = (): void => {

@@ -29,11 +29,7 @@ export const parquet: CorpusFormat = {
   countRows: parquetRows,
 };
 
-/**
- * Reads the passages of a Parquet file, a batch per row group, as `readParquetRows`.
- *
- * @internal Exported for tests.
- */
+/** Reads the passages of a Parquet file, a batch per row group, as `readParquetRows`. @internal Exported for tests. */
 export async function* readParquet(
   context: Pick<ReaderContext, 'path' | 'range' | 'onRead'>,
   options: ReadParquetOptions = {},

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CorpusPart, openCorpus } from '../corpus/open-corpus.ts';
+import { type CorpusPart, readCorpus } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import { requireFreeBytes } from '../src/base/system/free-bytes.ts';
 import { codesBytes, maxPrefilterBytes } from '../src/engine/vectors/codes-size.ts';
@@ -36,14 +36,14 @@ export interface CorpusSample {
 }
 
 /** Reads the first passages of a part of the corpus. */
-export async function sampleCorpus({ corpus, corpusOptions }: Build, part: CorpusPart): Promise<CorpusSample> {
+export async function sampleCorpus({ files, corpusOptions }: Build, part: CorpusPart): Promise<CorpusSample> {
   const begun = performance.now();
   const last = Math.min(part.end, part.first + SAMPLE_PASSAGES);
   const documents: { document: string; row: Readonly<Record<string, unknown>> }[] = [];
   let [documentBytes, idBytes, lookupBytes] = [0, 0, 0];
   // A bad line is reported when the corpus is read for the build.
   const options = { ...corpusOptions, skipBadLines: true, part: { ...part, end: last } };
-  for await (const { document, row, id } of openCorpus(corpus, options)) {
+  for await (const { document, row, id } of readCorpus(files, options)) {
     documents.push({ document, row });
     documentBytes += Buffer.byteLength(document);
     idBytes += typeof id === 'string' ? Buffer.byteLength(id) : 8;

@@ -69,14 +69,14 @@ export function digestOfSources(machine = `${process.platform} ${process.arch}`)
 }
 
 /** The folders of native/ whose files become part of the addon. */
-const SOURCE_FOLDERS = ['addon', 'include', 'src'];
+const SOURCE_FOLDERS = ['addon', 'generated', 'include', 'src'];
 
 function sources(folder) {
   return readdirSync(folder, { withFileTypes: true })
     .flatMap((entry) => {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) return folder !== native || SOURCE_FOLDERS.includes(entry.name) ? sources(path) : [];
-      return /\.(cpp|hpp)$|^Makefile$/.test(entry.name) ? [path] : [];
+      return /\.(cpp|hpp|ptx)$|^Makefile$/.test(entry.name) ? [path] : [];
     })
     .sort();
 }

@@ -126,7 +126,7 @@ export const RUN_STAGE: {
 
 async function measuredPeaks(kernel: Kernel, signal: AbortSignal): Promise<MachinePeaks> {
   const bytes = Math.max(LEAST_READ_BYTES, Math.min(MAX_READ_BYTES, Math.floor(availableMemory() / 4)));
-  const { threads } = kernel;
+  const threads = kernel.threads();
   const { readBytesPerS, int8ProductsPerS, float32ProductsPerS, int8Isa } = await kernel.measurePeaks(bytes, signal);
   const speedupOfThreads =
     threads === 1 ? undefined : float32ProductsPerS / (await productsOfOneThread(kernel, signal));
@@ -141,7 +141,7 @@ async function measuredPeaks(kernel: Kernel, signal: AbortSignal): Promise<Machi
 }
 
 async function productsOfOneThread(kernel: Kernel, signal: AbortSignal): Promise<number> {
-  const { threads } = kernel;
+  const threads = kernel.threads();
   kernel.setThreads(1);
   try {
     return (await kernel.measurePeaks(LEAST_READ_BYTES, signal)).float32ProductsPerS;

@@ -72,7 +72,7 @@ export async function benchFilter(options: Omit<FilteredSearchOptions, 'kernel'>
   const kernel = loaded.ok ? loaded.kernel : undefined;
   kernel?.setThreads(threads);
   note(`writing columns of ${rows} rows`);
-  const filters = openRowFilters(await generatedColumns(rows, seed, scratch, signal), rows);
+  const filters = await openRowFilters(await generatedColumns(rows, seed, scratch, signal), rows);
   const records: FilterRecord[] = [];
   try {
     for (const filter of FILTERS) {

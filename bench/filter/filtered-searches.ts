@@ -136,7 +136,7 @@ async function bm25Search(options: FilteredSearchOptions): Promise<{ search: Sea
   const corpus = await generatedCorpus({ ...options, withTerms: false });
   const path = join(scratch, 'filtered.bm25');
   await writeInvertedIndex(path, corpus, kernel, signal);
-  const index = openInvertedIndex(path, corpus);
+  const index = await openInvertedIndex(path, corpus);
   const [list] = await queryLists(options);
   const texts = list!.queries;
   return {

@@ -28,7 +28,7 @@ export async function benchBm25Index(options: BenchBm25IndexOptions): Promise<Be
   const { threads, runs, seconds, signal } = options;
   const loadBefore = loadNow();
   const kernel = requiredKernel();
-  const threadsBefore = kernel.threads;
+  const threadsBefore = kernel.threads();
   const directory = openIndexDirectory(options.index);
   const source = directory.lexical.get('contents');
   if (source === undefined)
@@ -39,7 +39,7 @@ export async function benchBm25Index(options: BenchBm25IndexOptions): Promise<Be
   const queries = await queryLists({ ...options, kernel });
   const paths = source.shards.map(({ path }) => path);
   const opening = performance.now();
-  const index = openLexicalIndex(source);
+  const index = await openLexicalIndex(source);
   const openMs = performance.now() - opening;
   const bytes = paths.reduce((sum, path) => sum + statSync(path).size, 0);
   const postings = postingsOf(directory);

@@ -58,7 +58,7 @@ export async function benchBm25(options: BenchBm25Options): Promise<BenchBm25Res
   const { threads, against, note } = options;
   const loadBefore = loadNow();
   const kernel = requiredKernel();
-  const threadsBefore = kernel.threads;
+  const threadsBefore = kernel.threads();
   const skipped: { engine: string; reason: string }[] = [];
   const skip = (engine: string, reason: string): void => {
     skipped.push({ engine, reason });

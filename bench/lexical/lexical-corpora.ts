@@ -138,8 +138,8 @@ async function queryFiles(
   return { name, queries, texts, terms };
 }
 
-function termsOf(text: string, { lexical }: Kernel): string {
-  return lexical.analyse('english', text).join(' ');
+function termsOf(text: string, kernel: Kernel): string {
+  return kernel.analyse('english', text).join(' ');
 }
 
 /** Returns the default path of an option. Throws USAGE if it does not exist. */

@@ -32,7 +32,7 @@ export async function openTrawlBm25(
   const seconds = (performance.now() - begun) / 1000;
   const analysisMs = await analyse(corpus, kernel);
   const opening = performance.now();
-  const index = openInvertedIndex(path, corpus);
+  const index = await openInvertedIndex(path, corpus);
   const openMs = performance.now() - opening;
   const { size } = await stat(path);
   return new TrawlEngine(
@@ -50,7 +50,7 @@ export async function writeInvertedIndex(
   kernel: Kernel,
   signal: AbortSignal,
 ): Promise<LexicalFileCounts> {
-  const writer = openLexicalWriter(path, ANALYSER, kernel.lexical);
+  const writer = openLexicalWriter(path, ANALYSER, kernel);
   let appending: Promise<void> = Promise.resolve();
   try {
     for await (const texts of readTexts(corpus.texts)) {
@@ -67,16 +67,16 @@ export async function writeInvertedIndex(
   }
 }
 
-export function openInvertedIndex(path: string, { rows }: Pick<CorpusFiles, 'rows'>): LexicalIndex {
+export function openInvertedIndex(path: string, { rows }: Pick<CorpusFiles, 'rows'>): Promise<LexicalIndex> {
   return openLexicalIndex({ analyser: ANALYSER, shards: [{ path, firstRow: 0, rows }] });
 }
 
 /** Milliseconds of the analysis of all passages on one thread. */
-async function analyse({ texts }: CorpusFiles, { lexical }: Kernel): Promise<number> {
+async function analyse({ texts }: CorpusFiles, kernel: Kernel): Promise<number> {
   let ms = 0;
   for await (const block of readTexts(texts)) {
     const begun = performance.now();
-    for (const text of block) lexical.analyse(ANALYSER, text);
+    for (const text of block) kernel.analyse(ANALYSER, text);
     ms += performance.now() - begun;
   }
   return ms;
@@ -112,7 +112,7 @@ export class TrawlEngine implements LexicalEngine {
     this.#queries = queries;
     if (isSnowball(this.#analyser)) return null;
     const begun = performance.now();
-    for (const query of queries) this.#kernel.lexical.analyse(engineAnalyser(this.#analyser), query);
+    for (const query of queries) this.#kernel.analyse(engineAnalyser(this.#analyser), query);
     return performance.now() - begun;
   }
 

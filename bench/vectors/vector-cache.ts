@@ -153,7 +153,7 @@ export async function prefilterOf(
   const { rows, dimension, segment } = file;
   const source = { rows, dtype: segment.dtype, segments: [segment] };
   try {
-    const { components, reason } = await kernel.makePrefilter(part, codes, source, dimension, { signal });
+    const { components, reason } = await kernel.makePrefilter(part, codes, source, dimension, 0, signal);
     context.note(`${reason} (${secondsSince(started)} s)`);
     if (components === 0) {
       await writeFile(without, reason);

@@ -8,9 +8,9 @@ import { type CudaFacts, cudaFacts } from '../../src/encoder/inference/cuda-libr
 import { onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
 import { onnxruntimeProblem } from '../../src/encoder/inference/onnxruntime.ts';
 import { listModels } from '../../src/encoder/model/model-location.ts';
-import type { NativeGpus } from '../../src/engine/native/addon.ts';
 import type { EnginePrecision } from '../../src/engine/native/encoder-functions.ts';
 import { type ChosenIsas, type InstructionSet, type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
+import { cudaLibrary, type NativeGpus } from '../../src/engine/native/search-functions.ts';
 import { sqliteVersion } from '../../src/index/passages/passage-file.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
@@ -167,13 +167,21 @@ type SearchEngine =
 function searchEngine(): SearchEngine {
   const loaded = loadKernel();
   if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
-  const { isa, chosenIsas, threads, origin, instructionSets } = loaded.kernel;
-  return { engine: 'native', isa, chosenIsas, threads, origin, instructionSets, gpus: gpusOf(loaded.kernel) };
+  const { kernel } = loaded;
+  return {
+    engine: 'native',
+    isa: kernel.isa,
+    chosenIsas: kernel.chosenIsas(kernel.namedIsa),
+    threads: kernel.threads(),
+    origin: kernel.origin,
+    instructionSets: kernel.isas(),
+    gpus: gpusOf(kernel),
+  };
 }
 
 function gpusOf(kernel: Kernel): NativeGpus | string {
   try {
-    return kernel.gpus();
+    return kernel.gpus(cudaLibrary());
   } catch (error) {
     if (error instanceof TrawlError && error.code === 'DEVICE_UNAVAILABLE') return error.message;
     throw error;
@@ -194,7 +202,7 @@ export function gpuLines(found: NativeGpus | string): string[] {
 
 function encoderSets(precision: EnginePrecision): readonly InstructionSet[] {
   const loaded = loadKernel();
-  return loaded.ok ? loaded.kernel.encoder.instructionSets(precision) : [];
+  return loaded.ok ? loaded.kernel.encoderIsas(precision) : [];
 }
 
 export function encoderLines(precision: EnginePrecision, sets: readonly InstructionSet[]): string[] {

@@ -62,7 +62,7 @@ export async function trySpeed(
       searchCosts(shards, { ...context, dimension, queries, share });
     return {
       dimension,
-      threads: kernel.threads,
+      threads: kernel.threads(),
       isa: kernel.isa,
       readBytesPerS,
       codes: await cost([withoutPrefilter(short), withoutPrefilter(long)]),
@@ -101,7 +101,7 @@ async function writeTrial(
   // As in native/src/dense/prefilter/prefilter_choice.cpp: shorter and longer vectors get no prefilter.
   if (dimension <= 128 || dimension > 4096 || components === 0) return shard;
   const prefilter = `${path}.prefilter`;
-  await kernel.makePrefilter(prefilter, codes, { rows, dtype: 'float32', segments }, dimension, { components, signal });
+  await kernel.makePrefilter(prefilter, codes, { rows, dtype: 'float32', segments }, dimension, components, signal);
   return { ...shard, prefilter };
 }
 
@@ -119,9 +119,11 @@ async function searchCosts(
     signal,
   }: { dimension: number; queries: Float32Array; share: number; kernel: Kernel; signal: AbortSignal | undefined },
 ): Promise<SearchCost[]> {
-  const indexes = shards.map((shard) =>
-    FlatIndex.open({ dimension, metric: 'inner-product', rows: shard.rows, shards: [shard] }, kernel),
-  );
+  const indexes: FlatIndex[] = [];
+  for (const shard of shards)
+    indexes.push(
+      await FlatIndex.open({ dimension, metric: 'inner-product', rows: shard.rows, shards: [shard] }, kernel),
+    );
   const fastest = async (index: FlatIndex, count: number): Promise<number> => {
     const k = Math.max(1, Math.round(share * index.rows));
     let best = Number.POSITIVE_INFINITY;

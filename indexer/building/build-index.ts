@@ -9,7 +9,7 @@ import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { lacksTitles, noTitles } from '../lexical/check-titles.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { checkRows } from '../vectors/precomputed-vectors.ts';
-import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from './build.ts';
+import { Build, type BuildOptions, scanFiles, type WorkSummary } from './build.ts';
 import { buildDiffers, buildRecord, claimFolder } from './build-settings.ts';
 import { buildShards } from './build-shards.ts';
 import { checkedDuplicates, emptyCorpus, joinShards } from './join-shards.ts';
@@ -41,7 +41,7 @@ export interface BuildSummary extends WorkSummary {
  * another process builds there, INDEX_EXISTS, DISK_FULL, OUTPUT_NOT_WRITABLE; errors of corpus, template and encoder.
  */
 export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
-  const build = resolveBuild(options);
+  const build = new Build(options);
   const output = await OutputFolder.prepare(build);
   return keepOnFailure(output, async () => {
     // Undefined for a corpus from a pipe, which can be read only once.

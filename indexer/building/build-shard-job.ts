@@ -9,7 +9,7 @@ import { lacksTitles, noTitlesInShard } from '../lexical/check-titles.ts';
 import { cutSegments } from '../vector-files/vector-file-set.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { type PrecomputedVectors, vectorsInput } from '../vectors/precomputed-vectors.ts';
-import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from './build.ts';
+import { Build, type BuildOptions, scanFiles, type WorkSummary } from './build.ts';
 import {
   buildDiffers,
   buildRecord,
@@ -53,7 +53,7 @@ export async function buildShardJob(
   options: BuildOptions & { readonly shard: { readonly index: number; readonly of: number } },
 ): Promise<JobSummary> {
   const { index, of: shards } = options.shard;
-  const build = resolveBuild(options);
+  const build = new Build(options);
   const job = await JobFolder.prepare(build, options.shard);
   return keepOnFailure(job, async () => {
     const scan = await scanFiles(build);

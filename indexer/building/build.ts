@@ -64,7 +64,25 @@ const DEFAULT_CHECKPOINT_MS = 5_000;
 const DEFAULT_SHARD_ROWS = 1_000_000;
 
 /** A build with its defaults, and what follows from its options. Every step takes it whole. */
-export interface Build extends BuildOptions {
+export class Build implements BuildOptions {
+  readonly corpus: BuildOptions['corpus'];
+  readonly corpusOptions: CorpusOptions;
+  readonly encoder: TextEncoder | undefined;
+  readonly vectors: PrecomputedVectors | undefined;
+  readonly kernel: Kernel | undefined;
+  readonly bm25: Bm25Settings | undefined;
+  readonly columns: readonly Column[];
+  readonly out: string;
+  readonly overwrite: boolean;
+  readonly restart: boolean;
+  readonly passageTemplate: string;
+  readonly mayLackTitles: boolean;
+  readonly uniqueIds: boolean;
+  readonly shardRows: number;
+  readonly checkpointMs: number;
+  readonly onProgress: OnProgress;
+  readonly onNote: (text: string) => void;
+  readonly signal: AbortSignal | undefined;
   /** The files of the corpus, in order. */
   readonly files: readonly CorpusFile[];
   readonly template: PassageTemplate;
@@ -74,39 +92,41 @@ export interface Build extends BuildOptions {
   readonly space: VectorSpace | undefined;
   /** Path of the model's folder relative to the index. Undefined for a model that came with Trawl. */
   readonly modelLocation: string | undefined;
-  readonly columns: readonly Column[];
-  readonly overwrite: boolean;
-  readonly restart: boolean;
-  readonly shardRows: number;
-  readonly checkpointMs: number;
-  readonly onNote: (text: string) => void;
   /** The stage in which the rows of the shards are made. */
   readonly stage: 'encode' | 'vectors' | 'words';
-  readonly clock: StageClock;
-}
+  readonly clock = new StageClock();
 
-/** @throws TrawlError TEMPLATE_INVALID, and the errors of `listCorpusFiles`. */
-export function resolveBuild(options: BuildOptions): Build {
-  const { corpus, corpusOptions, encoder, vectors, modelFolder, out } = options;
-  if (encoder === undefined && options.bm25 === undefined) throw bug('neither vectors nor words are indexed');
-  const model = encoder?.identity;
-  const metric = vectors?.metric ?? options.metric ?? model?.similarity;
-  return {
-    ...options,
-    files: listCorpusFiles(corpus, corpusOptions.format),
-    template: parseTemplate(options.passageTemplate),
-    reading: readingRecord(corpusOptions),
-    space: model && { model, metric: metric!, dimension: model.dimension },
-    modelLocation: modelFolder === undefined ? undefined : relative(resolve(out), resolve(modelFolder)),
-    columns: options.columns ?? [],
-    overwrite: options.overwrite ?? false,
-    restart: options.restart ?? false,
-    shardRows: options.shardRows ?? DEFAULT_SHARD_ROWS,
-    checkpointMs: options.checkpointMs ?? DEFAULT_CHECKPOINT_MS,
-    onNote: options.onNote ?? (() => undefined),
-    stage: encoder === undefined ? 'words' : vectors === undefined ? 'encode' : 'vectors',
-    clock: new StageClock(),
-  };
+  /** @throws TrawlError TEMPLATE_INVALID, and the errors of `listCorpusFiles`. */
+  constructor(options: BuildOptions) {
+    const { corpus, corpusOptions, encoder, vectors, modelFolder, out } = options;
+    if (encoder === undefined && options.bm25 === undefined) throw bug('neither vectors nor words are indexed');
+    const model = encoder?.identity;
+    const metric = vectors?.metric ?? options.metric ?? model?.similarity;
+    this.corpus = corpus;
+    this.corpusOptions = corpusOptions;
+    this.encoder = encoder;
+    this.vectors = vectors;
+    this.kernel = options.kernel;
+    this.bm25 = options.bm25;
+    this.columns = options.columns ?? [];
+    this.out = out;
+    this.overwrite = options.overwrite ?? false;
+    this.restart = options.restart ?? false;
+    this.passageTemplate = options.passageTemplate;
+    this.mayLackTitles = options.mayLackTitles ?? false;
+    this.uniqueIds = options.uniqueIds;
+    this.shardRows = options.shardRows ?? DEFAULT_SHARD_ROWS;
+    this.checkpointMs = options.checkpointMs ?? DEFAULT_CHECKPOINT_MS;
+    this.onProgress = options.onProgress;
+    this.onNote = options.onNote ?? (() => undefined);
+    this.signal = options.signal;
+    this.files = listCorpusFiles(corpus, corpusOptions.format);
+    this.template = parseTemplate(options.passageTemplate);
+    this.reading = readingRecord(corpusOptions);
+    this.space = model && { model, metric: metric!, dimension: model.dimension };
+    this.modelLocation = modelFolder === undefined ? undefined : relative(resolve(out), resolve(modelFolder));
+    this.stage = encoder === undefined ? 'words' : vectors === undefined ? 'encode' : 'vectors';
+  }
 }
 
 export function readingRecord(options: CorpusOptions): ReadingRecord {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
-import { generationOf } from '../../src/index/manifest/generation.ts';
+import { shardFields } from '../../src/index/manifest/generation.ts';
 import { INDEX_MANIFEST_VERSIONS, type IndexManifest, versionFor } from '../../src/index/manifest/index-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
 import { writeIndexManifest } from '../../src/index/manifest/write-manifest.ts';
@@ -70,16 +70,17 @@ function indexManifest(
   modelLocation = shards[0]!.manifest.input?.modelLocation,
 ): IndexManifest {
   const { dimension, metric, model, bm25, columns } = shards[0]!.manifest;
-  let rows = 0;
-  const entries = shards.map(({ name, manifest }) => {
-    const entry = { path: name, firstRow: rows, rows: manifest.rows, generation: manifest.generation };
-    rows += manifest.rows;
-    return entry;
-  });
+  const {
+    generation,
+    rows,
+    shards: entries,
+  } = shardFields(
+    shards.map(({ name, manifest }) => ({ path: name, rows: manifest.rows, generation: manifest.generation })),
+  );
   return {
     format: 'trawl-index',
     version: INDEX_MANIFEST_VERSIONS[versionFor(model)],
-    generation: generationOf(['index', ...shards.map(({ manifest }) => manifest.generation)]),
+    generation,
     rows,
     dimension,
     metric,

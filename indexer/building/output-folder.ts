@@ -13,7 +13,7 @@ import type { WorkFolder } from './keep-on-failure.ts';
 import { moveAside, removeReplaced, replacedIndex, restoreReplaced } from './replaced-index.ts';
 
 /** What `Build` says about the output, or a merge, which reads no files. */
-type OutputOptions = Pick<Build, 'out' | 'overwrite' | 'vectors'> & Partial<Pick<Build, 'files'>>;
+type OutputOptions = Pick<Build, 'out' | 'overwrite'> & Partial<Pick<Build, 'files' | 'vectors'>>;
 
 /**
  * The folder `<out>.partial`. An index is built there, and the folder is renamed to `<out>` once it is complete, so `<out>`

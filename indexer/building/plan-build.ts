@@ -18,7 +18,7 @@ import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from '../index-files.ts';
 import { noTitlesInSample } from '../lexical/check-titles.ts';
 import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
-import { type Build, type BuildOptions, resolveBuild, scanFiles } from './build.ts';
+import { Build, type BuildOptions, scanFiles } from './build.ts';
 import { cutPositions, shardCount } from './planned-shard.ts';
 
 /** Duration of the encoder's trial, in milliseconds. */
@@ -66,7 +66,7 @@ export async function planBuild(
   shard: { readonly index: number; readonly of: number } | undefined,
   memoryLimitBytes: number = memoryLimit(),
 ): Promise<BuildPlan> {
-  const build = resolveBuild(options);
+  const build = new Build(options);
   const scan = await scanFiles(build);
   if (scan === undefined) {
     throw new TrawlError('USAGE', 'A build from a pipe cannot be planned. Write the corpus to a file.');

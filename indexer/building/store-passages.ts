@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
-import { type Corpus, openCorpus } from '../../corpus/open-corpus.ts';
+import { type Corpus, readCorpus } from '../../corpus/open-corpus.ts';
 import { formatLocation, type PassageLocation } from '../../corpus/passage.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
@@ -34,7 +34,7 @@ export type CorpusFileRecord = Readonly<Omit<CorpusRecord['files'][number], 'pas
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, TEMPLATE_INVALID or CANCELLED.
  */
 export async function storePassages(
-  { corpus: paths, corpusOptions, template, columns, clock, onProgress, signal }: Build,
+  { files, corpusOptions, template, columns, clock, onProgress, signal }: Build,
   shards: readonly PlannedShard[],
   scan: CorpusScan | undefined,
   only?: { has(position: number): boolean },
@@ -45,7 +45,7 @@ export async function storePassages(
   const [first, last] = [missing[0]?.first ?? 0, missing.at(-1)?.end ?? 0];
   const filler = new ShardFiller(missing);
   const bases = firstPositions(scan);
-  const corpus = openCorpus(paths, {
+  const corpus = readCorpus(files, {
     ...corpusOptions,
     signal,
     part: scan && { scan, first, end: last },

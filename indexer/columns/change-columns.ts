@@ -1,11 +1,9 @@
-import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
-import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
-import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
-import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { writeIndexManifest, writeShardManifest } from '../../src/index/manifest/write-manifest.ts';
 import { type IndexDirectory, type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { columnRecords } from '../building/build-settings.ts';
 import { makeColumns } from './make-columns.ts';
@@ -55,19 +53,19 @@ export async function changeColumns(
       ...kept,
       ...written.columns,
     ]);
-    await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(changed));
+    await writeShardManifest(shard.folder, changed);
     complete.push({ ...shard, manifest: changed });
     made++;
   }
   if (!isSameJson(next, manifest)) {
-    await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(next));
+    await writeIndexManifest(folder, next);
   }
   for (const shard of complete) {
     const named = shard.manifest.columns ?? [];
     const kept = columns.map((column) => named.find(({ name, type }) => name === column.name && type === column.type)!);
     if (kept.length === named.length && kept.every((column, i) => column === named[i])) continue;
     const changed = withColumns(shard.manifest, kept);
-    await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(changed));
+    await writeShardManifest(shard.folder, changed);
   }
   return made;
 }

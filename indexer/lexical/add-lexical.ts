@@ -1,19 +1,17 @@
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { isSameJson } from '../../src/base/objects.ts';
-import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
-import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
 import type { ShardLexical, ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { writeIndexManifest, writeShardManifest } from '../../src/index/manifest/write-manifest.ts';
 import { type IndexDirectory, type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { bm25Record } from '../building/build-settings.ts';
 import { lacksTitles, noTitles } from './check-titles.ts';
 import { areIntact, filesOfOtherPassages, isIntact } from './damaged-lexical.ts';
 import { writeDeletedTexts } from './deleted-texts.ts';
-import { hasFilesOf, pathsOf, withLexical, writeShard } from './lexical-records.ts';
+import { hasFilesOf, pathsOf, withLexical } from './lexical-records.ts';
 import { type MakeLexicalOptions, makeLexical } from './make-lexical.ts';
 
 export interface AddLexicalOptions extends MakeLexicalOptions {
@@ -52,7 +50,7 @@ export async function addLexical(
   for (const shard of shards) {
     const current = shardLexical(shard.manifest, manifest);
     const { changed, isMade } = await withWanted(shard, made, { current, isSwitched, kernel, isUsable, options });
-    if (!isSameJson(changed, shard.manifest)) await writeShard(shard.folder, changed);
+    if (!isSameJson(changed, shard.manifest)) await writeShardManifest(shard.folder, changed);
     ready.push({ ...shard, manifest: changed });
     if (isMade) count++;
   }
@@ -61,12 +59,12 @@ export async function addLexical(
     liveRows === undefined || (deleted?.length === made.fields.length && (await areIntact(folder, deleted, signal)));
   if (!isSwitched || !hasDeletedTexts) {
     if (liveRows !== undefined) await writeDeletedTexts(folder, next, liveRows.complement(), signal);
-    await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(next));
+    await writeIndexManifest(folder, next);
   }
   for (const shard of ready) {
     const { bm25, nextBm25 } = shard.manifest;
     if (nextBm25 === undefined && isSameJson(bm25?.made, made)) continue;
-    await writeShard(shard.folder, withLexical(shard.manifest, shardLexical(shard.manifest, next)!));
+    await writeShardManifest(shard.folder, withLexical(shard.manifest, shardLexical(shard.manifest, next)!));
   }
   return count;
 }
@@ -88,7 +86,7 @@ export async function replaceLexical(
   const isUsable = (lexical: Shard, found: ShardLexical): Promise<boolean> => isIntact(lexical, found, options.signal);
   const making = { current: undefined, isSwitched: true, kernel, isUsable, options };
   const { changed } = await withWanted(shard, made, making);
-  await writeShard(folder, changed);
+  await writeShardManifest(folder, changed);
   const kept = new Set(pathsOf(changed.bm25));
   for (const path of pathsOf(manifest.bm25)) if (!kept.has(path)) await rm(within(folder, path), { force: true });
   return changed;
@@ -133,7 +131,7 @@ async function makeBeside(
 ): Promise<{ beside: ShardManifest; bm25: ShardLexical }> {
   // The manifest must not name files that are being replaced: those of an earlier call with yet other settings.
   const without = withLexical(manifest, current);
-  if (!isSameJson(without, manifest)) await writeShard(folder, without);
+  if (!isSameJson(without, manifest)) await writeShardManifest(folder, without);
   const inUse = new Set(without.files.map(({ path }) => path));
   const passages = within(folder, manifest.passages.path);
   const { bm25, files } = await makeLexical(folder, passages, made, kernel, { ...options, inUse });

@@ -1,9 +1,6 @@
-import { join } from 'node:path';
 import { isSameJson } from '../../src/base/objects.ts';
-import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
-import { SHARD_MANIFEST_FILE, type ShardLexical, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import type { ShardLexical, ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 
 /** Whether the inverted indexes match the wanted settings. k1 and b do not affect the files. */
 export function hasFilesOf(
@@ -32,9 +29,4 @@ export function withLexical(manifest: ShardManifest, ...found: readonly (ShardLe
 /** Names of the files of inverted indexes. */
 export function pathsOf(lexical: ShardLexical | undefined): string[] {
   return lexical?.indexes.map(({ path }) => path) ?? [];
-}
-
-/** Replaces the manifest of a shard. */
-export async function writeShard(folder: string, manifest: ShardManifest): Promise<void> {
-  await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
 }

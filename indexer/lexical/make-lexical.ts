@@ -93,7 +93,7 @@ export async function writeLexical(
   checkStemmer(path, { analyser, stemmer });
   const temporary = `${path}.tmp`;
   await removeSortedFiles(temporary);
-  const writer = openLexicalWriter(temporary, analyser, kernel?.lexical);
+  const writer = openLexicalWriter(temporary, analyser, kernel);
   let complete = false;
   let appending: Promise<void> = Promise.resolve();
   try {

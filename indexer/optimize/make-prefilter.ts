@@ -24,7 +24,7 @@ export async function makePrefilter(
   { fileName = PREFILTER_FILE, signal }: { fileName?: string; signal?: AbortSignal } = {},
 ): Promise<WrittenPrefilter> {
   const path = join(folder, fileName);
-  const { components, reason } = await kernel.makePrefilter(path, codesPath, rows, dimension, { signal });
+  const { components, reason } = await kernel.makePrefilter(path, codesPath, rows, dimension, 0, signal);
   if (components === 0) return { prefilter: { path: null, reason }, file: undefined };
   return {
     prefilter: { path: PREFILTER_FILE, reason },

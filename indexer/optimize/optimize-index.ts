@@ -2,15 +2,15 @@ import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { FileRecord } from '../../src/index/manifest/schemas.ts';
-import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import { writeShardManifest } from '../../src/index/manifest/write-manifest.ts';
 import {
   type IndexDirectory,
   type OpenedShard,
@@ -141,7 +141,7 @@ async function optimizeShards(
       }
     }
     if (manifest !== shard.manifest) {
-      await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
+      await writeShardManifest(shard.folder, manifest);
     }
     await removeUnnamed(shard, manifest);
     await syncFolder(shard.folder);

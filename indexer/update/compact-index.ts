@@ -19,7 +19,13 @@ import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { readCheckedRows } from '../vectors/checked-rows.ts';
 import { checkNothingUnfinished } from './claim-update.ts';
 import { lastReading } from './last-reading.ts';
-import { type AddedShard, nextShardNumber, publishGeneration, removeLeftovers } from './publish-generation.ts';
+import {
+  type AddedShard,
+  nextShardNumber,
+  publishGeneration,
+  removeLeftovers,
+  type ShardEntry,
+} from './publish-generation.ts';
 
 /** Rows between two checks of the signal. */
 const BLOCK_ROWS = 1_024;
@@ -71,7 +77,7 @@ export async function compactIndex(
     await output.clear();
     await mkdir(work);
     const added: AddedShard[] = [];
-    const allShards: IndexManifest['shards'] = [];
+    const allShards: ShardEntry[] = [];
     for (const [i, shard] of shards.entries()) {
       const entry = before.shards[i]!;
       const live: LiveRows = { has: (row) => liveRows.has(shard.firstRow + row) };
@@ -92,7 +98,7 @@ export async function compactIndex(
         signal,
       });
       added.push({ name, manifest });
-      allShards.push({ path: name, firstRow: 0, rows, generation: manifest.generation });
+      allShards.push({ path: name, rows, generation: manifest.generation });
     }
     // A shard with other rows has no `input`, so the manifest keeps how the corpus was read.
     const reading = lastReading(before, shards[0]?.manifest);

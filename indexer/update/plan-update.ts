@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { memoryLimit } from '../../src/base/system/memory.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
-import { resolveBuild, scanFiles } from '../building/build.ts';
+import { Build, scanFiles } from '../building/build.ts';
 import { assemblePlan, type BuildPlan, problemsOf, tryEncoder } from '../building/plan-build.ts';
 import { rowsOf } from '../building/planned-shard.ts';
 import { expectedResident, sampleCorpus } from '../expected-size.ts';
@@ -31,7 +31,7 @@ export async function planUpdate(
 ): Promise<UpdatePlan> {
   const directory = openIndexDirectory(options.out);
   const { manifest } = directory;
-  const build = resolveBuild(updateBuild(options, manifest));
+  const build = new Build(updateBuild(options, manifest));
   const scan = await scanFiles(build);
   if (scan === undefined) throw pipedCorpus();
   build.clock.start('compare');

@@ -3,14 +3,14 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { packageVersion } from '../../src/base/package-root.ts';
-import { syncFolder, writeFileDurably, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { syncFolder, writeFileDurably } from '../../src/base/system/durable-file.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import { generationOf } from '../../src/index/manifest/generation.ts';
-import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { shardFields } from '../../src/index/manifest/generation.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import { writeIndexManifest } from '../../src/index/manifest/write-manifest.ts';
 import { type IndexDirectory, openIndexDirectory, openShard } from '../../src/search/opening/index-directory.ts';
 import { removeAbandonedLexical } from '../lexical/abandoned-lexical.ts';
 import { isUnusedDeletedTexts, writeDeletedTexts } from '../lexical/deleted-texts.ts';
@@ -24,13 +24,16 @@ export interface AddedShard {
   readonly manifest: ShardManifest;
 }
 
+/** A shard in an index manifest, without its place. */
+export type ShardEntry = Omit<IndexManifest['shards'][number], 'firstRow'>;
+
 export interface NextGeneration {
   /** Shards to move into the index. */
   readonly newShards: readonly AddedShard[];
   /** Deleted rows among the existing rows; the rows of new shards are live. Default: none. */
   readonly deletedRows?: RowBitmap;
-  /** All shards in their new order; `firstRow` is ignored. Default: the existing shards, then the new ones. */
-  readonly allShards?: IndexManifest['shards'];
+  /** All shards in their new order. Default: the existing shards, then the new ones. */
+  readonly allShards?: readonly ShardEntry[];
   readonly corpus: CorpusRecord;
   readonly lastUpdate: NonNullable<IndexManifest['lastUpdate']>;
 }
@@ -42,38 +45,21 @@ export function withNewRows(deletedRows: RowBitmap, newRows: number): RowBitmap 
   return longer;
 }
 
-function shardsOf(before: IndexManifest, { newShards, allShards }: NextGeneration): IndexManifest['shards'] {
-  const added = newShards.map(({ name, manifest: { rows, generation } }) => ({
-    path: name,
-    firstRow: 0,
-    rows,
-    generation,
-  }));
+function shardsOf(before: IndexManifest, { newShards, allShards }: NextGeneration): readonly ShardEntry[] {
+  const added = newShards.map(({ name, manifest: { rows, generation } }) => ({ path: name, rows, generation }));
   return allShards ?? [...before.shards, ...added];
 }
 
 function nextManifest(before: IndexManifest, next: NextGeneration, deleted: RowBitmap): IndexManifest {
   const { bm25 } = before;
-  let rows = 0;
-  const shards = shardsOf(before, next).map((entry) => {
-    const firstRow = rows;
-    rows += entry.rows;
-    return { ...entry, firstRow };
-  });
   const deletedCount = deleted.count();
   const sha256 = createHash('sha256').update(deleted.bytes).digest('hex');
-  const generation = generationOf([
-    'index',
-    ...shards.map((shard) => shard.generation),
-    ...(deletedCount === 0 ? [] : ['tombstones', sha256]),
-  ]);
-  const path = `tombstones-${generation}.bin`;
+  const fields = shardFields(shardsOf(before, next), deletedCount === 0 ? undefined : sha256);
+  const path = `tombstones-${fields.generation}.bin`;
   return {
     ...before,
-    generation,
-    rows,
+    ...fields,
     corpus: next.corpus,
-    shards,
     tombstones: deletedCount === 0 ? null : { path, bytes: deleted.bytes.length, sha256, rows: deletedCount },
     ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
     lastUpdate: next.lastUpdate,
@@ -107,7 +93,7 @@ export async function publishGeneration(
     // Check the new shards before the manifest names them: with a damaged shard, the index could not be opened.
     for (const { name } of next.newShards)
       openShard(folder, manifest, manifest.shards.find(({ path }) => path === name)!);
-    await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
+    await writeIndexManifest(folder, manifest);
   } catch (error) {
     // The rename may have succeeded although the call failed, so read the manifest from the disk.
     if (readIndexManifest(folder).generation === before.generation) await moveShardsBack(folder, from, before);

@@ -6,7 +6,7 @@ import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from '../building/build.ts';
+import { Build, type BuildOptions, scanFiles, type WorkSummary } from '../building/build.ts';
 import { buildShards } from '../building/build-shards.ts';
 import { removeBuildRecords } from '../building/complete-shard.ts';
 import { checkedDuplicates, emptyCorpus } from '../building/join-shards.ts';
@@ -69,7 +69,7 @@ export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
  */
 export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary> {
   const build: UpdateBuild = {
-    ...resolveBuild(updateBuild(options, readIndexManifest(options.out))),
+    ...new Build(updateBuild(options, readIndexManifest(options.out))),
     type: options.type,
   };
   const output = await OutputFolder.prepareChange(options.out);

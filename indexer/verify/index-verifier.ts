@@ -203,7 +203,7 @@ export class IndexVerifier {
       return;
     }
     try {
-      const found = await loaded.kernel.lexical.verify(path, this.#options.signal);
+      const found = await loaded.kernel.verifyLexical(path, this.#options.signal);
       if (found !== null) this.problems.push(problem(path, found));
     } catch (error) {
       this.problems.push(problemOf(error, path));

@@ -78,7 +78,7 @@ async function fileProblems(
   const stored = new PassageFile(passagesPath, { mapped: false });
   let index: MappedLexicalIndex | undefined;
   try {
-    index = MappedLexicalIndex.open(source, kernel.lexical);
+    index = await MappedLexicalIndex.open(source, kernel);
     const { documents } = index.counts;
     const norms = inverseNorms(DEFAULT_BM25, index.counts);
     for (const row of rows) {
@@ -86,7 +86,7 @@ async function fileProblems(
       // One passage at a time: long passages must not fill the memory, and each search lets the event loop run.
       const document = stored.document(row) ?? '{"contents": ""}';
       const [text] = await engineTexts(made.analyser, [fieldText(document, field)], signal);
-      const terms = kernel.lexical.analyse(engineAnalyser(analyser), text!);
+      const terms = kernel.analyse(engineAnalyser(analyser), text!);
       const norm = norms[lengthCode(terms.length)]!;
       const [explained] = await index.explain({
         query: text!,

@@ -46,8 +46,11 @@ Napi::Value set_threads(const Napi::CallbackInfo& info) {
   return threads(info);
 }
 
+// Far beyond any cache.
+constexpr int64_t kMaxPeakBytes = int64_t{1} << 34;
+
 Napi::Value measure_peaks(const Napi::CallbackInfo& info) {
-  const int64_t id = integer_of(info[0], "id"), bytes = integer_of(info[1], "bytes");
+  const int64_t id = integer_of(info[0], "id"), bytes = integer_of(info[1], "bytes", 1 << 20, kMaxPeakBytes);
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     const trawl::Peaks peaks = trawl::measure_peaks(pool(), bytes, &cancel);
     return [peaks](Napi::Env env) {

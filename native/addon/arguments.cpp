@@ -46,6 +46,24 @@ std::string string_of(const Napi::Value& value, const std::string& name) {
   return value.As<Napi::String>().Utf8Value();
 }
 
+std::string path_of(const Napi::Value& value, const std::string& name) {
+  std::string path = string_of(value, name);
+  if (path.find('\0') != std::string::npos) throw bad_argument(value, name, "a path without the character NUL");
+  return path;
+}
+
+std::vector<std::string> paths_of(const Napi::Value& value, const std::string& name) {
+  const Napi::Array list = array_of(value, name);
+  std::vector<std::string> paths;
+  for (uint32_t i = 0; i < list.Length(); ++i) {
+    const Napi::HandleScope scope(value.Env());
+    paths.push_back(path_of(list.Get(i), name));
+  }
+  return paths;
+}
+
+int64_t dimension_of(const Napi::Value& value) { return integer_of(value, "dimension", 1, trawl::kMaxDimension); }
+
 Napi::Object object_of(const Napi::Value& value, const std::string& name) {
   if (!value.IsObject()) throw bad_argument(value, name, "an object");
   return value.As<Napi::Object>();
@@ -96,20 +114,20 @@ trawl::Metric metric_of(const Napi::Value& value) {
   throw bad_argument(value, "metric", "'inner-product', 'l2' or 'cosine'");
 }
 
-std::shared_ptr<const trawl::Rows> rows_of(const Napi::Value& value, int64_t dimension) {
+RowsSpec rows_of(const Napi::Value& value, int64_t dimension) {
   const Napi::Object spec = object_of(value, "rows");
   const std::string dtype = string_of(spec.Get("dtype"), "dtype");
   if (dtype != "float32" && dtype != "float16") throw bad_argument(spec.Get("dtype"), "dtype", "'float32' or 'float16'");
   const Napi::Array segments = array_of(spec.Get("segments"), "segments");
   std::vector<trawl::RowSegment> list;
   for (uint32_t i = 0; i < segments.Length(); ++i) {
+    const Napi::HandleScope scope(value.Env());
     const Napi::Object segment = object_of(segments.Get(i), "segment");
-    list.push_back({string_of(segment.Get("path"), "path"), integer_of(segment.Get("offset"), "offset"),
+    list.push_back({path_of(segment.Get("path"), "path"), integer_of(segment.Get("offset"), "offset"),
                     integer_of(segment.Get("bytes"), "bytes")});
   }
-  return std::make_shared<const trawl::Rows>(
-      list, dtype == "float16" ? trawl::RowType::kFloat16 : trawl::RowType::kFloat32,
-      integer_of(spec.Get("rows"), "rows"), dimension);
+  return {std::move(list), dtype == "float16" ? trawl::RowType::kFloat16 : trawl::RowType::kFloat32,
+          integer_of(spec.Get("rows"), "rows"), dimension};
 }
 
 Napi::Uint8Array bitmap_bytes_of(const Napi::Value& value, const std::string& name, int64_t rows) {

@@ -19,6 +19,11 @@ Napi::TypeError bad_argument(const Napi::Value& value, const std::string& name, 
 
 int64_t integer_of(const Napi::Value& value, const std::string& name, int64_t least = 0, int64_t most = kMaxSafeInteger);
 std::string string_of(const Napi::Value& value, const std::string& name);
+// A path without the character NUL, where the operating system would end it.
+std::string path_of(const Napi::Value& value, const std::string& name);
+std::vector<std::string> paths_of(const Napi::Value& value, const std::string& name);
+// The number of values of a vector.
+int64_t dimension_of(const Napi::Value& value);
 Napi::Object object_of(const Napi::Value& value, const std::string& name);
 Napi::Array array_of(const Napi::Value& value, const std::string& name);
 bool boolean_of(const Napi::Value& value, const std::string& name);
@@ -30,8 +35,14 @@ Napi::Float32Array floats_of(const Napi::Value& value, const std::string& name);
 Napi::Uint8Array bytes_of(const Napi::Value& value, const std::string& name);
 // 'inner-product', 'l2' or 'cosine'.
 trawl::Metric metric_of(const Napi::Value& value);
-// {rows, dtype: 'float32' | 'float16', segments: [{path, offset, bytes}]}, mapped.
-std::shared_ptr<const trawl::Rows> rows_of(const Napi::Value& value, int64_t dimension);
+// {rows, dtype: 'float32' | 'float16', segments: [{path, offset, bytes}]}. map() opens the files, on any thread.
+struct RowsSpec {
+  std::vector<trawl::RowSegment> segments;
+  trawl::RowType type;
+  int64_t rows, dimension;
+  std::shared_ptr<const trawl::Rows> map() const { return std::make_shared<const trawl::Rows>(segments, type, rows, dimension); }
+};
+RowsSpec rows_of(const Napi::Value& value, int64_t dimension);
 // The bytes of a bitmap with bit row % 8 of byte row / 8. Throws a TypeError for another number of bytes.
 Napi::Uint8Array bitmap_bytes_of(const Napi::Value& value, const std::string& name, int64_t rows);
 // The same as 64-bit words.

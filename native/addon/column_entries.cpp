@@ -10,6 +10,7 @@ namespace trawl_addon {
 namespace {
 
 constexpr int kMaxDepth = 200;
+constexpr int64_t kMaxNodes = 1 << 18;
 
 trawl::ColumnType type_of(const Napi::Value& value) {
   const std::string name = string_of(value, "type");
@@ -40,21 +41,24 @@ trawl::FilterBound bound_of(const Napi::Value& value) {
   return bound;
 }
 
-trawl::RowTest test_of(const Napi::Value& value, int depth) {
+// `nodes` counts the tests read so far: an object that contains another one many times over is read as many times.
+trawl::RowTest test_of(const Napi::Value& value, int depth, int64_t& nodes) {
   using Type = trawl::RowTest::Type;
   if (depth > kMaxDepth) throw bad_argument(value, "a test", "nested less deep");
+  if (++nodes > kMaxNodes) throw bad_argument(value, "a filter", "of at most " + std::to_string(kMaxNodes) + " tests");
+  const Napi::HandleScope scope(value.Env());
   const Napi::Object spec = object_of(value, "test");
   const std::string type = string_of(spec.Get("type"), "type");
   trawl::RowTest test;
   if (type == "and" || type == "or") {
     test.type = type == "and" ? Type::kAnd : Type::kOr;
     const Napi::Array tests = array_of(spec.Get("tests"), "tests");
-    for (uint32_t i = 0; i < tests.Length(); ++i) test.tests.push_back(test_of(tests.Get(i), depth + 1));
+    for (uint32_t i = 0; i < tests.Length(); ++i) test.tests.push_back(test_of(tests.Get(i), depth + 1, nodes));
     return test;
   }
   if (type == "not") {
     test.type = Type::kNot;
-    test.tests.push_back(test_of(spec.Get("test"), depth + 1));
+    test.tests.push_back(test_of(spec.Get("test"), depth + 1, nodes));
     return test;
   }
   test.column = static_cast<size_t>(integer_of(spec.Get("column"), "column"));
@@ -63,7 +67,10 @@ trawl::RowTest test_of(const Napi::Value& value, int depth) {
   } else if (type == "in") {
     test.type = Type::kIn;
     const Napi::Array values = array_of(spec.Get("values"), "values");
-    for (uint32_t i = 0; i < values.Length(); ++i) test.values.push_back(value_of(values.Get(i)));
+    for (uint32_t i = 0; i < values.Length(); ++i) {
+      const Napi::HandleScope value_scope(value.Env());
+      test.values.push_back(value_of(values.Get(i)));
+    }
   } else if (type == "range") {
     test.type = Type::kRange;
     test.least = bound_of(spec.Get("least"));
@@ -77,11 +84,14 @@ trawl::RowTest test_of(const Napi::Value& value, int depth) {
 }  // namespace
 
 Napi::Value open_column(const Napi::CallbackInfo& info) {
-  const Napi::Array paths = array_of(info[0], "paths");
-  const trawl::ColumnType type = type_of(info[1]);
-  auto column = std::make_shared<trawl::Column>();
-  for (uint32_t i = 0; i < paths.Length(); ++i) column->push_back(trawl::ColumnFile::open(string_of(paths.Get(i), "path"), type));
-  return make_handle<ColumnPointer>(info.Env(), std::move(column), kColumnTag);
+  const int64_t id = integer_of(info[0], "id");
+  const std::vector<std::string> paths = paths_of(info[1], "paths");
+  const trawl::ColumnType type = type_of(info[2]);
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>&) {
+    auto column = std::make_shared<trawl::Column>();
+    for (const std::string& path : paths) column->push_back(trawl::ColumnFile::open(path, type));
+    return deliver_handle<ColumnPointer>(std::move(column), kColumnTag);
+  });
 }
 
 Napi::Value close_column(const Napi::CallbackInfo& info) {
@@ -94,7 +104,8 @@ Napi::Value filter_rows(const Napi::CallbackInfo& info) {
   const Napi::Array handles = array_of(info[1], "columns");
   std::vector<ColumnPointer> columns;
   for (uint32_t i = 0; i < handles.Length(); ++i) columns.push_back(handle_of<ColumnPointer>(handles.Get(i), kColumnTag).object);
-  auto test = std::make_shared<trawl::RowTest>(test_of(info[2], 0));
+  int64_t nodes = 0;
+  auto test = std::make_shared<trawl::RowTest>(test_of(info[2], 0, nodes));
   const int64_t rows = integer_of(info[3], "rows");
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     std::vector<const trawl::Column*> given;

@@ -2,10 +2,13 @@
 // lone text other threads take part.
 #include "entries.hpp"
 #include "environment.hpp"
+#include "trawl/sizes.hpp"
 
 namespace trawl_addon {
 
 namespace {
+
+constexpr int64_t kMaxValues = int64_t{1} << 30;  // 4 GiB in one result
 
 Napi::Int32Array integers_of(const Napi::Value& value, const std::string& name, size_t count) {
   const bool fits = value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_int32_array &&
@@ -28,7 +31,7 @@ Napi::Value encoder_isas(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value open_bert(const Napi::CallbackInfo& info) {
-  const std::string path = string_of(info[0], "path"), isa = string_of(info[1], "isa");
+  const std::string path = path_of(info[0], "path"), isa = string_of(info[1], "isa");
   auto encoder = std::make_shared<trawl::encoder::BertEncoder>(path, isa);
   return make_handle<BertPointer>(info.Env(), std::move(encoder), kBertTag);
 }
@@ -44,14 +47,16 @@ Napi::Value bert_facts(const Napi::CallbackInfo& info) {
 
 Napi::Value run_bert(const Napi::CallbackInfo& info) {
   trawl::encoder::BertEncoder& encoder = *handle_of<BertPointer>(info[0], kBertTag).object;
-  const int64_t texts = integer_of(info[3], "texts", 1, 1 << 20), length = integer_of(info[4], "length", 1, 1 << 20);
-  const int64_t threads = integer_of(info[5], "threads", 1, 4096);
-  const auto tokens = static_cast<size_t>(texts * length);
-  const Napi::Int32Array ids = integers_of(info[1], "ids", tokens);
-  const bool typed = !info[2].IsUndefined();
+  const Napi::Object batch = object_of(info[1], "batch");
+  const int64_t texts = integer_of(batch.Get("texts"), "texts", 1, 1 << 20), length = integer_of(batch.Get("length"), "length", 1, 1 << 20);
+  const int64_t threads = integer_of(batch.Get("threads"), "threads", 1, trawl::ThreadPool::kMaxThreads);
+  const int64_t tokens = texts * length;
+  const Napi::Int32Array ids = integers_of(batch.Get("ids"), "ids", static_cast<size_t>(tokens));
+  const bool typed = !batch.Get("types").IsUndefined();
   Napi::Int32Array types;
-  if (typed) types = integers_of(info[2], "types", tokens);
-  auto hidden = Napi::Float32Array::New(info.Env(), tokens * static_cast<size_t>(encoder.shape().hidden));
+  if (typed) types = integers_of(batch.Get("types"), "types", static_cast<size_t>(tokens));
+  const int64_t values = trawl::checked_product(tokens, encoder.shape().hidden, kMaxValues, "the values of the texts");
+  auto hidden = Napi::Float32Array::New(info.Env(), static_cast<size_t>(values));
   encoder.run(ids.Data(), typed ? types.Data() : nullptr, texts, length, hidden.Data(), threads);
   return hidden;
 }

@@ -21,7 +21,7 @@ Napi::Value measure_peaks(const Napi::CallbackInfo& info);
 // cancel(id): rejects the promise of the call with CANCELLED soon
 Napi::Value cancel(const Napi::CallbackInfo& info);
 
-// openIndex({metric, dimension, shards: [{rows, dtype, segments, codes?, prefilter?}], liveRows?}) -> handle; maps the files
+// openIndex(id, {metric, dimension, shards: [{rows, dtype, segments, codes?, prefilter?}], liveRows?}) -> Promise<handle>; maps the files
 Napi::Value open_index(const Napi::CallbackInfo& info);
 // indexFacts(handle) -> {rows, residentBytes, touchedBytes, mappedBytes}
 Napi::Value index_facts(const Napi::CallbackInfo& info);
@@ -33,8 +33,9 @@ Napi::Value upload_index(const Napi::CallbackInfo& info);
 // gpus(library) -> {cuda, gpus: [{name, freeBytes, totalBytes, problem}]} of this machine, numbered from 0; `problem` says why one
 // cannot be used, or is ''
 Napi::Value gpus(const Napi::CallbackInfo& info);
-// search(id, handle, queries, count, k, isa, filter?) -> Promise<{counts, rows, scores, rescored, fullScans, gpuFailure}>
-// gpuFailure: the error after which searches run on the CPU, or ''
+// search(id, handle, {queries, count, k, isa, filter?}) -> Promise<{counts, rows, scores, rescored, fullScans, gpuFailure, overflows?}>
+// rows and scores: min(k, rows of the index) places for each query. gpuFailure: the error after which searches run on the CPU, or ''.
+// overflows: for each query a row whose score does not fit float32, or -1; absent if all fit
 Napi::Value search(const Napi::CallbackInfo& info);
 
 // createCodes(path, metric, dimension) -> handle
@@ -56,19 +57,20 @@ Napi::Value verify_prefilter(const Napi::CallbackInfo& info);
 
 // analyse(analyser, text) -> terms; analyser: 'english', 'standard', 'whitespace' or 'cjk'
 Napi::Value analyse(const Napi::CallbackInfo& info);
-// openLexical({shards: [path], deleted?: path, liveRows?}) -> handle
+// openLexical(id, {shards: [path], deleted?: path, liveRows?}) -> Promise<handle>
 Napi::Value open_lexical(const Napi::CallbackInfo& info);
 // lexicalFacts(handle) -> {rows, documents, tokens, analyser, mappedBytes}
 Napi::Value lexical_facts(const Napi::CallbackInfo& info);
 // closeLexical(handle): frees the index after the searches that run on it
 Napi::Value close_lexical(const Napi::CallbackInfo& info);
-// searchLexical(id, handle, queries, k, {k1, b, k1Factor}, filter?)
+// searchLexical(id, handle, {queries, k, parameters: {k1, b, k1Factor}, filter?})
 //   -> Promise<{counts, rows, scores, terms, postings, postingsRead}>
 Napi::Value search_lexical(const Napi::CallbackInfo& info);
-// searchLexicalFields(id, [{name, index: handle}], queries, k, {k1, b, k1Factor}, filter?) -> as searchLexical. The queries are
-// trees over the fields (src/engine/lexical/lexical-query.ts); deleted rows are those of the first handle
+// searchLexicalFields(id, [{name, index: handle}], {queries, k, parameters, filter?, count?, minScore?}) -> as searchLexical, and totals if
+// `count` is not 0. The queries are trees over the fields (src/engine/lexical/lexical-query.ts); deleted rows are those of the first handle
 Napi::Value search_lexical_fields(const Napi::CallbackInfo& info);
-// explainLexical(id, handle, query, rows, {k1, b, k1Factor}) -> Promise<[[{term, boost, documentFrequency, score}]]>
+// explainLexical(id, handle, {query, rows, parameters, weight, maxTerms})
+//   -> Promise<{names, boosts, documentFrequencies, counts, terms, scores}>
 Napi::Value explain_lexical(const Napi::CallbackInfo& info);
 // createLexical(path, analyser) -> handle
 Napi::Value create_lexical(const Napi::CallbackInfo& info);
@@ -78,10 +80,10 @@ Napi::Value append_lexical(const Napi::CallbackInfo& info);
 Napi::Value finish_lexical(const Napi::CallbackInfo& info);
 // closeLexicalWriter(handle): closes the file without finishing it
 Napi::Value close_lexical_writer(const Napi::CallbackInfo& info);
-// verifyLexical(id, path) -> Promise<message of the first problem, or ''>
+// verifyLexical(id, path) -> Promise<message of the first problem, or null>
 Napi::Value verify_lexical(const Napi::CallbackInfo& info);
 
-// openColumn([path], type) -> handle; maps the files of a column, one for each shard. Type: 'string', 'number', 'boolean' or 'date'.
+// openColumn(id, [path], type) -> Promise<handle>; maps the files of a column, one for each shard. Type: 'string', 'number', 'boolean' or 'date'.
 Napi::Value open_column(const Napi::CallbackInfo& info);
 // closeColumn(handle): frees the column after the evaluations that use it
 Napi::Value close_column(const Napi::CallbackInfo& info);
@@ -93,9 +95,9 @@ Napi::Value filter_rows(const Napi::CallbackInfo& info);
 Napi::Value encoder_isas(const Napi::CallbackInfo& info);
 // openBert(path, isa) -> handle; maps the weights. '' chooses the fastest instruction set
 Napi::Value open_bert(const Napi::CallbackInfo& info);
-// bertFacts(handle) -> {hidden, isa}
+// bertFacts(handle) -> {hidden, isa, precision}
 Napi::Value bert_facts(const Napi::CallbackInfo& info);
-// runBert(handle, ids, types?, texts, length, threads) -> Float32Array of texts x length x hidden; blocks the calling thread, which is
+// runBert(handle, {ids, types?, texts, length, threads}) -> Float32Array of texts x length x hidden; blocks the calling thread, which is
 // one of `threads`
 Napi::Value run_bert(const Napi::CallbackInfo& info);
 // closeBert(handle)

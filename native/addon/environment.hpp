@@ -81,6 +81,12 @@ Napi::Value make_handle(Napi::Env env, T object, const napi_type_tag& tag) {
   return external;
 }
 
+// The result of a job that opened `object`.
+template <typename T>
+Deliver deliver_handle(T object, const napi_type_tag& tag) {
+  return [object = std::move(object), &tag](Napi::Env env) { return make_handle<T>(env, object, tag); };
+}
+
 // T must be the type of the handles with this tag.
 template <typename T>
 Handle<T>& handle_of(const Napi::Value& value, const napi_type_tag& tag) {

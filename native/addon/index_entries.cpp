@@ -1,4 +1,6 @@
 // Opens, searches and closes indexes.
+#include <algorithm>
+
 #include "entries.hpp"
 #include "environment.hpp"
 #include "request_bitmap.hpp"
@@ -12,7 +14,7 @@ namespace {
 // The path in an optional field; empty if the field is missing.
 std::string optional_path(const Napi::Object& spec, const char* name) {
   const Napi::Value value = spec.Get(name);
-  return value.IsUndefined() ? std::string() : string_of(value, name);
+  return value.IsUndefined() ? std::string() : path_of(value, name);
 }
 
 Napi::Value result_of(Napi::Env env, const trawl::SearchResult& found, const std::string& gpu_failure) {
@@ -27,31 +29,54 @@ Napi::Value result_of(Napi::Env env, const trawl::SearchResult& found, const std
   result.Set("rescored", rescored);
   result.Set("fullScans", full_scans);
   result.Set("gpuFailure", gpu_failure);
+  const auto fits = [](int64_t row) { return row < 0; };
+  if (std::all_of(found.overflow_rows.begin(), found.overflow_rows.end(), fits)) return result;
+  auto overflows = Napi::Float64Array::New(env, count);
+  for (size_t q = 0; q < count; ++q) overflows[q] = static_cast<double>(found.overflow_rows[q]);
+  result.Set("overflows", overflows);
   return result;
 }
 
 }  // namespace
 
 Napi::Value open_index(const Napi::CallbackInfo& info) {
-  trawl::choose_kernels();  // so that no search waits while it times them
-  const Napi::Object spec = object_of(info[0], "index");
-  const int64_t dimension = integer_of(spec.Get("dimension"), "dimension");
-  auto index = std::make_shared<OpenIndex>(metric_of(spec.Get("metric")), dimension);
-  const Napi::Array shards = array_of(spec.Get("shards"), "shards");
-  for (uint32_t i = 0; i < shards.Length(); ++i) {
-    const Napi::Object shard = object_of(shards.Get(i), "shard");
-    const std::string codes_path = optional_path(shard, "codes"), prefilter_path = optional_path(shard, "prefilter");
-    std::shared_ptr<const trawl::CodesFile> codes;
-    std::shared_ptr<const trawl::PrefilterFile> prefilter;
-    if (!prefilter_path.empty()) prefilter = trawl::PrefilterFile::open(prefilter_path);
-    if (!codes_path.empty()) {
-      codes = trawl::CodesFile::open(codes_path, prefilter ? trawl::CodesAccess::kSparse : trawl::CodesAccess::kWhole);
-    }
-    index->add_shard(rows_of(shard, dimension), std::move(codes), std::move(prefilter));
+  struct ShardSpec {
+    RowsSpec rows;
+    std::string codes, prefilter;
+  };
+  const int64_t id = integer_of(info[0], "id");
+  const Napi::Object spec = object_of(info[1], "index");
+  const int64_t dimension = dimension_of(spec.Get("dimension"));
+  const trawl::Metric metric = metric_of(spec.Get("metric"));
+  const Napi::Array list = array_of(spec.Get("shards"), "shards");
+  std::vector<ShardSpec> shards;
+  int64_t rows = 0;
+  for (uint32_t i = 0; i < list.Length(); ++i) {
+    const Napi::HandleScope scope(info.Env());
+    const Napi::Object shard = object_of(list.Get(i), "shard");
+    shards.push_back({rows_of(shard, dimension), optional_path(shard, "codes"), optional_path(shard, "prefilter")});
+    rows += shards.back().rows.rows;
+    if (rows > kMaxSafeInteger) throw bad_argument(shard.Get("rows"), "rows", "at most 2^53 rows in all shards");
   }
   const Napi::Value live = spec.Get("liveRows");
-  if (!live.IsUndefined()) index->set_live_rows(bitmap_of(live, "liveRows", index->rows()));
-  return make_handle<IndexPointer>(info.Env(), std::move(index), kIndexTag);
+  std::vector<uint64_t> live_rows;
+  if (!live.IsUndefined()) live_rows = bitmap_of(live, "liveRows", rows);
+  const bool has_live_rows = !live.IsUndefined();
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>&) {
+    trawl::choose_kernels();  // so that no search waits while it times them
+    auto index = std::make_shared<OpenIndex>(metric, dimension);
+    for (const ShardSpec& shard : shards) {
+      std::shared_ptr<const trawl::CodesFile> codes;
+      std::shared_ptr<const trawl::PrefilterFile> prefilter;
+      if (!shard.prefilter.empty()) prefilter = trawl::PrefilterFile::open(shard.prefilter);
+      if (!shard.codes.empty()) {
+        codes = trawl::CodesFile::open(shard.codes, prefilter ? trawl::CodesAccess::kSparse : trawl::CodesAccess::kWhole);
+      }
+      index->add_shard(shard.rows.map(), std::move(codes), std::move(prefilter));
+    }
+    if (has_live_rows) index->set_live_rows(live_rows);
+    return deliver_handle<IndexPointer>(std::move(index), kIndexTag);
+  });
 }
 
 Napi::Value index_facts(const Napi::CallbackInfo& info) {
@@ -74,7 +99,7 @@ Napi::Value upload_index(const Napi::CallbackInfo& info) {
   const IndexPointer index = index_handle_of(info[1]).object;
   trawl::GpuOptions options;
   options.device = integer_of(info[2], "device");
-  options.library = string_of(info[3], "library");
+  options.library = path_of(info[3], "library");
   const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
     auto gpu = std::make_shared<std::unique_ptr<trawl::GpuCodes>>(new trawl::GpuCodes(*index, options, pool(), &cancel));
     // On the environment's thread, which also starts the searches.
@@ -91,7 +116,7 @@ Napi::Value upload_index(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value gpus(const Napi::CallbackInfo& info) {
-  const trawl::GpuList found = trawl::list_gpus(string_of(info[0], "library"));
+  const trawl::GpuList found = trawl::list_gpus(path_of(info[0], "library"));
   Napi::Array list = Napi::Array::New(info.Env(), found.gpus.size());
   for (size_t i = 0; i < found.gpus.size(); ++i) {
     const trawl::GpuFacts& gpu = found.gpus[i];
@@ -111,21 +136,22 @@ Napi::Value gpus(const Napi::CallbackInfo& info) {
 Napi::Value search(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
   const IndexPointer index = index_handle_of(info[1]).object;
-  const Napi::Float32Array values = floats_of(info[2], "queries");
-  const int64_t count = integer_of(info[3], "count");
-  const int64_t k = integer_of(info[4], "k", 1);
-  const trawl::KernelChoice* kernels = &trawl::choose_kernels(string_of(info[5], "isa"));
+  const Napi::Object request = object_of(info[2], "request");
+  const Napi::Float32Array values = floats_of(request.Get("queries"), "queries");
+  const int64_t count = integer_of(request.Get("count"), "count");
+  const int64_t k = integer_of(request.Get("k"), "k", 1);
+  const std::string isa = string_of(request.Get("isa"), "isa");
   const auto length = static_cast<int64_t>(values.ElementLength());
   if (length % index->dimension() != 0 || length / index->dimension() != count) {
     throw bad_argument(values, "queries", "count x dimension values (" + std::to_string(length) + " given)");
   }
   auto queries = std::make_shared<std::vector<float>>(values.Data(), values.Data() + length);
-  const auto filter = optional_bitmap(info[6], "filter", index->rows());
+  const auto filter = optional_bitmap(request.Get("filter"), "filter", index->rows());
   const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
     std::vector<uint64_t> scratch;
     trawl::SearchOptions options;
     options.k = k;
-    options.kernels = kernels;
+    options.kernels = &trawl::choose_kernels(isa);
     options.cancel = &cancel;
     options.filter_bits = filter ? filter->words(scratch) : nullptr;
     options.gpu = index->gpu.get();

@@ -117,14 +117,33 @@ Napi::Value analyse(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value open_lexical(const Napi::CallbackInfo& info) {
-  const Napi::Object spec = object_of(info[0], "index");
-  auto holder = std::make_shared<LexicalHolder>();
-  const Napi::Array shards = array_of(spec.Get("shards"), "shards");
-  for (uint32_t i = 0; i < shards.Length(); i++) holder->index.add_shard(string_of(shards.Get(i), "shard"));
-  const Napi::Value deleted = spec.Get("deleted"), live = spec.Get("liveRows");
-  if (!deleted.IsUndefined()) holder->index.set_deleted(string_of(deleted, "deleted"));
-  if (!live.IsUndefined()) holder->live_rows = bitmap_of(live, "liveRows", holder->index.rows());
-  return make_handle<LexicalPointer>(info.Env(), std::move(holder), kLexicalTag);
+  const int64_t id = integer_of(info[0], "id");
+  const Napi::Object spec = object_of(info[1], "index");
+  const std::vector<std::string> shards = paths_of(spec.Get("shards"), "shards");
+  const Napi::Value deleted_path = spec.Get("deleted"), live = spec.Get("liveRows");
+  const bool has_deleted = !deleted_path.IsUndefined(), has_live_rows = !live.IsUndefined();
+  const std::string deleted = has_deleted ? path_of(deleted_path, "deleted") : std::string();
+  // Copied before the number of rows is known.
+  std::vector<uint8_t> live_bytes;
+  if (has_live_rows) {
+    const Napi::Uint8Array bytes = bytes_of(live, "liveRows");
+    live_bytes.assign(bytes.Data(), bytes.Data() + bytes.ElementLength());
+  }
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>&) {
+    auto holder = std::make_shared<LexicalHolder>();
+    for (const std::string& path : shards) holder->index.add_shard(path);
+    if (has_deleted) holder->index.set_deleted(deleted);
+    const int64_t rows = holder->index.rows();
+    if (has_live_rows && live_bytes.size() != static_cast<size_t>(rows + 7) / 8) {
+      throw trawl::Error(trawl::ErrorCode::kBadFile, "liveRows has " + std::to_string(live_bytes.size()) + " bytes, but the index has " +
+                                                         std::to_string(rows) + " rows");
+    }
+    if (has_live_rows) {
+      holder->live_rows.assign(static_cast<size_t>(rows + 63) / 64, 0);
+      std::copy(live_bytes.begin(), live_bytes.end(), reinterpret_cast<uint8_t*>(holder->live_rows.data()));
+    }
+    return deliver_handle<LexicalPointer>(std::move(holder), kLexicalTag);
+  });
 }
 
 Napi::Value lexical_facts(const Napi::CallbackInfo& info) {
@@ -146,12 +165,16 @@ Napi::Value close_lexical(const Napi::CallbackInfo& info) {
 Napi::Value search_lexical(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
   const LexicalPointer holder = lexical_handle_of(info[1]).object;
-  const Napi::Array list = array_of(info[2], "queries");
+  const Napi::Object request = object_of(info[2], "request");
+  const Napi::Array list = array_of(request.Get("queries"), "queries");
   auto queries = std::make_shared<std::vector<std::string>>();
-  for (uint32_t i = 0; i < list.Length(); i++) queries->push_back(string_of(list.Get(i), "query"));
-  const int64_t k = integer_of(info[3], "k", 1);
-  const LexicalOptions parameters = options_of(info[4]);
-  const auto filter = optional_bitmap(info[5], "filter", holder->index.rows());
+  for (uint32_t i = 0; i < list.Length(); i++) {
+    const Napi::HandleScope scope(info.Env());
+    queries->push_back(string_of(list.Get(i), "query"));
+  }
+  const int64_t k = integer_of(request.Get("k"), "k", 1);
+  const LexicalOptions parameters = options_of(request.Get("parameters"));
+  const auto filter = optional_bitmap(request.Get("filter"), "filter", holder->index.rows());
   const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
     std::vector<uint64_t> scratch;
     LexicalOptions options = parameters;
@@ -179,6 +202,7 @@ Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
   std::vector<Analyser> analysers;
   std::map<std::string, uint32_t> names;
   for (uint32_t i = 0; i < list.Length(); i++) {
+    const Napi::HandleScope scope(info.Env());
     const Napi::Object field = object_of(list.Get(i), "field");
     if (!names.emplace(string_of(field.Get("name"), "name"), i).second) {
       throw bad_argument(field.Get("name"), "name", "another name for each field");
@@ -188,13 +212,14 @@ Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
     analysers.push_back(indexes.back()->analyser());
   }
   if (holders.empty()) throw bad_argument(list, "fields", "an array of at least one field");
-  const auto queries = std::make_shared<LexicalQueries>(info[2], names, indexes[0]->rows());
-  const int64_t k = integer_of(info[3], "k", 1);
-  const LexicalOptions parameters = options_of(info[4]);
-  const auto filter = optional_bitmap(info[5], "filter", indexes[0]->rows());
-  QueryOptions counted = parameters;
-  if (!info[6].IsUndefined()) counted.count = integer_of(info[6], "count", 0);
-  if (!info[7].IsUndefined()) counted.min_score = static_cast<float>(number_of(info[7], "minScore"));
+  const Napi::Object request = object_of(info[2], "request");
+  const auto queries = std::make_shared<LexicalQueries>(request.Get("queries"), names, indexes[0]->rows());
+  const int64_t k = integer_of(request.Get("k"), "k", 1);
+  QueryOptions counted = options_of(request.Get("parameters"));
+  const auto filter = optional_bitmap(request.Get("filter"), "filter", indexes[0]->rows());
+  const Napi::Value count = request.Get("count"), min_score = request.Get("minScore");
+  if (!count.IsUndefined()) counted.count = integer_of(count, "count", 0);
+  if (!min_score.IsUndefined()) counted.min_score = static_cast<float>(number_of(min_score, "minScore"));
   const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
     std::vector<uint64_t> scratch;
     QueryOptions options = counted;
@@ -213,15 +238,16 @@ Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
 Napi::Value explain_lexical(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
   const LexicalPointer holder = lexical_handle_of(info[1]).object;
-  const std::string query = string_of(info[2], "query");
-  const Napi::Float64Array list = doubles_of(info[3], "rows");
+  const Napi::Object request = object_of(info[2], "request");
+  const std::string query = string_of(request.Get("query"), "query");
+  const Napi::Float64Array list = doubles_of(request.Get("rows"), "rows");
   std::vector<int64_t> rows;
   for (size_t i = 0; i < list.ElementLength(); i++) {
     rows.push_back(integer_of(list.Get(static_cast<uint32_t>(i)), "row", 0, holder->index.rows() - 1));
   }
-  const LexicalOptions parameters = options_of(info[4]);
-  const auto weight = static_cast<float>(number_of(info[5], "weight"));
-  const int64_t most = integer_of(info[6], "maxTerms");
+  const LexicalOptions parameters = options_of(request.Get("parameters"));
+  const auto weight = static_cast<float>(number_of(request.Get("weight"), "weight"));
+  const int64_t most = integer_of(request.Get("maxTerms"), "maxTerms");
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     LexicalOptions options = parameters;
     options.cancel = &cancel;
@@ -244,10 +270,13 @@ Napi::Value explain_lexical(const Napi::CallbackInfo& info) {
 
 Napi::Value verify_lexical(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
-  const std::string path = string_of(info[1], "path");
+  const std::string path = path_of(info[1], "path");
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     const std::string problem = trawl::lexical::verify_lexical(path, &cancel);
-    return [problem](Napi::Env env) { return Napi::String::New(env, problem); };
+    return [problem](Napi::Env env) -> Napi::Value {
+      if (problem.empty()) return env.Null();
+      return Napi::String::New(env, problem);
+    };
   });
 }
 

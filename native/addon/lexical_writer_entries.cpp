@@ -6,7 +6,7 @@
 namespace trawl_addon {
 
 Napi::Value create_lexical(const Napi::CallbackInfo& info) {
-  const std::string path = string_of(info[0], "path");
+  const std::string path = path_of(info[0], "path");
   return make_handle<LexicalWriterPointer>(info.Env(), std::make_shared<LexicalWriter>(path, analyser_of(info[1])),
                                            kLexicalWriterTag);
 }

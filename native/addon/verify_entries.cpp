@@ -21,22 +21,22 @@ Deliver deliver(const trawl::VerifyResult& verified) {
 
 Napi::Value verify_codes(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
-  const std::string path = string_of(info[1], "codesPath");
-  const auto rows = rows_of(info[2], integer_of(info[3], "dimension"));
+  const std::string path = path_of(info[1], "codesPath");
+  const RowsSpec rows = rows_of(info[2], dimension_of(info[3]));
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     const auto codes = trawl::CodesFile::open(path);
-    return deliver(trawl::verify_codes(*codes, *rows, pool(), &cancel));
+    return deliver(trawl::verify_codes(*codes, *rows.map(), pool(), &cancel));
   });
 }
 
 Napi::Value verify_prefilter(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
-  const std::string path = string_of(info[1], "path"), codes_path = string_of(info[2], "codesPath");
-  const auto rows = rows_of(info[3], integer_of(info[4], "dimension"));
+  const std::string path = path_of(info[1], "path"), codes_path = path_of(info[2], "codesPath");
+  const RowsSpec rows = rows_of(info[3], dimension_of(info[4]));
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     const auto prefilter = trawl::PrefilterFile::open(path);
     const auto codes = trawl::CodesFile::open(codes_path, trawl::CodesAccess::kSparse);
-    return deliver(trawl::verify_prefilter(*prefilter, *codes, *rows, pool(), &cancel));
+    return deliver(trawl::verify_prefilter(*prefilter, *codes, *rows.map(), pool(), &cancel));
   });
 }
 

@@ -5,9 +5,9 @@
 namespace trawl_addon {
 
 Napi::Value create_codes(const Napi::CallbackInfo& info) {
-  const std::string path = string_of(info[0], "path");
+  const std::string path = path_of(info[0], "path");
   const trawl::Metric metric = metric_of(info[1]);
-  const int64_t dimension = integer_of(info[2], "dimension");
+  const int64_t dimension = dimension_of(info[2]);
   WriterPointer writer(new Writer{{path, metric, dimension}});
   return make_handle<WriterPointer>(info.Env(), std::move(writer), kWriterTag);
 }
@@ -46,13 +46,13 @@ Napi::Value close_codes(const Napi::CallbackInfo& info) {
 
 Napi::Value make_prefilter(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
-  const std::string path = string_of(info[1], "path"), codes_path = string_of(info[2], "codesPath");
-  const auto rows = rows_of(info[3], integer_of(info[4], "dimension"));
+  const std::string path = path_of(info[1], "path"), codes_path = path_of(info[2], "codesPath");
+  const RowsSpec rows = rows_of(info[3], dimension_of(info[4]));
   trawl::PrefilterOptions options;
   options.components = integer_of(info[5], "components");
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     const auto codes = trawl::CodesFile::open(codes_path, trawl::CodesAccess::kSparse);
-    const trawl::PrefilterResult made = trawl::make_prefilter(path, *codes, *rows, options, pool(), &cancel);
+    const trawl::PrefilterResult made = trawl::make_prefilter(path, *codes, *rows.map(), options, pool(), &cancel);
     return [made](Napi::Env env) {
       Napi::Object result = Napi::Object::New(env);
       result.Set("components", static_cast<double>(made.components));

@@ -7,6 +7,7 @@
 // --keep is the index to make, or to search if it is there. Checksums of terms and hits show whether a change kept every bit.
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -91,17 +92,18 @@ std::vector<std::string> read_member(const std::string& path, const char* member
     std::exit(1);
   }
   std::vector<std::string> texts;
-  const std::string name = std::string("\"") + member + "\": ";
+  const std::string name = std::string("\"") + member + '"';
   for (std::string line; std::getline(file, line);) {
     size_t at = line.find(name);
     if (at == std::string::npos) continue;
-    at += name.size();
+    at = line.find_first_not_of(" \t:", at + name.size());
+    if (at == std::string::npos) continue;
     const bool is_array = line[at] == '[';
     if (is_array) at++;
     while (at < line.size() && line[at] == '"') {
       texts.push_back(json_string(line, at));
       if (!is_array) break;
-      at = line.find_first_not_of(", ", at);
+      at = std::min(line.size(), line.find_first_not_of(", ", at));
     }
   }
   return texts;
@@ -180,7 +182,10 @@ void measure_search(const LexicalIndex& index, const std::string& path, int64_t 
     calls.back().push_back(bag_of_words(index.analyser(), queries[i]));
   }
   const double analysis = cpu_s() - start;
-  if (queries.empty()) return;
+  if (queries.empty()) {
+    std::fprintf(stderr, "%s has no line with the member \"question\" or \"queries\"\n", path.c_str());
+    std::exit(1);
+  }
   ThreadPool one(1);
   LexicalOptions options;
   options.k = k;
@@ -195,8 +200,8 @@ void measure_search(const LexicalIndex& index, const std::string& path, int64_t 
       if (repeat > 0) continue;
       for (int64_t i = 0; i < result.queries; i++) {
         sum = checksum64(&result.counts[i], 8, sum);
-        sum = checksum64(&result.rows[i * k], k * 8, sum);
-        sum = checksum64(&result.scores[i * k], k * 4, sum);
+        sum = checksum64(&result.rows[i * result.k], result.k * 8, sum);
+        sum = checksum64(&result.scores[i * result.k], result.k * 4, sum);
         postings += result.stats[i].postings;
         decoded += result.stats[i].postings_decoded;
       }
@@ -248,7 +253,7 @@ int main(int count, char** arguments) {
       return 1;
     }
   }
-  const std::string path = kept.empty() ? "/tmp/trawl-lexical-bench.bm25" : kept;
+  const std::string path = kept.empty() ? "/tmp/trawl-lexical-bench-" + std::to_string(::getpid()) + ".bm25" : kept;
   struct stat status;
   if (kept.empty() || stat(path.c_str(), &status) != 0) {
     if (texts.empty()) {
@@ -256,6 +261,10 @@ int main(int count, char** arguments) {
       return 1;
     }
     const std::vector<std::string> contents = read_member(texts, "contents");
+    if (contents.empty()) {
+      std::fprintf(stderr, "%s has no line with the member \"contents\"\n", texts.c_str());
+      return 1;
+    }
     measure_analysis(contents, analyser, repeats);
     measure_build(contents, analyser, path, threads);
   }

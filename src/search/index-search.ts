@@ -6,6 +6,7 @@ import type { FilterCache } from '../engine/columns/filter-cache.ts';
 import type { FieldRanking } from '../engine/lexical/bm25.ts';
 import type { LexicalFields } from '../engine/lexical/lexical-fields.ts';
 import type { RowBitmap } from '../engine/row-bitmap.ts';
+import { checkScoresFit } from '../engine/vectors/search-checks.ts';
 import type { VectorIndex } from '../engine/vectors/vector-index.ts';
 import type { PassageStore } from '../index/passages/passage-store.ts';
 import type {
@@ -186,7 +187,7 @@ export class IndexSearch implements Search, PassageLookup {
     const filter = passing === undefined ? rows : rows === undefined ? passing : rows.intersection(passing);
     const most = Math.min(k, Math.max(1, this.#info.rows));
     const request = { queries: vector, count: 1, k: most, filter, signal };
-    const found = await watch.timeQueued('search', () => index.search(request));
+    const found = checkScoresFit(await watch.timeQueued('search', () => index.search(request)));
     const nearest = Array.from({ length: found.counts[0]! }, (_, i) => ({
       row: found.rows[i]!,
       score: found.scores[i]!,

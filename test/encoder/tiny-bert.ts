@@ -58,7 +58,7 @@ export function assertSameBitsWithEachIsa(
   expected: Readonly<Record<string, string>>,
 ): void {
   const loaded = loadKernel();
-  const searches = loaded.ok ? loaded.kernel.instructionSets.filter(({ available }) => available) : [];
+  const searches = loaded.ok ? loaded.kernel.isas().filter(({ available }) => available) : [];
   const hashes = searches.map(({ name }) => {
     const code = `
       const { loadKernel } = await import('#root/src/engine/native/kernel.js');

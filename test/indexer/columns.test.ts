@@ -38,7 +38,7 @@ function passages(first: number, count: number): { id: string; contents: string 
 /** Ids of the live passages that pass. */
 async function idsThatPass(folder: string, expression: string): Promise<string[]> {
   const { columns, manifest, liveRows, passages: shards } = openIndexDirectory(folder);
-  const filters = openRowFilters(columns, manifest.rows);
+  const filters = await openRowFilters(columns, manifest.rows);
   const files = shards.map(({ path, firstRow }) => ({ firstRow, file: new PassageFile(path) }));
   try {
     const rows = await filters.rows(bindFilter(parseFilterExpression(expression), columns, 'ix').test);

@@ -203,7 +203,7 @@ function assertExists(out: string): void {
 /** The index opens, and a filter over each column that it names finds passages. */
 async function assertFilters(out: string): Promise<void> {
   const { columns, manifest } = openIndexDirectory(out);
-  const filters = openRowFilters(columns, manifest.rows);
+  const filters = await openRowFilters(columns, manifest.rows);
   try {
     for (const { name } of columns) {
       const { test } = bindFilter({ column: name, op: 'exists' }, columns, out);
@@ -217,7 +217,7 @@ async function assertFilters(out: string): Promise<void> {
 
 /** The index opens, in its old or its new generation, and its inverted indexes find passages. */
 async function assertFindsWords(out: string): Promise<void> {
-  const index = openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
+  const index = await openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
   try {
     const { counts } = await index.search({ queries: ['word1'], k: 10 });
     assert.equal(counts[0], 10);

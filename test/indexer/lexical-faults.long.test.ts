@@ -70,7 +70,7 @@ async function faulty(t: TestContext) {
 
 /** The scores of a query by rank. */
 async function scores(out: string): Promise<number[]> {
-  const index = openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
+  const index = await openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
   try {
     const found = await index.search({ queries: ['some passage 77'], k: 50 });
     return [...found.scores.subarray(0, found.counts[0])];
@@ -167,7 +167,7 @@ test('whatever stops a change of an index, BM25 ranks by the old or the new word
 test('a damaged temporary file of sorted terms is named, and no inverted index is written', { skip }, async (t) => {
   const folder = await tempFolder(t);
   // One thread writes a sorted file for each 16 MiB of text.
-  const threads = kernel!.threads;
+  const threads = kernel!.threads();
   kernel!.setThreads(1);
   t.after(() => kernel!.setThreads(threads));
   const text = Array.from({ length: 120_000 }, (_, i) => `w${i % 997}`).join(' ');
@@ -184,7 +184,7 @@ test('a damaged temporary file of sorted terms is named, and no inverted index i
   };
   for (const [damage, apply] of Object.entries(damages)) {
     const path = join(folder, 'contents.bm25');
-    const writer = openLexicalWriter(path, 'whitespace', kernel!.lexical);
+    const writer = openLexicalWriter(path, 'whitespace', kernel!);
     await writer.append(texts);
     apply(`${path}.run-0`);
     await assert.rejects(

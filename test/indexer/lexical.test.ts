@@ -38,15 +38,16 @@ function passages(first: number, count: number): Row[] {
 /** Ids and scores by rank, which do not depend on how rows are cut into shards. Ties are in the order of ids. */
 async function ranking(folder: string, k = 1_000): Promise<string[][]> {
   const { lexical, passages: shards } = openIndexDirectory(folder);
-  const index = openLexicalIndex(lexical.get('contents')!);
+  const index = await openLexicalIndex(lexical.get('contents')!);
   const store = await SqlitePassageStore.open(shards);
   try {
     const { counts, rows, scores } = await index.search({ queries: QUERIES, k });
+    const places = rows.length / counts.length;
     const lists: string[][] = [];
     for (let q = 0; q < QUERIES.length; q++) {
-      const end = q * k + counts[q]!;
-      const documents = await store.getMany(rows.slice(q * k, end));
-      const list = documents.map((document, i) => `${scores[q * k + i]} ${(JSON.parse(document) as Row).id}`);
+      const end = q * places + counts[q]!;
+      const documents = await store.getMany(rows.slice(q * places, end));
+      const list = documents.map((document, i) => `${scores[q * places + i]} ${(JSON.parse(document) as Row).id}`);
       lists.push(list.sort());
     }
     return lists;

@@ -108,7 +108,7 @@ test('an index with a prefilter of an earlier build passes verify, and optimize 
   const segments = manifest.vectors.map((segment) => ({ ...segment, path: join(folder, segment.path) }));
   const rows = { rows: manifest.rows, dtype: 'float32' as const, segments };
   const again = join(out, 'again.i8');
-  await kernel.makePrefilter(again, join(folder, 'codes.i8'), rows, manifest.dimension, { components: 64 });
+  await kernel.makePrefilter(again, join(folder, 'codes.i8'), rows, manifest.dimension, 64);
   assert.deepEqual(readFileSync(again), prefilter, 'the engine writes the same bytes as before');
 
   prefilter[prefilter.length - 100]! ^= 1;

@@ -84,7 +84,7 @@ async function addPrefilter(folder: string): Promise<void> {
   const segments = shard.vectors.map((segment) => ({ ...segment, path: join(folder, segment.path) }));
   const path = join(folder, 'prefilter.i8');
   const rows = { rows: shard.rows, dtype: 'float32' as const, segments };
-  await loaded.kernel.makePrefilter(path, join(folder, 'codes.i8'), rows, DIMENSION, { components: 64 });
+  await loaded.kernel.makePrefilter(path, join(folder, 'codes.i8'), rows, DIMENSION, 64);
   const bytes = readFileSync(path);
   const files = [...shard.files, { path: 'prefilter.i8', bytes: bytes.length, sha256: sha256Of(bytes) }];
   rewrite(join(folder, 'shard.json'), { ...shard, files, prefilter: { path: 'prefilter.i8', reason: 'for a test' } });

@@ -81,7 +81,7 @@ async function compareTerms(
     for (const expected of block) {
       const text = texts[i++]!;
       const isEqual =
-        loaded.kernel.lexical.analyse(chain, text).join('\u001f') === expected &&
+        loaded.kernel.analyse(chain, text).join('\u001f') === expected &&
         (!reference || ours(text).join('\u001f') === expected);
       if (!isEqual) differing.push(text);
     }
@@ -273,7 +273,7 @@ for (const { name, corpus, analyser, queries } of COMPARISONS) {
     const out = join(folder, 'index');
     const bm25 = bm25Settings({ analyser, ...PARAMETERS[0]!, fields: ['contents'] });
     await build({ corpus: [sharedData(corpus)], out, kernel: loaded.kernel, bm25 });
-    const index = openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
+    const index = await openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
     t.after(() => index.close());
     const texts = join(folder, 'texts');
     await writeTexts(texts, contentsOf(corpus));
@@ -310,7 +310,7 @@ test(`the best of title and text of ${HOTPOT} scores and ranks as Lucene's Disju
   const corpus = `${HOTPOT}/corpus.jsonl`;
   const bm25 = bm25Settings({ analyser: 'standard', ...PARAMETERS[1]!, fields: ['title', 'text'] });
   await build({ corpus: [sharedData(corpus)], out, kernel: loaded.kernel, bm25, shardRows: 1_000 });
-  const fields = openLexicalFields(openIndexDirectory(out).lexical);
+  const fields = await openLexicalFields(openIndexDirectory(out).lexical);
   t.after(() => fields.close());
   const rows = readJsonLines<{ title: string; text: string }>(corpus);
   const [titles, texts, path] = [join(folder, 'titles'), join(folder, 'texts'), join(folder, 'queries')];

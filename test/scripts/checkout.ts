@@ -27,6 +27,7 @@ const PARTS = [
   'scripts',
   'native/Makefile',
   'native/addon',
+  'native/generated',
   'native/include',
   'native/src',
   // Copied because compiling the engine takes most of a minute.

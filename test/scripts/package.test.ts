@@ -24,6 +24,7 @@ test('the package has the program, its sample and what a compiler needs, and nei
     'corpus/sample/passages.jsonl',
     'models/token-average-256/trawl-model.json',
     'native/Makefile',
+    'native/generated/scan.ptx',
     'native/src/dense/search/search.cpp',
     'scripts/build-native.mjs',
     'scripts/supported-node.mjs',

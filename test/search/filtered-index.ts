@@ -87,7 +87,7 @@ export async function opened(
   const { source, lexical, columns, passages, liveRows, manifest } = openIndexDirectory(out);
   const isNative = engine === 'native';
   const filters = isNative
-    ? NativeRowFilters.open(columns, manifest.rows, kernel!)
+    ? await NativeRowFilters.open(columns, manifest.rows, kernel!)
     : new ReferenceRowFilters(columns, manifest.rows);
   const words = new Map([...lexical].map(([field, each]) => [field, { ...each, analyser: 'english' as const }]));
   const cached = new FilterCache(filters);
@@ -114,7 +114,7 @@ export async function opened(
         encoder: new FakeTextEncoder(),
         index: isNative ? await openEngine(source!) : await ReferenceIndex.open(source!, { threads: 1 }),
       },
-      lexical: isNative ? openLexicalFields(lexical) : new ReferenceLexicalFields(words),
+      lexical: isNative ? await openLexicalFields(lexical) : new ReferenceLexicalFields(words),
       filters: cached,
       views: openedViews.rows,
       passages: store,

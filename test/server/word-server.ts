@@ -28,7 +28,7 @@ export async function wordRetrievers(
   passages: readonly WordPassage[],
   analyserName: EngineAnalyser = 'english',
 ): Promise<{ native: OpenRetriever; reference: OpenRetriever }> {
-  const { lexical: kernel } = (loaded as { kernel: Kernel }).kernel;
+  const { kernel } = loaded as { kernel: Kernel };
   const texts = passages.map(({ text }) => text);
   const half = Math.floor(texts.length / 2);
   const source: EngineSource = await writeLexical(await tempFolder(t), texts, kernel, {
@@ -42,7 +42,7 @@ export async function wordRetrievers(
     modes: ['bm25'] as const,
     bm25: { analyser: analyserName, unicode: '12.1', k1: 0.9, b: 0.4, fields: ['contents'] as const },
   };
-  const [native, reference] = [MappedLexicalIndex.open(source, kernel), new ReferenceLexicalIndex(source)].map(
+  const [native, reference] = [await MappedLexicalIndex.open(source, kernel), new ReferenceLexicalIndex(source)].map(
     (lexical) => {
       const store = new FakeStore([], { rows: texts.length, document: (row) => documents[row]! });
       const retriever = new IndexRetriever(info, { lexical: oneField(lexical), passages: store });

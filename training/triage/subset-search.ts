@@ -1,5 +1,6 @@
 import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import type { VectorIndex } from '../../src/engine/vectors/vector-index.ts';
+import { checkScoresFit } from '../../src/engine/vectors/search-checks.ts';
+import { placesPerQuery, type VectorIndex } from '../../src/engine/vectors/vector-index.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import type { ScoredRow, SearchAmong } from './relevant-places.ts';
 
@@ -14,11 +15,14 @@ export function engineSearch(engine: VectorIndex, queries: Float32Array, signal:
     const k = Math.min(most, Math.max(1, engine.rows));
     for (let start = 0; start < count; start += BATCH_QUERIES) {
       const part = queries.slice(start * dimension, (start + BATCH_QUERIES) * dimension);
-      const found = await engine.search({ queries: part, count: part.length / dimension, k, filter, signal });
+      const found = checkScoresFit(
+        await engine.search({ queries: part, count: part.length / dimension, k, filter, signal }),
+      );
+      const places = placesPerQuery(found);
       for (let q = 0; q < part.length / dimension; q++) {
         yield Array.from({ length: found.counts[q]! }, (_, i) => ({
-          row: found.rows[q * k + i]!,
-          score: found.scores[q * k + i]!,
+          row: found.rows[q * places + i]!,
+          score: found.scores[q * places + i]!,
         }));
       }
     }

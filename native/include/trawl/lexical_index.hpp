@@ -78,7 +78,7 @@ struct LexicalStats {
 };
 
 struct LexicalResult {
-  int64_t queries = 0, k = 0;
+  int64_t queries = 0, k = 0;   // k: places of each query, min(k, rows of the index)
   std::vector<int64_t> counts;  // [queries] number of hits
   std::vector<int64_t> rows;    // [queries * k] global rows, best first, of equal scores the lower row; -1 past counts
   std::vector<float> scores;    // [queries * k] the same float32 values as Lucene's, larger is better; 0 past counts

@@ -53,16 +53,18 @@ struct QueryStats {
 };
 
 struct SearchResult {
-  int64_t queries = 0, k = 0;       // k as requested: the row length of the arrays
+  int64_t queries = 0, k = 0;       // k: places of each query, min(k, rows of the index)
   std::vector<int64_t> counts;      // [queries] number of results: min(k, rows that pass the filter)
   std::vector<int64_t> rows;        // [queries * k] global rows, nearest first; -1 past counts
   std::vector<double> scores;       // [queries * k] LARGER IS NEARER (squared L2 negated); 0 past counts.
                                     // Each fits float32: round it once for output.
+  // [queries] the first hit whose score does not fit float32; the query then has no hits. -1: all fit.
+  std::vector<int64_t> overflow_rows;
   std::vector<QueryStats> stats;    // [queries]
 };
 
 // queries: float32, row-major, query_count x index.dimension().
-// Throws kNotFinite (query and column), kScoreOverflow (query), kBadArgument, kCancelled.
+// Throws kNotFinite (query and column), kBadArgument, kCancelled.
 SearchResult search(const Index& index, const float* queries_f32, int64_t query_count,
                     const SearchOptions& options, ThreadPool& pool);
 

@@ -156,22 +156,28 @@ struct Prepared {
   NumberTest numbers;
 };
 
-Prepared prepare(const RowTest& test, const std::vector<const Column*>& columns, int64_t rows) {
+// The bitmap has a bit for each row, so `rows` must not come from the caller alone.
+void check_rows(const std::vector<const Column*>& columns, int64_t rows) {
+  if (columns.empty()) throw Error(ErrorCode::kBadArgument, "a filter needs a column");
+  for (const Column* column : columns) {
+    int64_t found = 0;
+    for (const auto& file : *column) found += file->rows();
+    if (found == rows) continue;
+    throw Error(ErrorCode::kBadFile, "a column has " + std::to_string(found) + " rows, but the index has " + std::to_string(rows));
+  }
+}
+
+Prepared prepare(const RowTest& test, const std::vector<const Column*>& columns) {
   Prepared prepared;
   prepared.type = test.type;
-  for (const RowTest& each : test.tests) prepared.tests.push_back(prepare(each, columns, rows));
+  for (const RowTest& each : test.tests) prepared.tests.push_back(prepare(each, columns));
   const bool combines = test.type == RowTest::Type::kAnd || test.type == RowTest::Type::kOr;
   if (test.type == RowTest::Type::kNot && test.tests.size() != 1) throw Error(ErrorCode::kBadArgument, "not needs one test");
   if (combines || test.type == RowTest::Type::kNot) return prepared;
   if (test.column >= columns.size()) throw Error(ErrorCode::kBadArgument, "a test names a column that was not given");
   prepared.column = columns[test.column];
-  int64_t found = 0;
   for (const auto& file : *prepared.column) {
-    found += file->rows();
     if (file->width() < 8) prepared.codes.push_back(code_test(test, *file));
-  }
-  if (found != rows) {
-    throw Error(ErrorCode::kBadFile, "a column has " + std::to_string(found) + " rows, but the index has " + std::to_string(rows));
   }
   if (prepared.codes.empty()) prepared.numbers = number_test(test);
   return prepared;
@@ -243,7 +249,8 @@ class Evaluation {
 
 std::vector<uint64_t> rows_that_pass(const std::vector<const Column*>& columns, const RowTest& test, int64_t rows,
                                      const std::atomic<bool>* cancel, ThreadPool& pool) {
-  const Prepared prepared = prepare(test, columns, rows);
+  check_rows(columns, rows);
+  const Prepared prepared = prepare(test, columns);
   Words result(static_cast<size_t>(rows + 63) / 64);
   pool.run((rows + kBlockRows - 1) / kBlockRows, [&](int64_t block) {
     check_cancelled(cancel);

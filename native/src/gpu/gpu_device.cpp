@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "gpu/cuda_kernels.hpp"
-#include "gpu/scan_ptx.hpp"
+#include "../generated/scan_ptx.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::cuda {
@@ -62,8 +62,7 @@ void GpuDevice::load_kernels() {
   char log[4096] = {};
   int options[] = {kJitErrorLog, kJitErrorLogBytes};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-  const std::string ptx = scan_ptx();
-  const Result result = driver.module_load(&module_, ptx.c_str(), 2, options, values);
+  const Result result = driver.module_load(&module_, scan_ptx(), 2, options, values);
   driver.check(result, std::string("compile the search (driver for CUDA ") + version + "; 11.0 or newer is needed) " + log);
 }
 

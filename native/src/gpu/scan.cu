@@ -1,5 +1,5 @@
 // The first pass of a flat search on an NVIDIA GPU: the row test of docs/certificate.md over the codes of a shard. `make ptx`
-// compiles it to scan_ptx.hpp. The integer sums are exact; v has the four terms of the row test in float32, without -ftz and fast
+// compiles it to generated/scan.ptx. The integer sums are exact; v has the four terms of the row test in float32, without -ftz and fast
 // math, so the proof covers it for any order of the terms and with fused multiply-adds.
 #include "cuda_kernels.hpp"
 #ifndef TRAWL_DEVICE

@@ -358,7 +358,7 @@ class ShardSearch {
 LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfWords>& queries,
                              const LexicalOptions& options, ThreadPool& pool) {
   check_options(options);
-  LexicalResult result = empty_result(queries.size(), options.k);
+  LexicalResult result = empty_result(queries.size(), options.k, index.rows());
   const int64_t k = std::max<int64_t>(1, std::min(options.k, index.rows()));
   if (index.counts().documents == 0) return result;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lexical/varint.hpp"
+#include "trawl/sizes.hpp"
 
 namespace trawl::lexical {
 namespace {
@@ -79,7 +80,7 @@ void LexicalWriter::encode_list(const std::vector<Posting>& postings) {
     const uint32_t size = std::min(kBlockPostings, count - first);
     block_bounds.clear();
     for (uint32_t i = first; i < first + size; i++) block_bounds.add(postings[i].tf, length_codes_[postings[i].row]);
-    const BlockHead head = {postings[first + size - 1].row, static_cast<uint32_t>(blocks_.size()), block_bounds.pairs()};
+    const BlockHead head = {postings[first + size - 1].row, checked_u32(blocks_.size(), "the size of a term's postings"), block_bounds.pairs()};
     list_bounds.add(head.bounds);
     heads.push_back(head);
     encode_block(&postings[first], size, previous_row, blocks_);

@@ -163,8 +163,8 @@ void search_flat(const std::vector<const LexicalIndex*>& fields, std::vector<Pre
     for (size_t i = 0; i < places.size(); i++) {
       result.counts[places[i]] = found.counts[i];
       result.stats[places[i]] = found.stats[i];
-      std::copy_n(found.rows.begin() + i * options.k, options.k, result.rows.begin() + places[i] * options.k);
-      std::copy_n(found.scores.begin() + i * options.k, options.k, result.scores.begin() + places[i] * options.k);
+      std::copy_n(found.rows.begin() + i * result.k, result.k, result.rows.begin() + places[i] * result.k);
+      std::copy_n(found.scores.begin() + i * result.k, result.k, result.scores.begin() + places[i] * result.k);
     }
   }
 }
@@ -177,8 +177,8 @@ LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, con
   if (options.count < 0) throw Error(ErrorCode::kBadArgument, "count must be at least 0, but is " + std::to_string(options.count));
   if (std::isnan(options.min_score)) throw Error(ErrorCode::kBadArgument, "min_score is not a number");
   check_fields(fields);
-  LexicalResult result = empty_result(queries.size(), options.k);
   const int64_t rows = fields[0]->rows();
+  LexicalResult result = empty_result(queries.size(), options.k, rows);
   const int64_t k = std::max<int64_t>(1, std::min(options.k, rows));
   const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
   std::vector<ScoredField> scored;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trawl/error.hpp"
+#include "trawl/sizes.hpp"
 
 namespace trawl::lexical {
 namespace {
@@ -46,13 +47,13 @@ std::vector<SearchTask> cut_into_tasks(int64_t rows, size_t queries, int64_t thr
   return tasks;
 }
 
-LexicalResult empty_result(size_t queries, int64_t k) {
+LexicalResult empty_result(size_t queries, int64_t k, int64_t rows) {
   LexicalResult result;
   result.queries = static_cast<int64_t>(queries);
-  result.k = k;
+  result.k = hit_places(result.queries, k, rows);
   result.counts.assign(queries, 0);
-  result.rows.assign(queries * k, -1);
-  result.scores.assign(queries * k, 0);
+  result.rows.assign(queries * result.k, -1);
+  result.scores.assign(queries * result.k, 0);
   result.stats.assign(queries, {});
   return result;
 }

@@ -29,7 +29,7 @@ struct TaskResult {
 // query are adjacent.
 std::vector<SearchTask> cut_into_tasks(int64_t rows, size_t queries, int64_t threads);
 
-LexicalResult empty_result(size_t queries, int64_t k);
+LexicalResult empty_result(size_t queries, int64_t k, int64_t rows);
 
 // Merges the tasks of each query and writes its `kept` best rows to the result.
 void merge_tasks(const std::vector<SearchTask>& tasks, const std::vector<TaskResult>& found, int64_t kept, LexicalResult& result);

@@ -3,6 +3,7 @@
 
 #include "base/float_environment.hpp"
 #include "oracle.hpp"
+#include "trawl/sizes.hpp"
 
 using namespace oracle;
 using trawl::SearchOptions;
@@ -154,6 +155,19 @@ TEST("cases: dimensions 1, 2, 3, 63, 64, 65, 768, 4096 and row counts 0, 1, 15, 
   }
 }
 
+TEST("cases: a k beyond the rows takes the memory of the rows, and a result of too many hits is refused") {
+  trawl::ThreadPool pool(2);
+  const Data data = gaussian(3, 8, 22), queries = gaussian(2, 8, 23);
+  const auto built = build(Metric::kInnerProduct, data, pool);
+  SearchOptions options;
+  options.k = int64_t{1} << 52;
+  const auto found = CHECK_SEARCH(*built->index, data, queries, options, pool);
+  CHECK_EQUAL(found.rows.size(), 6u);
+  CHECK_EQUAL(trawl::hit_places(4096, (int64_t{1} << 52) + 1, 65536), 65536);
+  CHECK_REFUSED(trawl::hit_places(4097, int64_t{1} << 52, 65536), trawl::ErrorCode::kBadArgument, "4097 x 65536");
+  CHECK_REFUSED(trawl::checked_product(int64_t{1} << 40, int64_t{1} << 40, INT64_MAX, "values"), trawl::ErrorCode::kBadArgument, "values");
+}
+
 TEST("cases: k of 2048 and more") {
   trawl::ThreadPool pool(2);
   const Data data = encoder_like(check::small() ? 1200 : 9000, 64, 14), queries = encoder_like(6, 64, 15);
@@ -222,7 +236,7 @@ TEST("cases: NaN and infinity are refused, and the message names the row or quer
                 "query 2 is NaN or infinite at column 11");
 }
 
-TEST("cases: a score that does not fit float32 is an error if it is in the result, and none otherwise") {
+TEST("cases: a query whose score does not fit float32 has the row in place of hits, and the other queries have their hits") {
   trawl::ThreadPool pool(2);
   Data data = gaussian(30, 8, 19);
   for (int64_t j = 0; j < 8; ++j) data.row(5)[j] = kLargest, data.row(6)[j] = -kLargest;
@@ -230,9 +244,15 @@ TEST("cases: a score that does not fit float32 is an error if it is in the resul
   const std::vector<float> query(8, 2.0f);
   SearchOptions options;
   options.k = 1;
-  CHECK_REFUSED(trawl::search(*built->index, query.data(), 1, options, pool), trawl::ErrorCode::kScoreOverflow, "row 5");
   const std::vector<float> other(8, 1e-6f);
-  CHECK_EQUAL(trawl::search(*built->index, other.data(), 1, options, pool).rows[0], 5);
+  std::vector<float> both = query;
+  both.insert(both.end(), other.begin(), other.end());
+  const auto found = trawl::search(*built->index, both.data(), 2, options, pool);
+  CHECK_EQUAL(found.overflow_rows[0], 5);
+  CHECK_EQUAL(found.counts[0], 0);
+  CHECK_EQUAL(found.rows[0], -1);
+  CHECK_EQUAL(found.overflow_rows[1], -1);
+  CHECK_EQUAL(found.rows[1], 5);
   const auto l2 = build(Metric::kSquaredL2, data, pool);
   CHECK(trawl::search(*l2->index, query.data(), 1, options, pool).rows[0] != 5);
 }

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "gpu/gpu_state.hpp"
-#include "gpu/scan_ptx.hpp"
+#include "../generated/scan_ptx.hpp"
 #include "gpu_cases.hpp"
 
 using namespace gpu_cases;
@@ -31,12 +31,18 @@ trawl::GpuOptions on_double() {
 
 }  // namespace
 
-TEST("gpu: the compiled kernels are those of the sources (make ptx)") {
-  uint64_t checksum = 0xcbf29ce484222325ull;
+TEST("gpu: the compiled kernels are those of the sources (make ptx), and nobody has edited them") {
+  const auto fnv1a = [](uint64_t checksum, const auto& bytes) {
+    for (const uint8_t byte : bytes) checksum = (checksum ^ byte) * 0x100000001b3ull;
+    return checksum;
+  };
+  constexpr uint64_t kBasis = 0xcbf29ce484222325ull;
+  uint64_t sources = kBasis;
   for (const char* name : {"cuda_kernels.hpp", "device.hpp", "scan.cu"}) {
-    for (const uint8_t byte : read_file(program_folder() + "/../../src/gpu/" + name)) checksum = (checksum ^ byte) * 0x100000001b3ull;
+    sources = fnv1a(sources, read_file(program_folder() + "/../../src/gpu/" + name));
   }
-  CHECK_EQUAL(checksum, trawl::cuda::kPtxOf);
+  CHECK_EQUAL(sources, trawl::cuda::kPtxOf);
+  CHECK_EQUAL(fnv1a(kBasis, std::string(trawl::cuda::scan_ptx())), trawl::cuda::kPtxText);
 }
 
 TEST("gpu: random indexes give the same answers with the first pass on a GPU, bit for bit") {

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <map>
 
-#include "lexical/similarity.hpp"
+#include "bm25_definition.hpp"
 #include "lexical_texts.hpp"
 
 namespace lexical_test {
 
-// Counts the terms directly from the texts. It shares only the analyser and the score of one term with the engine.
+// Counts the words of the texts and scores by the definition. It shares no code with the engine.
 class Oracle {
  public:
   explicit Oracle(const Texts& texts) {
     for (const std::string& text : texts) {
-      const auto terms = terms_of(Analyser::kWhitespace, text);
+      const auto terms = bm25_definition::words(text);
       std::map<std::string, uint32_t> frequencies;
       for (const std::string& term : terms) frequencies[term]++;
       for (const auto& [term, tf] : frequencies) postings_[term].push_back({static_cast<int64_t>(lengths_.size()), tf});
@@ -28,15 +28,13 @@ class Oracle {
                           const std::vector<bool>* may_be_found = nullptr) const {
     std::vector<Hit> hits;
     if (documents_ == 0) return hits;
-    const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
-    const InverseNorms inverse = inverse_norms(bm25, {documents_, tokens_});
+    const bm25_definition::Parameters parameters = {options.k1, options.b, options.factor_k1_plus_1};
     std::map<int64_t, double> sums;
     for (const WeightedTerm& term : query) {
       const auto found = postings_.find(term.term);
       if (found == postings_.end()) continue;
-      const float idf = inverse_document_frequency(found->second.size(), documents_);
       for (const auto& [row, tf] : found->second) {
-        sums[row] += term_score(term_weight(bm25, term.boost, idf), tf, inverse[length_code(lengths_[row])]);
+        sums[row] += bm25_definition::score(parameters, {documents_, tokens_}, found->second.size(), term.boost, tf, lengths_[row]);
       }
     }
     for (const auto& [row, sum] : sums) {

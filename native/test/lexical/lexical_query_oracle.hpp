@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "lexical/similarity.hpp"
+#include "bm25_definition.hpp"
 #include "lexical_queries.hpp"
 #include "lexical_query_rewriting.hpp"
 
@@ -17,7 +17,7 @@ class QueryOracle {
     for (const Texts& texts : fields) {
       Counted field;
       for (size_t row = 0; row < texts.size(); row++) {
-        const auto words = terms_of(Analyser::kWhitespace, texts[row]);
+        const auto words = bm25_definition::words(texts[row]);
         std::map<std::string, uint32_t> frequencies;
         for (const std::string& word : words) frequencies[word]++;
         if (is_live[row]) {
@@ -34,15 +34,11 @@ class QueryOracle {
 
   std::vector<Hit> search(const Query& query, const LexicalOptions& options, const std::vector<bool>& may_be_found) const {
     const Tree tree = rewritten(to_tree(query));
-    std::vector<InverseNorms> inverses;
-    const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
-    for (const Counted& field : fields_) {
-      inverses.push_back(field.documents == 0 ? InverseNorms{} : inverse_norms(bm25, {field.documents, field.tokens}));
-    }
+    const bm25_definition::Parameters parameters = {options.k1, options.b, options.factor_k1_plus_1};
     std::vector<Hit> hits;
     for (size_t row = 0; row < is_live_.size(); row++) {
       if (!is_live_[row] || !may_be_found[row]) continue;
-      const auto score = score_of(tree, row, 1, bm25, inverses);
+      const auto score = score_of(tree, row, 1, parameters);
       if (score) hits.push_back({*score, static_cast<int64_t>(row)});
     }
     std::stable_sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.score > b.score; });
@@ -74,9 +70,9 @@ class QueryOracle {
     return std::any_of(tree.of.begin(), tree.of.end(), has);
   }
 
-  std::optional<float> score_of(const Tree& tree, size_t row, float boost, const Bm25& bm25, const std::vector<InverseNorms>& inverses) const {
-    const auto score = [&](const Tree& one) { return score_of(one, row, boost, bm25, inverses); };
-    if (tree.kind == "^") return score_of(tree.of[0], row, tree.number * boost, bm25, inverses);
+  std::optional<float> score_of(const Tree& tree, size_t row, float boost, const bm25_definition::Parameters& parameters) const {
+    const auto score = [&](const Tree& one) { return score_of(one, row, boost, parameters); };
+    if (tree.kind == "^") return score_of(tree.of[0], row, tree.number * boost, parameters);
     if (tree.kind == "all") return boost;
     if (tree.kind == "rows") {
       if (((*tree.rows)[row >> 6] >> (row & 63) & 1) == 0) return std::nullopt;
@@ -90,8 +86,8 @@ class QueryOracle {
       const Counted& field = fields_[tree.field];
       const auto tf = field.rows[row].find(tree.word);
       if (tf == field.rows[row].end()) return {};
-      const float idf = inverse_document_frequency(field.document_frequencies.at(tree.word), field.documents);
-      return term_score(term_weight(bm25, boost, idf), tf->second, inverses[tree.field][length_code(field.lengths[row])]);
+      return bm25_definition::score(parameters, {field.documents, field.tokens}, field.document_frequencies.at(tree.word), boost, tf->second,
+                                    field.lengths[row]);
     }
     if (tree.kind == "max") {
       std::vector<float> scores;

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "lexical/decoded_blocks.hpp"
+#include "lexical/similarity.hpp"
 #include "lexical_oracle.hpp"
 #include "lexical_queries.hpp"
 

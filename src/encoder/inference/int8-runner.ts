@@ -7,7 +7,7 @@ export type Int8Runner = 'engine' | 'onnxruntime';
 export function withoutEngineInt8(): string | null {
   const loaded = loadKernel();
   if (!loaded.ok) return `the native engine cannot be used here (${loaded.reason})`;
-  const isas = loaded.kernel.encoder.instructionSets('int8');
+  const isas = loaded.kernel.encoderIsas('int8');
   const hasVnni = isas.some(({ name, available }) => name === 'avx512-vnni' && available);
   return hasVnni ? null : 'the processor has no AVX-512 VNNI';
 }

@@ -1,3 +1,4 @@
+import type { InstructionSet } from '../../engine/native/instruction-set.ts';
 import { type LoadedAddon, loadAddon } from '../../engine/native/load-addon.ts';
 
 /**
@@ -6,6 +7,7 @@ import { type LoadedAddon, loadAddon } from '../../engine/native/load-addon.ts';
  * case, and the slower way would take 1.5 times as long. Without the engine the processor is not known, so the slower way is chosen.
  */
 export function integerProductSettings(engine: LoadedAddon = loadAddon()): Readonly<Record<string, string>> {
-  const hasVnni = engine.ok && engine.addon.isas().some(({ name, available }) => name === 'avx512-vnni' && available);
+  const isas = engine.ok ? (engine.addon.isas() as InstructionSet[]) : [];
+  const hasVnni = isas.some(({ name, available }) => name === 'avx512-vnni' && available);
   return hasVnni ? {} : { x64quantprecision: '1' };
 }

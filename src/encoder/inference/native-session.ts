@@ -1,21 +1,26 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { EnginePrecision } from '../../engine/native/encoder-functions.ts';
-import type { EncoderKernel } from '../../engine/native/encoder-kernel.ts';
-import { loadKernel } from '../../engine/native/kernel.ts';
+import type { EnginePrecision, NativeBert } from '../../engine/native/encoder-functions.ts';
+import { type Kernel, loadKernel } from '../../engine/native/kernel.ts';
 import type { GraphOutput } from './onnx-session.ts';
 import type { TokenBatch } from './token-batch.ts';
 
 const INT8_WITHOUT_ENGINE =
   ' `trawl model add` on a machine without the engine writes a graph in int8 that needs none; vectors of the two differ.';
 
+/** The products' instruction set for each one of the searches; for the others, the fastest of the machine. bfloat16 has none with AMX. */
+const PRODUCTS: Readonly<Record<EnginePrecision, Readonly<Record<string, string>>>> = {
+  bfloat16: { 'avx512-vnni': 'avx512', avx2: 'avx2', serial: 'portable' },
+  int8: { amx: 'amx', 'avx512-vnni': 'avx512-vnni', avx2: 'avx2', serial: 'portable' },
+};
+
 /** The engine's forward pass in bfloat16 or int8 on CPU threads, with the interface of `OnnxSession`. `run` blocks its thread. */
 export class NativeSession {
   readonly isPooled = false;
-  readonly #kernel: EncoderKernel;
-  readonly #bert: ReturnType<EncoderKernel['open']>;
+  readonly #kernel: Kernel;
+  readonly #bert: NativeBert;
   readonly #hidden: number;
 
-  private constructor(kernel: EncoderKernel, bert: ReturnType<EncoderKernel['open']>, hidden: number) {
+  private constructor(kernel: Kernel, bert: NativeBert, hidden: number) {
     this.#kernel = kernel;
     this.#bert = bert;
     this.#hidden = hidden;
@@ -31,10 +36,10 @@ export class NativeSession {
           `Trawl up on a machine with a C++ compiler.${precision === 'int8' ? INT8_WITHOUT_ENGINE : ''}`,
       );
     }
-    const kernel = loaded.kernel.encoder;
+    const { kernel } = loaded;
     try {
-      const bert = kernel.open(path, precision);
-      const facts = kernel.facts(bert);
+      const bert = kernel.openBert(path, PRODUCTS[precision][kernel.namedIsa] ?? '');
+      const facts = kernel.bertFacts(bert);
       if (facts.precision === precision) return new NativeSession(kernel, bert, facts.hidden);
       throw new TrawlError(
         'MODEL_INVALID',
@@ -52,7 +57,7 @@ export class NativeSession {
       throw new TrawlError('ENCODER_FAILED', 'The native encoder takes texts of equal length only, without padding.');
     }
     try {
-      const data = this.#kernel.run(this.#bert, { ids, types, texts: rows, length, threads });
+      const data = this.#kernel.runBert(this.#bert, { ids, types: types ?? undefined, texts: rows, length, threads });
       return { data, dims: [rows, length, this.#hidden] };
     } catch (error) {
       throw new TrawlError(
@@ -64,6 +69,6 @@ export class NativeSession {
   }
 
   async close(): Promise<void> {
-    this.#kernel.close(this.#bert);
+    this.#kernel.closeBert(this.#bert);
   }
 }

@@ -33,10 +33,10 @@ export class NativeRowFilters implements RowFilters {
    * @param rows of the index.
    * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file.
    */
-  static open(sources: readonly ColumnSource[], rows: number, kernel: Kernel): NativeRowFilters {
+  static async open(sources: readonly ColumnSource[], rows: number, kernel: Kernel): Promise<NativeRowFilters> {
     const handles: NativeColumn[] = [];
     try {
-      for (const { paths, type } of sources) handles.push(kernel.openColumn(paths, type));
+      for (const { paths, type } of sources) handles.push(await kernel.openColumn(paths, type));
     } catch (error) {
       for (const handle of handles) kernel.closeColumn(handle);
       throw error;

@@ -10,9 +10,9 @@ import type { ColumnSource, RowFilters } from './row-filters.ts';
  *
  * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file.
  */
-export function openRowFilters(sources: readonly ColumnSource[], rows: number): RowFilters {
+export async function openRowFilters(sources: readonly ColumnSource[], rows: number): Promise<RowFilters> {
   const loaded = environmentVariable('TRAWL_ISA') === 'reference' ? undefined : loadKernel();
   return loaded?.ok === true
-    ? NativeRowFilters.open(sources, rows, loaded.kernel)
+    ? await NativeRowFilters.open(sources, rows, loaded.kernel)
     : new ReferenceRowFilters(sources, rows);
 }

@@ -1,8 +1,8 @@
 import { cancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { RunningCalls } from '../../base/running-calls.ts';
+import type { Kernel } from '../native/kernel.ts';
 import type { NativeLexicalQuery } from '../native/lexical-functions.ts';
-import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { DEFAULT_BM25 } from './bm25.ts';
 import { checkCounting, checkLexicalRequest, checkQueries } from './lexical-checks.ts';
 import {
@@ -21,10 +21,10 @@ export class MappedLexicalFields implements LexicalFields {
   readonly rows: number;
   readonly indexes: ReadonlyMap<LexicalField, MappedLexicalIndex>;
   readonly mappedBytes: number;
-  readonly #kernel: LexicalKernel;
+  readonly #kernel: Kernel;
   readonly #calls = new RunningCalls('The index is closed.');
 
-  private constructor(indexes: ReadonlyMap<LexicalField, MappedLexicalIndex>, kernel: LexicalKernel) {
+  private constructor(indexes: ReadonlyMap<LexicalField, MappedLexicalIndex>, kernel: Kernel) {
     this.rows = [...indexes.values()][0]?.rows ?? 0;
     this.indexes = indexes;
     this.mappedBytes = mappedBytesOf(indexes);
@@ -32,10 +32,10 @@ export class MappedLexicalFields implements LexicalFields {
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
-  static open(sources: ReadonlyMap<LexicalField, EngineSource>, kernel: LexicalKernel): MappedLexicalFields {
+  static async open(sources: ReadonlyMap<LexicalField, EngineSource>, kernel: Kernel): Promise<MappedLexicalFields> {
     const indexes = new Map<LexicalField, MappedLexicalIndex>();
     try {
-      for (const [field, source] of sources) indexes.set(field, MappedLexicalIndex.open(source, kernel));
+      for (const [field, source] of sources) indexes.set(field, await MappedLexicalIndex.open(source, kernel));
     } catch (error) {
       for (const index of indexes.values()) void index.close();
       throw error;
@@ -61,7 +61,7 @@ export class MappedLexicalFields implements LexicalFields {
     const queries = request.queries.map(withBytes);
     const fields = [...this.indexes].map(([name, { handle }]) => ({ name, index: handle }));
     try {
-      const found = await this.#kernel.searchFields(
+      const found = await this.#kernel.searchLexicalFields(
         fields,
         { queries, k, parameters, filter: filter?.bytes, count, minScore },
         signal,

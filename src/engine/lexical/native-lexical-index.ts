@@ -1,8 +1,8 @@
 import { cancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { RunningCalls } from '../../base/running-calls.ts';
+import type { Kernel } from '../native/kernel.ts';
 import type { NativeLexicalIndex } from '../native/lexical-functions.ts';
-import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { DEFAULT_BM25, type FieldCounts } from './bm25.ts';
 import { checkedExplainRequest, checkLexicalRequest } from './lexical-checks.ts';
 import type {
@@ -23,11 +23,11 @@ export class MappedLexicalIndex implements LexicalIndex {
   readonly mappedBytes: number;
   /** For searches over several fields. */
   readonly handle: NativeLexicalIndex;
-  readonly #kernel: LexicalKernel;
+  readonly #kernel: Kernel;
   readonly #calls = new RunningCalls('The index is closed.');
 
-  private constructor(analyser: AnalyserName, kernel: LexicalKernel, index: NativeLexicalIndex) {
-    const { rows, documents, tokens, mappedBytes } = kernel.facts(index);
+  private constructor(analyser: AnalyserName, kernel: Kernel, index: NativeLexicalIndex) {
+    const { rows, documents, tokens, mappedBytes } = kernel.lexicalFacts(index);
     this.rows = rows;
     this.analyser = analyser;
     this.counts = { documents, tokens };
@@ -37,16 +37,19 @@ export class MappedLexicalIndex implements LexicalIndex {
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
-  static open({ analyser, shards, deleted, liveRows }: EngineSource, kernel: LexicalKernel): MappedLexicalIndex {
-    const index = kernel.open({
+  static async open(
+    { analyser, shards, deleted, liveRows }: EngineSource,
+    kernel: Kernel,
+  ): Promise<MappedLexicalIndex> {
+    const index = await kernel.openLexical({
       shards: shards.map(({ path }) => path),
       deleted,
       liveRows: liveRows?.bytes,
     });
-    const facts = kernel.facts(index);
+    const facts = kernel.lexicalFacts(index);
     const rows = shards.reduce((sum, shard) => sum + shard.rows, 0);
     if (facts.rows !== rows) {
-      kernel.close(index);
+      kernel.closeLexical(index);
       throw new TrawlError(
         'INDEX_FILE_FOREIGN',
         `${shards[0]?.path ?? 'the index'} and the files of the other shards have ${facts.rows} rows, but the manifest says ${rows}. ` +
@@ -54,7 +57,7 @@ export class MappedLexicalIndex implements LexicalIndex {
       );
     }
     if (facts.analyser !== engineAnalyser(analyser)) {
-      kernel.close(index);
+      kernel.closeLexical(index);
       throw new TrawlError(
         'INDEX_FILE_FOREIGN',
         `${shards[0]?.path ?? 'the index'}: the file was built with the analyser ${facts.analyser}, but the manifest says ${analyser}. ` +
@@ -73,13 +76,13 @@ export class MappedLexicalIndex implements LexicalIndex {
   }
 
   close(): Promise<void> {
-    return this.#calls.close(() => this.#kernel.close(this.handle));
+    return this.#calls.close(() => this.#kernel.closeLexical(this.handle));
   }
 
   async #explain(request: ExplainRequest): Promise<TermScore[][]> {
     const { signal } = request;
     const { rows, ...checked } = checkedExplainRequest(request, this.rows);
-    const found = await this.#kernel.explain(this.handle, { ...checked, rows: Float64Array.from(rows) }, signal);
+    const found = await this.#kernel.explainLexical(this.handle, { ...checked, rows: Float64Array.from(rows) }, signal);
     if (signal?.aborted === true) throw cancelled();
     let at = 0;
     return Array.from(found.counts, (count) =>
@@ -98,7 +101,11 @@ export class MappedLexicalIndex implements LexicalIndex {
   async #search(request: LexicalRequest): Promise<LexicalResult> {
     const { queries, k, parameters = DEFAULT_BM25, filter, signal } = request;
     checkLexicalRequest(request, parameters, this.rows);
-    const found = await this.#kernel.search(this.handle, { queries, k, parameters, filter: filter?.bytes }, signal);
+    const found = await this.#kernel.searchLexical(
+      this.handle,
+      { queries, k, parameters, filter: filter?.bytes },
+      signal,
+    );
     // The engine may finish before it sees the abort. The caller gets CANCELLED all the same.
     if (signal?.aborted === true) throw cancelled();
     return found;

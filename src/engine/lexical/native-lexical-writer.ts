@@ -1,5 +1,5 @@
+import type { Kernel } from '../native/kernel.ts';
 import type { LexicalFileCounts, NativeLexicalWriter } from '../native/lexical-functions.ts';
-import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { type EngineAnalyser, engineAnalyser } from './lexical-settings.ts';
 import type { LexicalWriter } from './lexical-writer.ts';
 
@@ -8,14 +8,14 @@ import type { LexicalWriter } from './lexical-writer.ts';
  * `finish` merges and removes.
  */
 export class MergingLexicalWriter implements LexicalWriter {
-  readonly #kernel: LexicalKernel;
+  readonly #kernel: Kernel;
   readonly #writer: NativeLexicalWriter;
   #closed = false;
 
   /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */
-  constructor(path: string, analyser: EngineAnalyser, kernel: LexicalKernel) {
+  constructor(path: string, analyser: EngineAnalyser, kernel: Kernel) {
     this.#kernel = kernel;
-    this.#writer = kernel.create(path, engineAnalyser(analyser));
+    this.#writer = kernel.createLexical(path, engineAnalyser(analyser));
   }
 
   async append(texts: readonly string[], signal?: AbortSignal): Promise<void> {
@@ -24,7 +24,7 @@ export class MergingLexicalWriter implements LexicalWriter {
     let end = 0;
     for (const [i, piece] of pieces.entries()) ends[i] = end += piece.length;
     const joined = Buffer.concat(pieces, end);
-    await this.#kernel.append(
+    await this.#kernel.appendLexical(
       this.#writer,
       new Uint8Array(joined.buffer, joined.byteOffset, joined.length),
       ends,
@@ -33,7 +33,7 @@ export class MergingLexicalWriter implements LexicalWriter {
   }
 
   async finish(signal?: AbortSignal): Promise<LexicalFileCounts> {
-    const counts = await this.#kernel.finish(this.#writer, signal);
+    const counts = await this.#kernel.finishLexical(this.#writer, signal);
     this.abandon();
     return counts;
   }
@@ -41,6 +41,6 @@ export class MergingLexicalWriter implements LexicalWriter {
   abandon(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#kernel.closeWriter(this.#writer);
+    this.#kernel.closeLexicalWriter(this.#writer);
   }
 }

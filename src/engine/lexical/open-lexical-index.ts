@@ -1,5 +1,5 @@
+import type { Kernel } from '../native/kernel.ts';
 import { loadKernel } from '../native/kernel.ts';
-import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { ReferenceLexicalFields } from '../reference/lexical/composed-fields.ts';
 import { ReferenceLexicalIndex } from '../reference/lexical/reference-lexical-index.ts';
 import type { LexicalFields } from './lexical-fields.ts';
@@ -23,21 +23,24 @@ export interface LexicalEngineOptions {
  * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file; INDEX_VERSION_UNSUPPORTED if other stemmers made
  * its terms.
  */
-export function openLexicalIndex(source: LexicalSource, options: LexicalEngineOptions = {}): LexicalIndex {
+export async function openLexicalIndex(
+  source: LexicalSource,
+  options: LexicalEngineOptions = {},
+): Promise<LexicalIndex> {
   const kernel = lexicalKernel(options);
   const made = engineSource(source);
-  const engine = kernel === undefined ? new ReferenceLexicalIndex(made) : MappedLexicalIndex.open(made, kernel);
+  const engine = kernel === undefined ? new ReferenceLexicalIndex(made) : await MappedLexicalIndex.open(made, kernel);
   return isSnowball(source.analyser) ? new StemmedIndex(source.analyser, engine) : engine;
 }
 
 /** Opens the inverted indexes of all fields of an index, which have one analyser, as `openLexicalIndex`. */
-export function openLexicalFields(
+export async function openLexicalFields(
   sources: ReadonlyMap<LexicalField, LexicalSource>,
   options: LexicalEngineOptions = {},
-): LexicalFields {
+): Promise<LexicalFields> {
   const kernel = lexicalKernel(options);
   const made = new Map([...sources].map(([field, source]) => [field, engineSource(source)]));
-  const engine = kernel === undefined ? new ReferenceLexicalFields(made) : MappedLexicalFields.open(made, kernel);
+  const engine = kernel === undefined ? new ReferenceLexicalFields(made) : await MappedLexicalFields.open(made, kernel);
   const analyser = [...sources.values()][0]?.analyser;
   return analyser !== undefined && isSnowball(analyser) ? new StemmedFields(analyser, engine) : engine;
 }
@@ -48,7 +51,7 @@ function engineSource(source: LexicalSource): EngineSource {
 }
 
 /** Undefined without the native engine. */
-function lexicalKernel({ threads, onWarning = () => undefined }: LexicalEngineOptions): LexicalKernel | undefined {
+function lexicalKernel({ threads, onWarning = () => undefined }: LexicalEngineOptions): Kernel | undefined {
   const loaded = loadKernel();
   if (!loaded.ok) {
     onWarning(
@@ -58,5 +61,5 @@ function lexicalKernel({ threads, onWarning = () => undefined }: LexicalEngineOp
     return undefined;
   }
   if (threads !== undefined) loaded.kernel.setThreads(threads);
-  return loaded.kernel.lexical;
+  return loaded.kernel;
 }

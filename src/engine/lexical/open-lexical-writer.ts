@@ -1,4 +1,4 @@
-import type { LexicalKernel } from '../native/lexical-kernel.ts';
+import type { Kernel } from '../native/kernel.ts';
 import { ReferenceLexicalWriter } from '../reference/lexical/reference-lexical-writer.ts';
 import { type AnalyserName, engineAnalyserOf, isSnowball } from './lexical-settings.ts';
 import type { LexicalWriter } from './lexical-writer.ts';
@@ -10,11 +10,7 @@ import { StemmedWriter } from './stemmed-writer.ts';
  *
  * @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE.
  */
-export function openLexicalWriter(
-  path: string,
-  analyser: AnalyserName,
-  kernel: LexicalKernel | undefined,
-): LexicalWriter {
+export function openLexicalWriter(path: string, analyser: AnalyserName, kernel: Kernel | undefined): LexicalWriter {
   const made = engineAnalyserOf(analyser);
   const engine =
     kernel === undefined ? new ReferenceLexicalWriter(path, made) : new MergingLexicalWriter(path, made, kernel);

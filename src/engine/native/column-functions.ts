@@ -1,4 +1,5 @@
 import type { ColumnType } from '../filter/column.ts';
+import { call, job } from './native-function.ts';
 
 declare const handleBrand: unique symbol;
 /** A handle of the addon; only passed back to it. */
@@ -20,9 +21,11 @@ export type NativeRowTest =
   | { readonly type: 'range'; readonly column: number; readonly least?: NativeBound; readonly most?: NativeBound };
 
 /** The addon's functions for columns and filters. */
-export interface ColumnFunctions {
-  openColumn(paths: readonly string[], type: ColumnType): NativeColumn;
-  closeColumn(column: NativeColumn): void;
-  /** Bitmap of the rows that pass, as in RowBitmap. */
-  filterRows(id: number, columns: readonly NativeColumn[], test: NativeRowTest, rows: number): Promise<Uint8Array>;
-}
+export const COLUMN_FUNCTIONS = {
+  /** Maps the files of a column, one for each shard. Throws INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
+  openColumn: job<(paths: readonly string[], type: ColumnType) => NativeColumn>(),
+  /** Running evaluations keep the column until they end. */
+  closeColumn: call<(column: NativeColumn) => void>(),
+  /** The bitmap of the rows that pass, as in RowBitmap. `columns`: at least one, each of `rows` rows. */
+  filterRows: job<(columns: readonly NativeColumn[], test: NativeRowTest, rows: number) => Uint8Array>(),
+};

@@ -1,3 +1,5 @@
+import { call, job } from './native-function.ts';
+
 declare const handleBrand: unique symbol;
 /** A handle of the addon; only passed back to it. */
 export interface NativeLexicalIndex {
@@ -57,9 +59,9 @@ export interface Bm25Parameters {
 
 export interface NativeLexicalResult {
   readonly counts: Uint32Array;
-  /** queries × k, best first, −1 past the count. */
+  /** For each query min(k, rows of the index) places, best first, −1 past the count. */
   readonly rows: Float64Array;
-  /** queries × k: Lucene's float32 bits. */
+  /** In the same places: Lucene's float32 bits. */
   readonly scores: Float32Array;
   /** Terms of each query after analysis, each counted once. */
   readonly terms: Uint32Array;
@@ -88,43 +90,59 @@ export interface NativeExplanation {
   readonly scores: Float32Array;
 }
 
-/** The addon's functions for inverted indexes (native/addon/entries.hpp). */
-export interface LexicalFunctions {
-  analyse(analyser: NativeAnalyser, text: string): string[];
-  openLexical(spec: NativeLexicalSpec): NativeLexicalIndex;
-  lexicalFacts(index: NativeLexicalIndex): NativeLexicalFacts;
-  closeLexical(index: NativeLexicalIndex): void;
-  searchLexical(
-    id: number,
-    index: NativeLexicalIndex,
-    queries: readonly string[],
-    k: number,
-    parameters: Bm25Parameters,
-    filter: Uint8Array | undefined,
-  ): Promise<NativeLexicalResult>;
-  searchLexicalFields(
-    id: number,
-    fields: readonly NativeLexicalField[],
-    queries: readonly NativeLexicalQuery[],
-    k: number,
-    parameters: Bm25Parameters,
-    filter: Uint8Array | undefined,
-    count: number | undefined,
-    minScore: number | undefined,
-  ): Promise<NativeLexicalFieldsResult>;
-  explainLexical(
-    id: number,
-    index: NativeLexicalIndex,
-    query: string,
-    rows: Float64Array,
-    parameters: Bm25Parameters,
-    weight: number,
-    maxTerms: number,
-  ): Promise<NativeExplanation>;
-  createLexical(path: string, analyser: NativeAnalyser): NativeLexicalWriter;
-  appendLexical(id: number, writer: NativeLexicalWriter, texts: Uint8Array, ends: Float64Array): Promise<number>;
-  finishLexical(id: number, writer: NativeLexicalWriter): Promise<LexicalFileCounts>;
-  closeLexicalWriter(writer: NativeLexicalWriter): void;
-  /** Resolves to the first problem in words, or to an empty string. */
-  verifyLexical(id: number, path: string): Promise<string>;
+export interface LexicalSearch {
+  readonly k: number;
+  readonly parameters: Bm25Parameters;
+  /** Bits of the rows that may be found, as in RowBitmap; deleted rows are not found in any case. */
+  readonly filter?: Uint8Array | undefined;
 }
+
+export interface FieldsSearch extends LexicalSearch {
+  readonly queries: readonly NativeLexicalQuery[];
+  readonly count?: number | undefined;
+  readonly minScore?: number | undefined;
+}
+
+export interface NativeExplainRequest {
+  readonly query: string;
+  readonly rows: Float64Array;
+  readonly parameters: Bm25Parameters;
+  readonly weight: number;
+  readonly maxTerms: number;
+}
+
+/** The addon's functions for inverted indexes. */
+export const LEXICAL_FUNCTIONS = {
+  /** The terms of a text in order, repeated ones included. */
+  analyse: call<(analyser: NativeAnalyser, text: string) => string[]>(),
+  /** Maps the files. Throws INDEX_FILE_MISSING or INDEX_FILE_FOREIGN naming the file. */
+  openLexical: job<(spec: NativeLexicalSpec) => NativeLexicalIndex>(),
+  lexicalFacts: call<(index: NativeLexicalIndex) => NativeLexicalFacts>(),
+  /** Running searches keep the index until they end. */
+  closeLexical: call<(index: NativeLexicalIndex) => void>(),
+  searchLexical:
+    job<
+      (
+        index: NativeLexicalIndex,
+        request: LexicalSearch & { readonly queries: readonly string[] },
+      ) => NativeLexicalResult
+    >(),
+  /** Searches query trees over several fields of the same rows. The deleted rows are those of the first field. */
+  searchLexicalFields:
+    job<(fields: readonly NativeLexicalField[], request: FieldsSearch) => NativeLexicalFieldsResult>(),
+  /** For each row the terms of the query that it has, in the order of their first appearance. Stops after `maxTerms` + 1 terms. */
+  explainLexical: job<(index: NativeLexicalIndex, request: NativeExplainRequest) => NativeExplanation>(),
+  /** Throws DISK_FULL or OUTPUT_NOT_WRITABLE. */
+  createLexical: call<(path: string, analyser: NativeAnalyser) => NativeLexicalWriter>(),
+  /**
+   * Appends rows. One call at a time per writer. `texts`: UTF-8, one after another; `ends[i]`: the byte after text i.
+   * Resolves to the rows appended in total.
+   */
+  appendLexical: job<(writer: NativeLexicalWriter, texts: Uint8Array, ends: Float64Array) => number>(),
+  /** Writes the file and makes it durable. */
+  finishLexical: job<(writer: NativeLexicalWriter) => LexicalFileCounts>(),
+  /** Frees the writer and removes its temporary files. */
+  closeLexicalWriter: call<(writer: NativeLexicalWriter) => void>(),
+  /** Reads the whole file. Resolves to the first problem in words, or to null. */
+  verifyLexical: job<(path: string) => string | null>(),
+};

@@ -2,8 +2,22 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { packageRoot } from '../../base/package-root.ts';
-import { type Addon, missingFunctions } from './addon.ts';
+import { COLUMN_FUNCTIONS } from './column-functions.ts';
+import { ENCODER_FUNCTIONS } from './encoder-functions.ts';
+import { LEXICAL_FUNCTIONS } from './lexical-functions.ts';
 import { findPrebuilt, type Machine, targetOf, thisMachine } from './prebuilt-addon.ts';
+import { SEARCH_FUNCTIONS } from './search-functions.ts';
+
+/** Every function of the addon (native/addon/entries.hpp). */
+export const NATIVE_FUNCTIONS = {
+  ...SEARCH_FUNCTIONS,
+  ...LEXICAL_FUNCTIONS,
+  ...COLUMN_FUNCTIONS,
+  ...ENCODER_FUNCTIONS,
+};
+
+/** A loaded addon. */
+export type Addon = Readonly<Record<keyof typeof NATIVE_FUNCTIONS, (...args: unknown[]) => unknown>>;
 
 /** Where scripts/build-native.mjs puts the addon. @internal Exported for tests. */
 export const ADDON_PATH = join(packageRoot, 'native', 'build', 'addon', 'trawl.node');
@@ -55,7 +69,7 @@ function load(path: string, origin: AddonOrigin): LoadedAddon {
     const [reason = ''] = (error as Error).message.split('\n');
     return { ok: false, reason: reason.includes(path) ? reason : `${path}: ${reason}` };
   }
-  const missing = missingFunctions(addon);
+  const missing = Object.keys(NATIVE_FUNCTIONS).filter((name) => typeof addon[name as keyof Addon] !== 'function');
   if (missing.length === 0) return { ok: true, addon, origin };
   return {
     ok: false,

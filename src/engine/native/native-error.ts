@@ -17,7 +17,6 @@ interface NativeError extends Error {
 const CODES: Readonly<Record<string, ErrorCode>> = {
   BAD_FILE: 'INDEX_FILE_FOREIGN',
   NOT_FINITE: 'NON_FINITE_VECTOR',
-  SCORE_OVERFLOW: 'SCORE_OVERFLOW',
   ISA_UNAVAILABLE: 'CONFIG_INVALID',
   NO_THREADS: 'OUT_OF_MEMORY',
   CANCELLED: 'CANCELLED',

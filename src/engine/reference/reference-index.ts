@@ -5,7 +5,7 @@ import { availableCores } from '../../base/system/cores.ts';
 import type { Metric } from '../metric.ts';
 import { TopK } from '../top-k.ts';
 import type { IndexSource } from '../vectors/index-source.ts';
-import { checkFilter, checkScoresFit, checkSearchRequest } from '../vectors/search-checks.ts';
+import { checkFilter, checkSearchRequest, withoutOverflows } from '../vectors/search-checks.ts';
 import { NO_SEARCH_LOAD, type SearchRequest, type SearchResult, type VectorIndex } from '../vectors/vector-index.ts';
 import { SegmentReader } from '../vectors/vector-segments.ts';
 import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
@@ -90,9 +90,7 @@ export class ReferenceIndex implements VectorIndex {
     throwIfCancelled(request.signal);
     const k = request.k;
     const parts = request.count === 0 ? [] : await this.#scan(request);
-    const result = mergeParts(parts, request.count, k);
-    checkScoresFit(result, k);
-    return result;
+    return withoutOverflows(mergeParts(parts, request.count, k));
   }
 
   close(): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Metric } from '../metric.ts';
-import type { NativeCodesWriter } from '../native/addon.ts';
 import type { Kernel } from '../native/kernel.ts';
+import type { NativeCodesWriter } from '../native/search-functions.ts';
 
 /**
  * Writes the codes of rows in one pass. Centres the rows at the mean of the first block. The bytes depend only on rows and

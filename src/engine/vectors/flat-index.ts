@@ -1,8 +1,8 @@
 import { cancelled } from '../../base/abort.ts';
 import { RunningCalls } from '../../base/running-calls.ts';
 import type { Metric } from '../metric.ts';
-import type { NativeIndex } from '../native/addon.ts';
 import type { Kernel } from '../native/kernel.ts';
+import { cudaLibrary, type NativeIndex } from '../native/search-functions.ts';
 import type { IndexSource } from './index-source.ts';
 import { checkFilter, checkSearchRequest } from './search-checks.ts';
 import {
@@ -50,7 +50,7 @@ export class FlatIndex implements VectorIndex {
    *
    * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file.
    */
-  static open(source: IndexSource, kernel: Kernel, failedGpu?: SearchGpu): FlatIndex {
+  static async open(source: IndexSource, kernel: Kernel, failedGpu?: SearchGpu): Promise<FlatIndex> {
     const { metric, dimension, liveRows } = source;
     const shards = source.shards.map(({ rows, segments, codes, prefilter }) => ({
       rows,
@@ -59,7 +59,7 @@ export class FlatIndex implements VectorIndex {
       codes,
       prefilter,
     }));
-    const index = kernel.openIndex({ metric, dimension, shards, liveRows: liveRows?.bytes });
+    const index = await kernel.openIndex({ metric, dimension, shards, liveRows: liveRows?.bytes });
     return new FlatIndex(source, kernel, index, failedGpu);
   }
 
@@ -70,7 +70,9 @@ export class FlatIndex implements VectorIndex {
    * @throws TrawlError DEVICE_UNAVAILABLE, CANCELLED.
    */
   async upload(device: number, onWarning: (warning: string) => void, signal?: AbortSignal): Promise<void> {
-    const { name, cuda, bytes } = await this.#calls.run(() => this.#kernel.uploadIndex(this.#index, device, signal));
+    const { name, cuda, bytes } = await this.#calls.run(() =>
+      this.#kernel.uploadIndex(this.#index, device, cudaLibrary(), signal),
+    );
     this.#gpu = { name, cuda, bytes, failed: false };
     this.#onWarning = onWarning;
   }
@@ -92,7 +94,8 @@ export class FlatIndex implements VectorIndex {
     checkFilter(request, this.rows);
     const { queries, count, k, signal } = request;
     const filter = request.filter?.bytes;
-    const found = await this.#kernel.search(this.#index, { queries, count, k, filter }, signal);
+    const isa = this.#kernel.namedIsa;
+    const found = await this.#kernel.search(this.#index, { queries, count, k, isa, filter }, signal);
     if (found.gpuFailure !== '') this.#warnOfGpu(found.gpuFailure);
     // The abort may have come after the engine finished.
     if (signal?.aborted === true) throw cancelled();
@@ -103,6 +106,7 @@ export class FlatIndex implements VectorIndex {
       exact: true,
       certificate: { rescored: found.rescored, fullScans: found.fullScans },
       waitedMs: 0,
+      ...(found.overflows !== undefined && { overflows: overflowsOf(found.overflows) }),
     };
   }
 
@@ -113,4 +117,8 @@ export class FlatIndex implements VectorIndex {
       `The GPU failed (${failure}). Searches run on the CPU from now on; restart the server to use the GPU again.`,
     );
   }
+}
+
+function overflowsOf(rows: Float64Array): ReadonlyMap<number, number> {
+  return new Map([...rows.entries()].filter(([, row]) => row >= 0));
 }

@@ -53,7 +53,7 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
   if (device !== undefined) checkCodes(source, named, onWarning);
   if (threads !== undefined) loaded.kernel.setThreads(threads);
   const failed = device === undefined ? undefined : failedGpus.get(device);
-  const index = FlatIndex.open(source, loaded.kernel, failed);
+  const index = await FlatIndex.open(source, loaded.kernel, failed);
   if (device === undefined) return index;
   if (failed !== undefined) {
     onWarning(

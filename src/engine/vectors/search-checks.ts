@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
 import { firstNonFinite } from '../first-non-finite.ts';
-import type { SearchRequest, SearchResult } from './vector-index.ts';
+import { placesPerQuery, type SearchRequest, type SearchResult } from './vector-index.ts';
 
 /** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k or count out of range. */
 export function checkSearchRequest(request: SearchRequest, dimension: number): void {
@@ -32,18 +32,34 @@ export function checkFilter({ filter }: SearchRequest, rows: number): void {
   throw new RangeError(`The filter covers ${filter.rows} rows, the index has ${rows}.`);
 }
 
-/** @throws TrawlError SCORE_OVERFLOW if a score exceeds the range of float32, which responses use. */
-export function checkScoresFit(result: SearchResult, k: number): void {
-  for (let query = 0; query < result.counts.length; query++) {
-    for (let i = 0; i < result.counts[query]!; i++) {
-      const score = result.scores[query * k + i]!;
-      if (!Number.isFinite(Math.fround(score))) {
-        throw new TrawlError(
-          'SCORE_OVERFLOW',
-          `The score ${score} of query ${query} and row ${result.rows[query * k + i]} does not fit float32. Scale the vectors down.`,
-          { details: { query } },
-        );
-      }
-    }
+/** Takes the hits away from each query that has a score beyond float32, and names it in `overflows`. */
+export function withoutOverflows(result: SearchResult): SearchResult {
+  const { counts, rows, scores } = result;
+  const places = placesPerQuery(result);
+  const overflows = new Map<number, number>();
+  for (const [query, count] of counts.entries()) {
+    const first = query * places;
+    const at = scores.subarray(first, first + count).findIndex((score) => !Number.isFinite(Math.fround(score)));
+    if (at < 0) continue;
+    overflows.set(query, rows[first + at]!);
+    counts[query] = 0;
+    rows.fill(-1, first, first + places);
+    scores.fill(0, first, first + places);
   }
+  return overflows.size === 0 ? result : { ...result, overflows };
+}
+
+/** @throws TrawlError SCORE_OVERFLOW if a query has a score beyond float32. */
+export function checkScoresFit<Found extends Pick<SearchResult, 'overflows'>>(found: Found): Found {
+  for (const overflow of found.overflows ?? []) throw scoreOverflow(overflow);
+  return found;
+}
+
+/** The error of a query with a score beyond float32. */
+export function scoreOverflow([query, row]: readonly [query: number, row: number]): TrawlError {
+  return new TrawlError(
+    'SCORE_OVERFLOW',
+    `The score of query ${query} and row ${row} does not fit float32. Scale the vectors down.`,
+    { details: { query } },
+  );
 }

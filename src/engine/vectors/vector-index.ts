@@ -17,8 +17,8 @@ export interface SearchResult {
   /** Hits per query: `min(k, number of rows that may be returned)`. */
   readonly counts: Uint32Array;
   /**
-   * Row numbers, `count` × `k`, best first, −1 past `counts[q]`. Float64 because row numbers exceed 32 bits and are
-   * exact up to 2^53.
+   * Row numbers, best first, −1 past `counts[q]`. Each query has the same number of places, at most k (`placesPerQuery`).
+   * Float64 because row numbers exceed 32 bits and are exact up to 2^53.
    */
   readonly rows: Float64Array;
   /**
@@ -32,6 +32,16 @@ export interface SearchResult {
   readonly certificate: CertificateCost | null;
   /** Time the queries spent queued, in milliseconds; 0 if the engine has no queue. */
   readonly waitedMs: number;
+  /**
+   * Queries that have no hits because a score does not fit float32, which responses use, and the row with that score. Absent: there is
+   * none. `checkScoresFit` makes an error of it.
+   */
+  readonly overflows?: ReadonlyMap<number, number>;
+}
+
+/** How many places each query has in the arrays of a result. */
+export function placesPerQuery({ counts, rows }: Pick<SearchResult, 'counts' | 'rows'>): number {
+  return counts.length === 0 ? 0 : rows.length / counts.length;
 }
 
 interface CertificateCost {

@@ -8,7 +8,8 @@ import {
   type EncoderInput,
   type TextEncoder,
 } from '../../encoder/text-encoder.ts';
-import type { SearchResult, VectorIndex } from '../../engine/vectors/vector-index.ts';
+import { scoreOverflow } from '../../engine/vectors/search-checks.ts';
+import { placesPerQuery, type SearchResult, type VectorIndex } from '../../engine/vectors/vector-index.ts';
 import type { EmbedCall } from '../calls/model-calls.ts';
 import type { Hit, QueryEmbedding, QueryOutcome } from '../calls/query-outcome.ts';
 import { isEmbedded, isText, type RetrieveQuery, type ScopedCall } from '../calls/retrieve-call.ts';
@@ -44,8 +45,8 @@ export class DenseSearch {
     const embedded = await this.embedQueries(call, watch);
     const usable = usableQueries(embedded, this.index.dimension);
     const found = await watch.timeQueued('search', () => this.index.search({ ...usable, k, filter, signal }));
-    const documents = await watch.time('fetch', () => passages.getMany(hitRows(found, k), signal));
-    return outcomesOf({ embedded, dimension: this.index.dimension, found, k }, documents);
+    const documents = await watch.time('fetch', () => passages.getMany(hitRows(found), signal));
+    return outcomesOf({ embedded, dimension: this.index.dimension, found }, documents);
   }
 
   embed({ inputs, inputType, template, truncate, signal }: EmbedCall, watch: Stopwatch): Promise<EncodeResult> {
@@ -96,18 +97,22 @@ interface DenseResults {
   readonly dimension: number;
   /** Of the queries that could be embedded. */
   readonly found: SearchResult;
-  /** Places per query in `found`. */
-  readonly k: number;
 }
 
 /** @param documents of the hits, query after query */
-function outcomesOf({ embedded, dimension, found, k }: DenseResults, documents: readonly string[]): QueryOutcome[] {
+function outcomesOf({ embedded, dimension, found }: DenseResults, documents: readonly string[]): QueryOutcome[] {
   let q = 0;
   let nextDocument = 0;
+  const places = placesPerQuery(found);
   return embedded.outcomes.map((outcome, i): QueryOutcome => {
     if (!outcome.ok) return { ok: false, error: outcome.error };
+    const overflow = found.overflows?.get(q);
+    if (overflow !== undefined) {
+      q++;
+      return { ok: false, error: scoreOverflow([i, overflow]) };
+    }
     const hits: Hit[] = [];
-    for (let at = q * k; at < q * k + found.counts[q]!; at++) {
+    for (let at = q * places; at < q * places + found.counts[q]!; at++) {
       // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
       const score = Math.fround(found.scores[at]!) + 0;
       hits.push({ row: found.rows[at]!, score, document: documents[nextDocument++]! });

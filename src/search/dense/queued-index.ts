@@ -232,7 +232,7 @@ export class QueuedIndex implements VectorIndex {
       this.#countBatch(count, found);
       let at = 0;
       for (const slice of slices) {
-        slice.search.accept(slice, found, k, at);
+        slice.search.accept(slice, found, at);
         at += slice.count;
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 import { cancelled } from '../../base/abort.ts';
 import { QueueClock } from '../../base/queue-clock.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { SearchRequest, SearchResult } from '../../engine/vectors/vector-index.ts';
+import { placesPerQuery, type SearchRequest, type SearchResult } from '../../engine/vectors/vector-index.ts';
 
 /** Consecutive queries of one search. */
 export class SearchSlice {
@@ -34,6 +34,7 @@ export class WaitingSearch {
   readonly #rows: Float64Array;
   readonly #scores: Float64Array;
   readonly #rescored: Float64Array;
+  readonly #overflows = new Map<number, number>();
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void;
   readonly #onDropped: (queries: number) => void;
@@ -105,13 +106,16 @@ export class WaitingSearch {
     return new SearchSlice(this, first, this.#next - first);
   }
 
-  /** Collects the results of a slice, which start at query `at` of a batch that was searched with `batchK` ≥ k. */
-  accept({ first, count }: SearchSlice, found: SearchResult, batchK: number, at: number): void {
+  /** Collects the results of a slice, which start at query `at` of a batch that was searched with the same k or a larger one. */
+  accept({ first, count }: SearchSlice, found: SearchResult, at: number): void {
     if (this.#settled) return;
     const { k } = this;
+    const places = placesPerQuery(found);
     for (let q = 0; q < count; q++) {
       const hits = Math.min(k, found.counts[at + q]!);
-      const from = (at + q) * batchK;
+      const from = (at + q) * places;
+      const overflow = found.overflows?.get(at + q);
+      if (overflow !== undefined) this.#overflows.set(first + q, overflow);
       this.#counts[first + q] = hits;
       this.#rows.set(found.rows.subarray(from, from + hits), (first + q) * k);
       this.#scores.set(found.scores.subarray(from, from + hits), (first + q) * k);
@@ -143,6 +147,7 @@ export class WaitingSearch {
       exact: this.#exact,
       waitedMs: this.#clock.waitedMs,
       certificate: this.#certified ? certificate : null,
+      ...(this.#overflows.size > 0 && { overflows: this.#overflows }),
     });
   }
 

@@ -1,7 +1,8 @@
 import { TrawlError } from '../../base/errors.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
-import type { SearchResult } from '../../engine/vectors/vector-index.ts';
+import { checkScoresFit } from '../../engine/vectors/search-checks.ts';
+import { placesPerQuery, type SearchResult } from '../../engine/vectors/vector-index.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import type { RetrieveCall, ScopedCall } from '../calls/retrieve-call.ts';
 import { type DenseSearch, type QueryVectors, rowOf, usableQueries } from '../dense/dense-search.ts';
@@ -55,7 +56,7 @@ interface FusedList {
 
 /** The k best rows of each query; none for a query that could not be embedded. */
 async function fuseResults(
-  { near, words, embedded, depth }: SideResults,
+  { near, words, embedded }: Omit<SideResults, 'depth'>,
   settings: HybridSettings,
   { k, signal }: Pick<RetrieveCall, 'k' | 'signal'>,
 ): Promise<FusedList[]> {
@@ -63,7 +64,7 @@ async function fuseResults(
   const fused: FusedList[] = [];
   let usable = 0;
   for (const [q, { ok }] of embedded.outcomes.entries()) {
-    const [dense, bm25] = ok ? [listOf(near, usable++, depth), listOf(words, q, depth)] : [NO_LIST, NO_LIST];
+    const [dense, bm25] = ok ? [listOf(near, usable++), listOf(words, q)] : [NO_LIST, NO_LIST];
     fused.push({ rows: fuseLists(dense, bm25, settings, k), ranges: rangesOf(dense, bm25, settings) });
     if (slice.isOver) await slice.yield();
   }
@@ -72,8 +73,8 @@ async function fuseResults(
 
 const NO_LIST: SideList = { rows: new Float64Array(0), scores: new Float32Array(0) };
 
-function listOf({ counts, rows, scores }: ListsOfSide, q: number, depth: number): SideList {
-  const start = q * depth;
+function listOf({ counts, rows, scores }: ListsOfSide, q: number): SideList {
+  const start = q * placesPerQuery({ counts, rows });
   const end = start + counts[q]!;
   return { rows: rows.subarray(start, end), scores: Float32Array.from(scores.subarray(start, end)) };
 }
@@ -130,9 +131,10 @@ export async function retrieveHybrid(
     const [near, words] = await watch.time('search', () =>
       Promise.all([dense.index.search({ ...usableQueries(embedded, dimension), k: depth, filter, signal }), searching]),
     );
+    checkScoresFit(near);
     watch.waited('search', near.waitedMs);
     lexical.count(queries, words);
-    const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
+    const fused = await watch.time('search', () => fuseResults({ near, words, embedded }, settings, call));
     const rows = fused.flatMap((list) => list.rows.map(({ row }) => row));
     const documents = await watch.time('fetch', () => passages.getMany(rows, signal));
     outcomes.push(...hybridOutcomes({ fused, embedded, near, words, depth, dimension }, documents));

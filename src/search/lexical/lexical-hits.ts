@@ -1,5 +1,6 @@
 import type { TrawlError } from '../../base/errors.ts';
 import type { LexicalResult } from '../../engine/lexical/lexical-index.ts';
+import { placesPerQuery } from '../../engine/vectors/vector-index.ts';
 import type { Hit } from '../calls/query-outcome.ts';
 import type { OneAtATime } from '../one-at-a-time.ts';
 import { type Documents, hitRows } from '../rows/hit-rows.ts';
@@ -31,11 +32,12 @@ export async function searchByRow(
   { texts, k, passages, watch, signal }: HitsRequest,
 ): Promise<LexicalHits> {
   const found = await search(texts, k);
-  const documents = await watch.time('fetch', () => passages.getMany(hitRows(found, k), signal));
+  const documents = await watch.time('fetch', () => passages.getMany(hitRows(found), signal));
   let next = 0;
+  const places = placesPerQuery(found);
   const lists = Array.from(found.counts, (count, q) =>
     Array.from({ length: count }, (_, i): Hit => {
-      const at = q * k + i;
+      const at = q * places + i;
       return { row: found.rows[at]!, score: found.scores[at]!, document: documents[next++]! };
     }),
   );

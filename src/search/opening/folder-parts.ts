@@ -16,7 +16,7 @@ import { openUnchanged } from './open-unchanged.ts';
  *
  * @throws TrawlError INDEX_…; NOT_SUPPORTED if the index lacks a wanted mode.
  */
-export function folderParts(folder: string, options: IndexPartsOptions): IndexParts {
+export async function folderParts(folder: string, options: IndexPartsOptions): Promise<IndexParts> {
   const engine = {
     threads: options.searchThreads,
     device: options.searchDevice,
@@ -25,7 +25,7 @@ export function folderParts(folder: string, options: IndexPartsOptions): IndexPa
   };
   // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
   const real = realFolder(folder);
-  const { directory, modes, lexical } = openUnchanged(real, () => openWords(real, options, engine));
+  const { directory, modes, lexical } = await openUnchanged(real, () => openWords(real, options, engine));
   const { manifest, columns, liveRows } = directory;
   return {
     name: basename(resolve(folder)),
@@ -47,16 +47,16 @@ export function folderParts(folder: string, options: IndexPartsOptions): IndexPa
 /**
  * Checks an index directory and opens its inverted indexes, which `trawl optimize --bm25` in another process may replace and remove.
  */
-function openWords(
+async function openWords(
   folder: string,
   { modes: wanted, fieldRanking }: IndexPartsOptions,
   engine: LexicalEngineOptions,
-): { directory: IndexDirectory; modes: readonly SearchMode[]; lexical: LexicalFields | undefined } {
+): Promise<{ directory: IndexDirectory; modes: readonly SearchMode[]; lexical: LexicalFields | undefined }> {
   const directory = openIndexDirectory(folder);
   const modes = modesToOpen(directory, wanted);
   if (!modes.includes('bm25')) return { directory, modes, lexical: undefined };
   if (fieldRanking !== undefined) checkFieldRanking(basename(folder), fieldRanking, [...directory.lexical.keys()]);
-  return { directory, modes, lexical: openLexicalFields(directory.lexical, engine) };
+  return { directory, modes, lexical: await openLexicalFields(directory.lexical, engine) };
 }
 
 /**

@@ -31,7 +31,7 @@ export interface OpenRetrieverOptions extends IndexPartsOptions, IndexEncoderOpt
  */
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<OpenRetriever> {
   options.onProgress?.('checking the index', 'verifying');
-  return openParts(folderParts(folder, options), options);
+  return openParts(await folderParts(folder, options), options);
 }
 
 /** Opens a retriever over the parts of an index, and closes them. @throws as `openRetriever`. */
@@ -51,7 +51,9 @@ export async function openParts(parts: IndexParts, options: OpenRetrieverOptions
       dense = { encoder, index };
     }
     const filters =
-      columns.length === 0 ? undefined : new FilterCache(parts.watchFilters(openRowFilters(columns, manifest.rows)));
+      columns.length === 0
+        ? undefined
+        : new FilterCache(parts.watchFilters(await openRowFilters(columns, manifest.rows)));
     if (filters !== undefined) opened.push(filters);
     onProgress('opening the passages', 'mapping');
     const passages = await parts.openPassages();

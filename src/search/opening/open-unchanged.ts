@@ -10,23 +10,30 @@ const MAX_CHANGES = 10;
 
 /**
  * Opens an index that another process may change: `trawl optimize` replaces the manifests one after another and then removes the
- * files that they no longer name, so what was read first may not fit what was read last. If `open` fails, it is called again as
- * long as the manifests change.
+ * files that they no longer name, so what was read first may not fit what was read last. If `open` throws or its promise is rejected,
+ * it is called again as long as the manifests change.
  *
  * @throws the last error of `open`.
  */
 export function openUnchanged<T>(folder: string, open: () => T): T {
   let seen: string | undefined;
-  for (let changes = 0; ; changes++) {
+  let changes = 0;
+  const attempt = (): T => {
     try {
-      return open();
+      const opened = open();
+      return opened instanceof Promise ? (opened.catch(openAgain) as T) : opened;
     } catch (error) {
-      if (changes === MAX_CHANGES || !(error instanceof TrawlError) || !error.code.startsWith('INDEX_')) throw error;
-      const found = manifestTexts(folder);
-      if (found === undefined || found === seen) throw error;
-      seen = found;
+      return openAgain(error);
     }
-  }
+  };
+  const openAgain = (error: unknown): T => {
+    if (changes++ === MAX_CHANGES || !(error instanceof TrawlError) || !error.code.startsWith('INDEX_')) throw error;
+    const found = manifestTexts(folder);
+    if (found === undefined || found === seen) throw error;
+    seen = found;
+    return attempt();
+  };
+  return attempt();
 }
 
 /** The manifests of an index and its shards; undefined if one of them cannot be read. */

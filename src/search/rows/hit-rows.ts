@@ -1,3 +1,4 @@
+import { placesPerQuery } from '../../engine/vectors/vector-index.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
 
 /** The documents of rows, as `PassageStore` reads them. */
@@ -8,15 +9,14 @@ export const NO_DOCUMENTS: Documents = {
   getMany: async (rows) => new Array<string>(rows.length).fill(''),
 };
 
-/** The rows of all hits, query after query. @param k places of each query in `rows` */
-export function hitRows(
-  { counts, rows }: { readonly counts: Uint32Array; readonly rows: Float64Array },
-  k: number,
-): Float64Array {
+/** The rows of all hits, query after query. */
+export function hitRows(found: { readonly counts: Uint32Array; readonly rows: Float64Array }): Float64Array {
+  const { counts, rows } = found;
+  const places = placesPerQuery(found);
   const hits = new Float64Array(counts.reduce((sum, count) => sum + count, 0));
   let at = 0;
   for (const [q, count] of counts.entries()) {
-    hits.set(rows.subarray(q * k, q * k + count), at);
+    hits.set(rows.subarray(q * places, q * places + count), at);
     at += count;
   }
   return hits;

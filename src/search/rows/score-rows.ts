@@ -1,10 +1,12 @@
 import { RowBitmap } from '../../engine/row-bitmap.ts';
+import { checkScoresFit } from '../../engine/vectors/search-checks.ts';
+import { placesPerQuery } from '../../engine/vectors/vector-index.ts';
 import type { RowScore, ScoreCall, ScoreOutcome } from '../calls/lookup-calls.ts';
 import { type DenseSearch, usableQueries } from '../dense/dense-search.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
 import type { Stopwatch } from '../timings.ts';
 
-/** The best rows of each query, `k` places a query. */
+/** The best rows of each query. */
 interface Found {
   readonly counts: Uint32Array;
   readonly rows: Float64Array;
@@ -39,24 +41,26 @@ async function scoreRows(search: Search, { rows, among, indexRows, maxRank }: Ro
   const found = await search(distinct.size, chosen);
   const whole = depth === 0 ? undefined : await search(depth, among);
   return rows.map((wanted, q) => {
-    const scores = placesOf(found, q, distinct.size, distinct);
-    const ranks = whole === undefined ? undefined : placesOf(whole, q, depth, distinct);
+    const scores = placesOf(found, q, distinct);
+    const ranks = whole === undefined ? undefined : placesOf(whole, q, distinct);
     return wanted.map((row): RowScore => {
       const at = scores.get(row);
       const place = ranks?.get(row);
       return {
         // A row that BM25 does not find has no word of the query. Adding 0 turns −0 into 0, as in a search.
         score: at === undefined ? 0 : Math.fround(found.scores[at]!) + 0,
-        rank: place === undefined ? null : place - q * depth + 1,
+        rank: place === undefined ? null : place - q * placesPerQuery(whole!) + 1,
       };
     });
   });
 }
 
 /** The position in `found` of each of the rows that a query found. */
-function placesOf({ counts, rows }: Found, q: number, k: number, wanted: ReadonlySet<number>): Map<number, number> {
+function placesOf(found: Found, q: number, wanted: ReadonlySet<number>): Map<number, number> {
+  const { counts, rows } = found;
   const places = new Map<number, number>();
-  for (let at = q * k; at < q * k + counts[q]!; at++) if (wanted.has(rows[at]!)) places.set(rows[at]!, at);
+  const first = q * placesPerQuery(found);
+  for (let at = first; at < first + counts[q]!; at++) if (wanted.has(rows[at]!)) places.set(rows[at]!, at);
   return places;
 }
 
@@ -92,7 +96,8 @@ export async function scoreVectors(
   const vectors = usableQueries(embedded, index.dimension);
   const usable = queries.filter((_, i) => embedded.outcomes[i]!.ok).map((query) => query.rows);
   const scores = await scoreRows(
-    (k, filter) => watch.timeQueued('search', () => index.search({ ...vectors, k, filter, signal })),
+    async (k, filter) =>
+      checkScoresFit(await watch.timeQueued('search', () => index.search({ ...vectors, k, filter, signal }))),
     { ...rows, rows: usable, maxRank },
   );
   let next = 0;

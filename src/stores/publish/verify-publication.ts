@@ -96,7 +96,7 @@ async function compareWords(
 ): Promise<number> {
   const there = published.openWords();
   if (there === undefined) return 0;
-  const here = openLexicalFields(lexical);
+  const here = await openLexicalFields(lexical);
   try {
     const texts = documents.map((document) =>
       documentFields(document).contents.split(/\s+/, WORDS_OF_A_TEXT).join(' '),

@@ -20,7 +20,7 @@ export async function wordScoresOf(
   local: LocalRows,
   signal: AbortSignal,
 ): Promise<NonNullable<Publication['wordScores']>> {
-  const lexical = openLexicalFields(sources);
+  const lexical = await openLexicalFields(sources);
   try {
     const counts = [...lexical.indexes].map(([field, index]) => ({ field, ...index.counts }));
     const probes: WordProbe[] = [];

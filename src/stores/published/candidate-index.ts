@@ -3,7 +3,7 @@ import { RunningCalls } from '../../base/running-calls.ts';
 import type { Metric } from '../../engine/metric.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
 import { type Score, scoreFunction } from '../../engine/vectors/score.ts';
-import { checkFilter, checkScoresFit, checkSearchRequest } from '../../engine/vectors/search-checks.ts';
+import { checkFilter, checkSearchRequest, withoutOverflows } from '../../engine/vectors/search-checks.ts';
 import {
   NO_SEARCH_LOAD,
   type SearchRequest,
@@ -127,7 +127,7 @@ export class CandidateIndex implements VectorIndex {
       rows.set(best.rows, q * k);
       scores.set(best.scores, q * k);
     }
-    const result: SearchResult = {
+    return withoutOverflows({
       counts,
       rows,
       scores,
@@ -137,9 +137,7 @@ export class CandidateIndex implements VectorIndex {
         fullScans: 0,
       },
       waitedMs: 0,
-    };
-    checkScoresFit(result, k);
-    return result;
+    });
   }
 
   /** Vectors of one call, sent or fetched. */

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { integerProductSettings } from '../../../src/encoder/inference/integer-products.ts';
-import type { Addon } from '../../../src/engine/native/addon.ts';
-import type { LoadedAddon } from '../../../src/engine/native/load-addon.ts';
+import type { Addon, LoadedAddon } from '../../../src/engine/native/load-addon.ts';
 
 function engineWith(available: boolean): LoadedAddon {
-  const isas = (): ReturnType<Addon['isas']> => [{ name: 'avx512-vnni', available, reason: '' }];
-  return { ok: true, addon: { isas } as Addon, origin: 'compiled here' };
+  const isas = (): unknown => [{ name: 'avx512-vnni', available, reason: '' }];
+  return { ok: true, addon: { isas } as unknown as Addon, origin: 'compiled here' };
 }
 
 test('onnxruntime multiplies in its slower, exact way where the processor lacks VNNI or is not known, and only there', () => {

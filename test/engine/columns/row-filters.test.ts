@@ -20,9 +20,9 @@ import { writeColumns } from './column-files.ts';
 const loaded = loadKernel();
 
 /** The engines of this machine over the same files. */
-function engines(sources: readonly ColumnSource[], rows: number): RowFilters[] {
+async function engines(sources: readonly ColumnSource[], rows: number): Promise<RowFilters[]> {
   const reference = new ReferenceRowFilters(sources, rows);
-  return loaded.ok ? [reference, NativeRowFilters.open(sources, rows, loaded.kernel)] : [reference];
+  return loaded.ok ? [reference, await NativeRowFilters.open(sources, rows, loaded.kernel)] : [reference];
 }
 
 async function rowsOf(filters: RowFilters, expression: string): Promise<number[]> {
@@ -46,7 +46,7 @@ test('the rows that pass are those of the naive evaluation, in any shards, with 
           left -= shardRows.at(-1)!;
         }
         const sources = await writeColumns(folder, rows, COLUMNS, [...shardRows, left]);
-        for (const engine of engines(sources, rows.length)) {
+        for (const engine of await engines(sources, rows.length)) {
           for (const filter of filters) {
             const found = await engine.rows(bindFilter(filter, COLUMNS, 'ix').test);
             const expected = rows.flatMap((row, i) => (passes(filter, row, COLUMNS) ? [i] : []));
@@ -65,7 +65,7 @@ test('every width of codes finds its texts, at 200, 300 and 70,000 different one
   for (const distinct of [200, 255, 256, 300, 70_000]) {
     const rows = Array.from({ length: distinct }, (_, i) => ({ s: `t${String(i).padStart(6, '0')}` }));
     const sources = await writeColumns(folder, rows, [{ name: 's', type: 'string' }]);
-    for (const engine of engines(sources, distinct)) {
+    for (const engine of await engines(sources, distinct)) {
       const last = String(distinct - 1).padStart(6, '0');
       assert.deepEqual(await rowsOf(engine, `s = 't${last}'`), [distinct - 1]);
       assert.deepEqual(await rowsOf(engine, `s >= 't${last}'`), [distinct - 1]);
@@ -80,7 +80,7 @@ test('every width of codes finds its texts, at 200, 300 and 70,000 different one
 test('many numbers in a list are found as few are', async (t) => {
   const rows = Array.from({ length: 200_000 }, (_, i) => ({ n: i % 1_000 }));
   const sources = await writeColumns(await tempFolder(t), rows, [{ name: 'n', type: 'number' }], [131_073, 68_927]);
-  for (const engine of engines(sources, rows.length)) {
+  for (const engine of await engines(sources, rows.length)) {
     const wanted = Array.from({ length: 40 }, (_, i) => 25 * i);
     const found = await rowsOf(engine, `n in (${wanted.join(', ')})`);
     assert.deepEqual(
@@ -108,7 +108,7 @@ test('a damaged file gives wrong rows or an error, but neither a crash nor a han
           writeFileSync(paths[0]!, cut === null ? bytes : bytes.subarray(0, cut % (bytes.length + 1)));
         }
         try {
-          for (const engine of engines(sources, rows.length)) {
+          for (const engine of await engines(sources, rows.length)) {
             await engine.rows(bindFilter(filter, COLUMNS, 'ix').test);
             await engine.close();
           }
@@ -127,7 +127,7 @@ test('a missing file, a foreign one and one of another version are named', async
   const [source] = await writeColumns(folder, [{ n: 1 }], [{ name: 'n', type: 'number' }]);
   const path = source!.paths[0]!;
   const use = async (): Promise<void> => {
-    for (const engine of engines([source!], 1)) await rowsOf(engine, 'n = 1');
+    for (const engine of await engines([source!], 1)) await rowsOf(engine, 'n = 1');
   };
   const bytes = readFileSync(path);
   writeFileSync(path, 'x'.repeat(200));
@@ -157,7 +157,7 @@ test('a file of another type than its column is refused, also between shards of 
     await assert.rejects(
       async () => {
         const filters = isNative
-          ? NativeRowFilters.open([mixed], rows.length, (loaded as { kernel: Kernel }).kernel)
+          ? await NativeRowFilters.open([mixed], rows.length, (loaded as { kernel: Kernel }).kernel)
           : new ReferenceRowFilters([mixed], rows.length);
         await rowsOf(filters, "s = 'text 5'");
       },

@@ -22,8 +22,8 @@ const skip = loaded.ok ? false : `the native engine is not available: ${loaded.r
 const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
 type Sources = ReadonlyMap<LexicalField, EngineSource>;
 const ENGINES = {
-  native: (sources: Sources): LexicalFields => MappedLexicalFields.open(sources, kernel.lexical),
-  reference: (sources: Sources): LexicalFields => new ReferenceLexicalFields(sources),
+  native: (sources: Sources): Promise<LexicalFields> => MappedLexicalFields.open(sources, kernel),
+  reference: async (sources: Sources): Promise<LexicalFields> => new ReferenceLexicalFields(sources),
 };
 
 interface Passage {
@@ -37,7 +37,7 @@ async function written(folder: string, passages: readonly Passage[], more: Writt
     const of = join(folder, field);
     mkdirSync(of);
     const texts = passages.map((passage) => passage[field]);
-    sources.set(field, await writeLexical(of, texts, kernel.lexical, more));
+    sources.set(field, await writeLexical(of, texts, kernel, more));
   }
   return sources;
 }
@@ -64,7 +64,7 @@ const rowsOf = (list: readonly { row: number }[] | undefined): number[] => list!
 
 for (const [name, open] of Object.entries(ENGINES)) {
   test(`${name}: a match is Elasticsearch's: any term, all terms, or a minimum of them`, { skip }, async (t) => {
-    const fields = open(await written(await tempFolder(t), PASSAGES));
+    const fields = await open(await written(await tempFolder(t), PASSAGES));
     t.after(() => fields.close());
     const sorted = async (query: LexicalQuery) => rowsOf((await hits(fields, [query], 10))[0]).sort();
     assert.deepEqual(await sorted(match('text', 'VIENNA river')), [0, 2, 3]);
@@ -90,7 +90,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
   test(`${name}: rules choose the minimum by the number of terms, and a text without terms matches all rows if it may`, {
     skip,
   }, async (t) => {
-    const fields = open(await written(await tempFolder(t), PASSAGES));
+    const fields = await open(await written(await tempFolder(t), PASSAGES));
     t.after(() => fields.close());
     const sorted = async (text: string, rules: readonly (readonly [above: number, count: string])[]) => {
       const minimumShouldMatch = rules.map(([above, count]) => ({
@@ -123,7 +123,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
   test(`${name}: a set of rows scores its boost, and counts and a least score hold for the rows that match`, {
     skip,
   }, async (t) => {
-    const fields = open(await written(await tempFolder(t), PASSAGES));
+    const fields = await open(await written(await tempFolder(t), PASSAGES));
     t.after(() => fields.close());
     const set = new RowBitmap(5);
     for (const row of [1, 2, 4]) set.add(row);
@@ -160,7 +160,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
   test(`${name}: best fields scores a row by its best field, and weights and the tie breaker change that`, {
     skip,
   }, async (t) => {
-    const fields = open(await written(await tempFolder(t), PASSAGES));
+    const fields = await open(await written(await tempFolder(t), PASSAGES));
     t.after(() => fields.close());
     const names = ['title', 'text'] as const;
     const scores = async (query: LexicalQuery): Promise<Map<number, number>> => {
@@ -185,7 +185,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
   });
 
   test(`${name}: a query that is no tree of the index is refused, and the next search works`, { skip }, async (t) => {
-    const fields = open(await written(await tempFolder(t), PASSAGES));
+    const fields = await open(await written(await tempFolder(t), PASSAGES));
     t.after(() => fields.close());
     const deep = (levels: number): LexicalQuery => {
       let query: LexicalQuery = { type: 'match-all' };
@@ -272,7 +272,7 @@ test('both engines have the same hits for random trees, corpora, deletions, filt
       count: pick(random, [undefined, 0, 1, 30, 1000]),
       minScore: pick(random, [undefined, 0, 0.3, 2]),
     };
-    const [native, reference] = [ENGINES.native(sources), ENGINES.reference(sources)];
+    const [native, reference] = [await ENGINES.native(sources), await ENGINES.reference(sources)];
     const [ours, expected] = [await native.search(request), await reference.search(request)];
     const lists = lexicalHits(ours);
     for (const [q, list] of lexicalHits(expected).entries()) {
@@ -300,11 +300,11 @@ test('a tree has the same bits alone and in a batch, with one thread and with fo
   ]);
   const shardRows = Array.from({ length: 8 }, () => 200);
   const [one, eight] = [
-    ENGINES.native(await written(await tempFolder(t), passages)),
-    ENGINES.native(await written(await tempFolder(t), passages, { shardRows })),
+    await ENGINES.native(await written(await tempFolder(t), passages)),
+    await ENGINES.native(await written(await tempFolder(t), passages, { shardRows })),
   ];
   t.after(() => Promise.all([one.close(), eight.close()]));
-  const threads = kernel.threads;
+  const threads = kernel.threads();
   const found: unknown[] = [];
   for (const count of [1, 4]) {
     kernel.setThreads(count);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { EngineSource, LexicalResult } from '../../../src/engine/lexical/lexical-index.ts';
 import type { EngineAnalyser } from '../../../src/engine/lexical/lexical-settings.ts';
 import { openLexicalWriter } from '../../../src/engine/lexical/open-lexical-writer.ts';
-import type { LexicalKernel } from '../../../src/engine/native/lexical-kernel.ts';
+import type { Kernel } from '../../../src/engine/native/kernel.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 
 export interface WrittenCorpus {
@@ -17,7 +17,7 @@ export interface WrittenCorpus {
 export async function writeLexical(
   folder: string,
   texts: readonly string[],
-  kernel: LexicalKernel | undefined,
+  kernel: Kernel | undefined,
   { analyser = 'standard', shardRows = [texts.length], deleted = [] }: WrittenCorpus = {},
 ): Promise<EngineSource> {
   const write = async (name: string, rows: readonly string[]): Promise<string> => {

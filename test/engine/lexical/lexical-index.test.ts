@@ -27,13 +27,9 @@ const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
 const ENGINES = {
-  native: (source: EngineSource) => MappedLexicalIndex.open(source, kernel.lexical),
-  reference: openReference,
+  native: (source: EngineSource) => MappedLexicalIndex.open(source, kernel),
+  reference: async (source: EngineSource): Promise<LexicalIndex> => new ReferenceLexicalIndex(source),
 };
-
-function openReference(source: EngineSource): LexicalIndex {
-  return new ReferenceLexicalIndex(source);
-}
 
 /** Words with a Zipf distribution: the frequency of word w is about 1 / (w + 1). */
 function corpus(seed: number, rows: number, words = 200): string[] {
@@ -104,7 +100,7 @@ function expected(
 for (const [name, open] of Object.entries(ENGINES)) {
   test(`${name}: hits are those of the definition of BM25, with the same bits of scores`, { skip }, async (t) => {
     const texts = corpus(1, 700);
-    const index = open(await writeLexical(await tempFolder(t), texts, kernel.lexical));
+    const index = await open(await writeLexical(await tempFolder(t), texts, kernel));
     t.after(() => index.close());
     for (const k of [1, 3, 10, 1000]) {
       const found = await hits(index, QUERIES, k);
@@ -117,8 +113,8 @@ for (const [name, open] of Object.entries(ENGINES)) {
     const texts = corpus(2, 400);
     const deleted = texts.flatMap((_, row) => (row % 5 === 1 || row > 370 ? [row] : []));
     const isLive = (row: number): boolean => !deleted.includes(row);
-    const index = open(
-      await writeLexical(await tempFolder(t), texts, kernel.lexical, { deleted, shardRows: [150, 250] }),
+    const index = await open(
+      await writeLexical(await tempFolder(t), texts, kernel, { deleted, shardRows: [150, 250] }),
     );
     t.after(() => index.close());
     const found = await hits(index, QUERIES, 50);
@@ -128,7 +124,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
 
   test(`${name}: a filter restricts the hits and changes no score`, { skip }, async (t) => {
     const texts = corpus(3, 300);
-    const index = open(await writeLexical(await tempFolder(t), texts, kernel.lexical));
+    const index = await open(await writeLexical(await tempFolder(t), texts, kernel));
     t.after(() => index.close());
     const filter = new RowBitmap(300);
     for (let row = 0; row < 300; row += 3) filter.add(row);
@@ -142,7 +138,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
 
   test(`${name}: k1, b and the profile are chosen at search`, { skip }, async (t) => {
     const texts = corpus(4, 300);
-    const index = open(await writeLexical(await tempFolder(t), texts, kernel.lexical));
+    const index = await open(await writeLexical(await tempFolder(t), texts, kernel));
     t.after(() => index.close());
     const choices = [BM25_PROFILES.elasticsearch, { k1: 0, b: 0, k1Factor: false }, { k1: 2.5, b: 1, k1Factor: true }];
     for (const parameters of choices) {
@@ -158,7 +154,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
 
   test(`${name}: the scores of the terms add up to the score of the hit`, { skip }, async (t) => {
     const texts = corpus(5, 200);
-    const index = open(await writeLexical(await tempFolder(t), texts, kernel.lexical, { shardRows: [80, 120] }));
+    const index = await open(await writeLexical(await tempFolder(t), texts, kernel, { shardRows: [80, 120] }));
     t.after(() => index.close());
     const result = await index.search({ queries: ['w1 w2 w1 unknown'], k: 5 });
     const rows = [...result.rows].slice(0, result.counts[0]);
@@ -178,7 +174,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
 
   test(`${name}: an index without rows or without tokens has no hits`, { skip }, async (t) => {
     for (const texts of [[], ['', '...', '']]) {
-      const index = open(await writeLexical(await tempFolder(t), texts, kernel.lexical));
+      const index = await open(await writeLexical(await tempFolder(t), texts, kernel));
       assert.deepEqual(
         await hits(index, QUERIES, 3),
         QUERIES.map(() => []),
@@ -190,7 +186,7 @@ for (const [name, open] of Object.entries(ENGINES)) {
   test(`${name}: an aborted search fails with CANCELLED, and a search after close with NOT_READY`, {
     skip,
   }, async (t) => {
-    const index = open(await writeLexical(await tempFolder(t), corpus(6, 100), kernel.lexical));
+    const index = await open(await writeLexical(await tempFolder(t), corpus(6, 100), kernel));
     await assert.rejects(hits(index, ['w1'], 3, { signal: AbortSignal.abort() }), trawlError('CANCELLED'));
     await Promise.all([index.close(), index.close()]);
     await assert.rejects(hits(index, ['w1'], 3), trawlError('NOT_READY'));
@@ -198,18 +194,18 @@ for (const [name, open] of Object.entries(ENGINES)) {
 
   test(`${name}: the error names a missing file and a file of another analyser`, { skip }, async (t) => {
     const folder = await tempFolder(t);
-    const source = await writeLexical(folder, corpus(7, 20), kernel.lexical);
-    assert.throws(
-      () => open({ ...source, analyser: 'english' }),
+    const source = await writeLexical(folder, corpus(7, 20), kernel);
+    await assert.rejects(
+      async () => open({ ...source, analyser: 'english' }),
       trawlError('INDEX_FILE_FOREIGN', /shard-0\.bm25.*standard/),
     );
     const missing = { ...source, shards: [{ path: `${folder}/none.bm25`, firstRow: 0, rows: 20 }] };
-    assert.throws(() => open(missing), trawlError('INDEX_FILE_MISSING', /none\.bm25/));
+    await assert.rejects(async () => open(missing), trawlError('INDEX_FILE_MISSING', /none\.bm25/));
   });
 
   test(`${name}: no query makes a search fail`, { skip }, async (t) => {
     const texts = [...corpus(8, 60), 'a\u0000b \ud83d\ude00 Ünïcode', 'x'.repeat(1000)];
-    const index = open(await writeLexical(await tempFolder(t), texts, kernel.lexical));
+    const index = await open(await writeLexical(await tempFolder(t), texts, kernel));
     t.after(() => index.close());
     const hostile = [
       Array.from({ length: 100_000 }, (_, i) => `w${i}`).join(' '),
@@ -247,8 +243,8 @@ test('both engines have the same hits for random corpora, queries, shards and de
           shardRows: [first, texts.length - first],
           deleted: texts.flatMap((_, row) => (modulus > 0 && row % modulus === 1 ? [row] : [])),
         };
-        const source = await writeLexical(await tempFolder(t), texts, kernel.lexical, written);
-        const [native, reference] = [ENGINES.native(source), ENGINES.reference(source)];
+        const source = await writeLexical(await tempFolder(t), texts, kernel, written);
+        const [native, reference] = [await ENGINES.native(source), await ENGINES.reference(source)];
         assert.deepEqual(native.counts, reference.counts);
         assert.deepEqual(await hits(native, queries, k), await hits(reference, queries, k));
         await Promise.all([native.close(), reference.close()]);
@@ -262,12 +258,12 @@ test('a query has the same bits alone and in a batch, with one thread and with f
   skip,
 }, async (t) => {
   const texts = corpus(9, 2000);
-  const one = ENGINES.native(await writeLexical(await tempFolder(t), texts, kernel.lexical));
-  const eight = ENGINES.native(
-    await writeLexical(await tempFolder(t), texts, kernel.lexical, { shardRows: Array.from({ length: 8 }, () => 250) }),
+  const one = await ENGINES.native(await writeLexical(await tempFolder(t), texts, kernel));
+  const eight = await ENGINES.native(
+    await writeLexical(await tempFolder(t), texts, kernel, { shardRows: Array.from({ length: 8 }, () => 250) }),
   );
   t.after(() => Promise.all([one.close(), eight.close()]));
-  const threads = kernel.threads;
+  const threads = kernel.threads();
   const found: unknown[] = [];
   for (const count of [1, 4]) {
     kernel.setThreads(count);
@@ -282,7 +278,7 @@ test('a query has the same bits alone and in a batch, with one thread and with f
 
 test('the file has the same bytes for any number of threads and any size of the calls', { skip }, async (t) => {
   const texts = corpus(10, 3000);
-  const threads = kernel.threads;
+  const threads = kernel.threads();
   const files: Buffer[] = [];
   for (const [count, step] of [
     [1, 3000],
@@ -290,7 +286,7 @@ test('the file has the same bytes for any number of threads and any size of the 
   ] as const) {
     kernel.setThreads(count);
     const path = `${await tempFolder(t)}/texts.bm25`;
-    const writer = openLexicalWriter(path, 'english', kernel.lexical);
+    const writer = openLexicalWriter(path, 'english', kernel);
     for (let at = 0; at < texts.length; at += step) await writer.append(texts.slice(at, at + step));
     await writer.finish();
     files.push(readFileSync(path));
@@ -303,7 +299,7 @@ test('the native analysers make the same terms as those in TypeScript', { skip }
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), (text) => {
       for (const name of ['english', 'standard', 'whitespace', 'cjk'] as const) {
-        assert.deepEqual(kernel.lexical.analyse(name, text), analyser(name)(text));
+        assert.deepEqual(kernel.analyse(name, text), analyser(name)(text));
       }
     }),
     { numRuns: runs(150, 500), seed: 3 },
@@ -312,11 +308,11 @@ test('the native analysers make the same terms as those in TypeScript', { skip }
 
 test('a changed bit is found on opening or by verify, or changes no result', { skip }, async (t) => {
   const folder = await tempFolder(t);
-  const source = await writeLexical(folder, corpus(11, 900), kernel.lexical);
+  const source = await writeLexical(folder, corpus(11, 900), kernel);
   const { path } = source.shards[0]!;
   const sound = readFileSync(path);
-  assert.equal(await kernel.lexical.verify(path), null);
-  const opened = ENGINES.native(source);
+  assert.equal(await kernel.verifyLexical(path), null);
+  const opened = await ENGINES.native(source);
   const before = await hits(opened, QUERIES, 10);
   await opened.close();
   const random = seededRandom(12);
@@ -326,9 +322,9 @@ test('a changed bit is found on opening or by verify, or changes no result', { s
     const at = Math.floor(random() * damaged.length);
     damaged[at]! ^= 1 << Math.floor(random() * 8);
     writeFileSync(path, damaged);
-    const problem = await kernel.lexical.verify(path).catch((error: Error) => error.message);
+    const problem = await kernel.verifyLexical(path).catch((error: Error) => error.message);
     try {
-      const index = ENGINES.native(source);
+      const index = await ENGINES.native(source);
       const found = await hits(index, QUERIES, 10).finally(() => index.close());
       // The padding between the sections is not part of the index.
       if (problem === null) assert.deepEqual(found, before, `byte ${at} was changed and verifying found nothing`);
@@ -341,7 +337,11 @@ test('a changed bit is found on opening or by verify, or changes no result', { s
   assert.ok(refused > 0);
   for (const bytes of [0, 100, 255, 256, sound.length - 1]) {
     writeFileSync(path, sound.subarray(0, bytes));
-    assert.throws(() => ENGINES.native(source), trawlError('INDEX_FILE_FOREIGN', /shard-0\.bm25/), `${bytes} bytes`);
+    await assert.rejects(
+      () => ENGINES.native(source),
+      trawlError('INDEX_FILE_FOREIGN', /shard-0\.bm25/),
+      `${bytes} bytes`,
+    );
   }
 });
 
@@ -349,14 +349,14 @@ test('a writer refuses a second simultaneous call, and finish fails if the folde
   skip,
 }, async (t) => {
   const folder = await tempFolder(t);
-  const writer = openLexicalWriter(`${folder}/a.bm25`, 'english', kernel.lexical);
+  const writer = openLexicalWriter(`${folder}/a.bm25`, 'english', kernel);
   const first = writer.append(['some text']);
   // The first call's work ends meanwhile, but its promise is settled only later, on this thread.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   await assert.rejects(writer.append(['more']), TypeError);
   await first;
   await writer.finish();
-  const lost = openLexicalWriter(`${folder}/none/a.bm25`, 'english', kernel.lexical);
+  const lost = openLexicalWriter(`${folder}/none/a.bm25`, 'english', kernel);
   await lost.append(['text']);
   await assert.rejects(lost.finish(), trawlError('OUTPUT_NOT_WRITABLE', /none/));
   lost.abandon();

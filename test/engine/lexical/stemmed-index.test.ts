@@ -105,7 +105,7 @@ test('a query finds other forms of its words, also after an update and a removal
 test('the native engine and the reference give the same hits and explanations', { skip }, async (t) => {
   const { out } = await germanIndex(t);
   const source = openIndexDirectory(out).lexical.get('contents')!;
-  const native = openLexicalIndex(source);
+  const native = await openLexicalIndex(source);
   const reference = new StemmedIndex('german', new ReferenceLexicalIndex({ ...source, analyser: 'whitespace' }));
   t.after(() => Promise.all([native.close(), reference.close()]));
   assert.deepEqual([native.analyser, native.rows, native.counts], ['german', reference.rows, reference.counts]);
@@ -135,7 +135,7 @@ test('texts anywhere in a query tree are stemmed, in every field', { skip }, asy
   const bm25 = bm25Settings({ analyser: 'german', k1: 0.9, b: 0.4, fields: ['title', 'text'] });
   await build({ corpus: writeCorpus(folder, { 'c.jsonl': rows }), out, kernel, encoder: undefined, bm25 });
   assert.deepEqual((await found(out, 'Häusern')).sort(), ['a', 'b']);
-  const fields = openLexicalFields(openIndexDirectory(out).lexical);
+  const fields = await openLexicalFields(openIndexDirectory(out).lexical);
   t.after(() => fields.close());
   const match = (field: 'title' | 'text', text: string) => ({ type: 'match', field, text }) as const;
   const trees: readonly LexicalQuery[] = [
@@ -216,7 +216,7 @@ test('a long query leaves the event loop free between slices, and stops when it 
 
 test('an index under search closes after the search has ended', { skip }, async (t) => {
   const { out } = await germanIndex(t);
-  const index = openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
+  const index = await openLexicalIndex(openIndexDirectory(out).lexical.get('contents')!);
   const search = index.search({ queries: ['Haus '.repeat(20_000)], k: 1 });
   await index.close();
   assert.equal((await search).counts[0], 1);
@@ -238,11 +238,7 @@ test('what the engine reads back are the terms of the reference, for any text in
   for (const name of SNOWBALL_ANALYSERS) {
     for (const text of texts) {
       const terms = analyser(name)(text);
-      assert.deepEqual(
-        kernel!.lexical.analyse('whitespace', terms.join(' ')),
-        terms,
-        `${name}: ${JSON.stringify(text)}`,
-      );
+      assert.deepEqual(kernel!.analyse('whitespace', terms.join(' ')), terms, `${name}: ${JSON.stringify(text)}`);
     }
   }
 });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import type { Addon } from '../../../src/engine/native/addon.ts';
 import { loadKernel } from '../../../src/engine/native/kernel.ts';
-import { ADDON_PATH } from '../../../src/engine/native/load-addon.ts';
+import { ADDON_PATH, type Addon } from '../../../src/engine/native/load-addon.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { writeLexical } from '../lexical/lexical-files.ts';
 
@@ -17,8 +16,8 @@ const addon = (loaded.ok ? createRequire(import.meta.url)(ADDON_PATH) : {}) as R
 const LUCENE = { k1: 0.9, b: 0.4, k1Factor: false };
 
 async function openTexts(folder: string, texts: readonly string[]): Promise<unknown> {
-  const { shards } = await writeLexical(folder, texts, (loaded as Extract<typeof loaded, { ok: true }>).kernel.lexical);
-  return addon.openLexical({ shards: shards.map(({ path }) => path) });
+  const { shards } = await writeLexical(folder, texts, (loaded as Extract<typeof loaded, { ok: true }>).kernel);
+  return addon.openLexical(1_000_000, { shards: shards.map(({ path }) => path) });
 }
 
 test('searchLexicalFields refuses every wrong argument and every wrong tree, and works afterwards', {
@@ -31,7 +30,7 @@ test('searchLexicalFields refuses every wrong argument and every wrong tree, and
   let nextId = 2_000_000;
   const search = async (...args: unknown[]): Promise<{ counts: Uint32Array }> => {
     const [fields = [field], queries = [term], k = 3, parameters = LUCENE, filter] = args;
-    return addon.searchLexicalFields(nextId++, fields, queries, k, parameters, filter) as Promise<{
+    return addon.searchLexicalFields(nextId++, fields, { queries, k, parameters, filter }) as Promise<{
       counts: Uint32Array;
     }>;
   };

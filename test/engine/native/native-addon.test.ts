@@ -7,9 +7,8 @@ import { type TestContext, test } from 'node:test';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { importModel } from '../../../indexer/model-import/import-model.ts';
 import type { TrawlError } from '../../../src/base/errors.ts';
-import type { Addon } from '../../../src/engine/native/addon.ts';
 import { loadKernel } from '../../../src/engine/native/kernel.ts';
-import { ADDON_PATH } from '../../../src/engine/native/load-addon.ts';
+import { ADDON_PATH, type Addon } from '../../../src/engine/native/load-addon.ts';
 import { fromNative } from '../../../src/engine/native/native-error.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { CodesWriter } from '../../../src/engine/vectors/codes-writer.ts';
@@ -80,16 +79,16 @@ test('every function of the addon refuses arguments of another type with an erro
   const folder = await tempFolder(t);
   const { segments } = (await writeSource(folder, normalRows(20, 8, 1))).shards[0]!;
   const rows = { rows: 20, dtype: 'float32', segments };
-  const index = addon.openIndex({ metric: 'l2', dimension: 8, shards: [rows] });
+  const index = await addon.openIndex(900_001, { metric: 'l2', dimension: 8, shards: [rows] });
   const writer = addon.createCodes(join(folder, 'codes.i8'), 'l2', 8);
   const values = new Float32Array(160);
   const [source] = await writeColumns(folder, new Array(20).fill({ n: 1 }), [{ name: 'n', type: 'number' }]);
   const { paths } = source!;
-  const column = addon.openColumn(paths, 'number');
+  const column = await addon.openColumn(900_002, paths, 'number');
   assert.ok(loaded.ok);
-  const words = await writeLexical(folder, ['a b', 'b c', 'c'], loaded.kernel.lexical);
+  const words = await writeLexical(folder, ['a b', 'b c', 'c'], loaded.kernel);
   const shards = words.shards.map(({ path }) => path);
-  const lexical = addon.openLexical({ shards });
+  const lexical = await addon.openLexical(900_003, { shards });
   const lexicalWriter = addon.createLexical(join(folder, 'w.bm25'), 'standard');
   const bm25 = { k1: 0.9, b: 0.4, k1Factor: false };
   const weights = await bertWeights(folder);
@@ -104,46 +103,51 @@ test('every function of the addon refuses arguments of another type with an erro
     ['setThreads', [2]],
     ['measurePeaks', [1_000_009, 2 ** 20]],
     ['cancel', [1_000_000]],
-    ['openIndex', [{ metric: 'l2', dimension: 8, shards: [rows] }]],
+    ['openIndex', [1_000_016, { metric: 'l2', dimension: 8, shards: [rows] }]],
     ['indexFacts', [index]],
     ['gpus', ['libtrawl-missing.so.1']],
     ['uploadIndex', [1_000_020, index, 0, 'libtrawl-missing.so.1']],
-    ['search', [1_000_001, index, values, 20, 3, 'serial', new Uint8Array(3)]],
+    ['search', [1_000_001, index, { queries: values, count: 20, k: 3, isa: 'serial', filter: new Uint8Array(3) }]],
     ['createCodes', [join(folder, 'other.i8'), 'cosine', 8]],
     ['appendCodes', [1_000_002, writer, values, 20]],
     ['finishCodes', [1_000_003, writer]],
     ['makePrefilter', [1_000_004, join(folder, 'p.i8'), join(folder, 'codes.i8'), rows, 8, 0]],
     ['verifyCodes', [1_000_005, join(folder, 'codes.i8'), rows, 8]],
     ['verifyPrefilter', [1_000_006, join(folder, 'p.i8'), join(folder, 'codes.i8'), rows, 8]],
-    ['openColumn', [paths, 'number']],
+    ['openColumn', [1_000_017, paths, 'number']],
     ['filterRows', [1_000_008, [column], { type: 'exists', column: 0 }, 20]],
     ['firstNotHalf', [values]],
     ['toHalves', [values]],
     ['analyse', ['standard', 'a text']],
-    ['openLexical', [{ shards }]],
+    ['openLexical', [1_000_018, { shards }]],
     ['lexicalFacts', [lexical]],
-    ['searchLexical', [1_000_010, lexical, ['b'], 3, bm25, new Uint8Array(1)]],
+    ['searchLexical', [1_000_010, lexical, { queries: ['b'], k: 3, parameters: bm25, filter: new Uint8Array(1) }]],
     [
       'searchLexicalFields',
       [
         1_000_011,
         [{ name: 'text', index: lexical }],
-        [{ type: 'term', field: 'text', term: 'b' }],
-        3,
-        bm25,
-        new Uint8Array(1),
-        7,
-        0.5,
+        {
+          queries: [{ type: 'term', field: 'text', term: 'b' }],
+          k: 3,
+          parameters: bm25,
+          filter: new Uint8Array(1),
+          count: 7,
+          minScore: 0.5,
+        },
       ],
     ],
-    ['explainLexical', [1_000_012, lexical, 'b', Float64Array.of(0, 1), bm25, 1, 10]],
+    [
+      'explainLexical',
+      [1_000_012, lexical, { query: 'b', rows: Float64Array.of(0, 1), parameters: bm25, weight: 1, maxTerms: 10 }],
+    ],
     ['createLexical', [join(folder, 'x.bm25'), 'standard']],
     ['appendLexical', [1_000_013, lexicalWriter, new Uint8Array([97, 98]), Float64Array.of(1, 2)]],
     ['finishLexical', [1_000_014, lexicalWriter]],
     ['verifyLexical', [1_000_015, shards[0]]],
     ['openBert', [weights, '']],
     ['bertFacts', [bert]],
-    ['runBert', [bert, Int32Array.of(1, 2), Int32Array.of(0, 0), 1, 2, 1]],
+    ['runBert', [bert, { ids: Int32Array.of(1, 2), types: Int32Array.of(0, 0), texts: 1, length: 2, threads: 1 }]],
     ['closeBert', [bert]],
     ['closeLexical', [lexical]],
     ['closeLexicalWriter', [lexicalWriter]],
@@ -192,7 +196,7 @@ test('every function of the addon refuses arguments of another type with an erro
   }
   assert.ok(refused > 250, `${refused} refusals`);
   for (const spec of [undefined, {}, { metric: 'l2', dimension: 8 }, { metric: 'l2', dimension: 8, shards: [7] }]) {
-    assert.throws(() => addon.openIndex(spec), { name: 'TypeError', code: 'BAD_ARGUMENT' });
+    assert.throws(() => addon.openIndex(900_004, spec), { name: 'TypeError', code: 'BAD_ARGUMENT' });
   }
   const withRows = (fields: object) => ({ metric: 'l2', dimension: 8, shards: [{ ...rows, ...fields }] });
   for (const fields of [
@@ -203,17 +207,22 @@ test('every function of the addon refuses arguments of another type with an erro
     { codes: 5 },
     { prefilter: {} },
   ]) {
-    assert.throws(() => addon.openIndex(withRows(fields)), { name: 'TypeError', code: 'BAD_ARGUMENT' });
+    assert.throws(() => addon.openIndex(900_005, withRows(fields)), { name: 'TypeError', code: 'BAD_ARGUMENT' });
   }
   for (const liveRows of [new Uint8Array(2), new Float32Array(3), 'x', null]) {
-    assert.throws(() => addon.openIndex({ ...withRows({}), liveRows }), { name: 'TypeError', message: /^liveRows/ });
+    assert.throws(() => addon.openIndex(900_006, { ...withRows({}), liveRows }), {
+      name: 'TypeError',
+      message: /^liveRows/,
+    });
   }
   // A handle of another object, and a closed one.
-  const another = addon.openIndex(withRows({}));
+  const another = await addon.openIndex(900_007, withRows({}));
   assert.throws(() => addon.closeCodes(another), { code: 'BAD_ARGUMENT', message: /handle/ });
   addon.closeIndex(another);
   assert.throws(() => addon.indexFacts(another), { code: 'BAD_ARGUMENT', message: /closed/ });
-  assert.throws(() => addon.search(1_000_007, another, values, 20, 3, 'serial'), { code: 'BAD_ARGUMENT' });
+  assert.throws(() => addon.search(1_000_007, another, { queries: values, count: 20, k: 3, isa: 'serial' }), {
+    code: 'BAD_ARGUMENT',
+  });
 });
 
 test('a writer refuses a call while another one waits or runs, and accepts the next call after it', {
@@ -221,16 +230,21 @@ test('a writer refuses a call while another one waits or runs, and accepts the n
 }, async (t) => {
   const folder = await tempFolder(t);
   const { segments } = (await writeSource(folder, normalRows(20_000, 64, 1))).shards[0]!;
-  const index = addon.openIndex({
+  const index = await addon.openIndex(900_008, {
     metric: 'l2',
     dimension: 64,
     shards: [{ rows: 20_000, dtype: 'float32', segments }],
   });
   // Sixteen searches keep all threads of the addon busy, so the first call of the writer waits.
   const searches = Array.from({ length: 16 }, (_, i) =>
-    (addon.search(3_000_000 + i, index, new Float32Array(64 * 1000), 1000, 1, '', undefined) as Promise<unknown>).catch(
-      (error: { code: string }) => error.code,
-    ),
+    (
+      addon.search(3_000_000 + i, index, {
+        queries: new Float32Array(64 * 1000),
+        count: 1000,
+        k: 1,
+        isa: '',
+      }) as Promise<unknown>
+    ).catch((error: { code: string }) => error.code),
   );
   const writer = addon.createCodes(join(folder, 'codes.i8'), 'l2', 64);
   const rows = new Float32Array(64 * 100);
@@ -249,11 +263,17 @@ test('a writer refuses a call while another one waits or runs, and accepts the n
 async function busyIndex(t: TestContext, rows: number): Promise<{ index: unknown; release: () => Promise<unknown> }> {
   const { segments } = (await writeSource(await tempFolder(t), { values: new Float32Array(64 * rows), dimension: 64 }))
     .shards[0]!;
-  const index = addon.openIndex({ metric: 'l2', dimension: 64, shards: [{ rows, dtype: 'float32', segments }] });
+  const spec = { metric: 'l2', dimension: 64, shards: [{ rows, dtype: 'float32', segments }] };
+  const index = await addon.openIndex(900_009, spec);
   const searches = Array.from({ length: 16 }, (_, i) =>
-    (addon.search(4_000_000 + i, index, new Float32Array(64 * 1000), 1000, 1, '', undefined) as Promise<unknown>).catch(
-      (error: { code: string }) => error.code,
-    ),
+    (
+      addon.search(4_000_000 + i, index, {
+        queries: new Float32Array(64 * 1000),
+        count: 1000,
+        k: 1,
+        isa: '',
+      }) as Promise<unknown>
+    ).catch((error: { code: string }) => error.code),
   );
   const release = (): Promise<unknown> => {
     for (const i of searches.keys()) addon.cancel(4_000_000 + i);
@@ -267,7 +287,9 @@ test('a filter is read where its search runs: a call does not copy it', { skip }
   const { index, release } = await busyIndex(t, rows);
   // 2,500 bytes are no whole number of words.
   const filters = [new Uint8Array(new ArrayBuffer(2_504), 0, 2_500), new Uint8Array(2_500)];
-  const found = filters.map((filter, i) => addon.search(5_000_000 + i, index, new Float32Array(64), 1, 3, '', filter));
+  const found = filters.map((filter, i) =>
+    addon.search(5_000_000 + i, index, { queries: new Float32Array(64), count: 1, k: 3, isa: '', filter }),
+  );
   for (const filter of filters) filter[100] = 0b1001;
   await release();
   for (const each of (await Promise.all(found)) as { counts: Uint32Array; rows: Float64Array }[]) {
@@ -281,7 +303,13 @@ test('a search that waits keeps its filter alive, though nothing else refers to 
   const search = (row: number): Promise<unknown> => {
     const filter = new RowBitmap(rows);
     filter.add(row);
-    return addon.search(6_000_000 + row, index, new Float32Array(64), 1, 1, '', filter.bytes) as Promise<unknown>;
+    return addon.search(6_000_000 + row, index, {
+      queries: new Float32Array(64),
+      count: 1,
+      k: 1,
+      isa: '',
+      filter: filter.bytes,
+    }) as Promise<unknown>;
   };
   const found = Array.from({ length: 200 }, (_, i) => search(97 * i));
   collectGarbage();
@@ -301,12 +329,12 @@ test('a worker thread that ends while its filtered searches wait and run does no
   const shard = { rows: 20_000, dtype: 'float32', segments: shards[0]!.segments };
   const { status, stdout, stderr } = runModule(`
     const { Worker } = await import('node:worker_threads');
-    const code = \`import('#root/src/engine/native/kernel.js').then(({ loadKernel }) => {
+    const code = \`import('#root/src/engine/native/kernel.js').then(async ({ loadKernel }) => {
       const { kernel } = loadKernel();
-      const index = kernel.openIndex({ metric: 'l2', dimension: 64, shards: [${JSON.stringify(shard)}] });
+      const index = await kernel.openIndex({ metric: 'l2', dimension: 64, shards: [${JSON.stringify(shard)}] });
       for (let i = 0; i < 40; i++) {
-        const request = { queries: new Float32Array(64 * 200), count: 200, k: 1, filter: new Uint8Array(2500).fill(255) };
-        kernel.search(index, request, undefined);
+        const request = { queries: new Float32Array(64 * 200), count: 200, k: 1, isa: '', filter: new Uint8Array(2500).fill(255) };
+        kernel.search(index, request);
       }
       require('node:worker_threads').parentPort.postMessage('started');
     })\`;
@@ -319,6 +347,101 @@ test('a worker thread that ends while its filtered searches wait and run does no
   `);
   assert.equal(status, 0, stderr);
   assert.equal(stdout.trim(), 'alive');
+});
+
+test('indexes and columns are opened on the threads of the addon: the event loop does not wait for them', {
+  skip,
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const { release } = await busyIndex(t, 20_000);
+  const { segments } = (await writeSource(folder, normalRows(20, 8, 1))).shards[0]!;
+  const [column] = await writeColumns(folder, [{ n: 1 }], [{ name: 'n', type: 'number' }]);
+  const words = await writeLexical(folder, ['a b'], undefined);
+  const shards = [{ rows: 20, dtype: 'float32', segments }];
+  const opened: string[] = [];
+  const opening = [
+    (addon.openIndex(7_000_000, { metric: 'l2', dimension: 8, shards }) as Promise<unknown>).then(() =>
+      opened.push('index'),
+    ),
+    (addon.openLexical(7_000_001, { shards: words.shards.map(({ path }) => path) }) as Promise<unknown>).then(() =>
+      opened.push('words'),
+    ),
+    (addon.openColumn(7_000_002, column!.paths, 'number') as Promise<unknown>).then(() => opened.push('column')),
+  ];
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(opened, [], 'all threads of the addon are busy');
+  await release();
+  await Promise.all(opening);
+  assert.deepEqual(opened.toSorted(), ['column', 'index', 'words']);
+});
+
+test('a path with the character NUL is refused, wherever a path is given', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const { segments } = (await writeSource(folder, normalRows(20, 8, 1))).shards[0]!;
+  const rows = { rows: 20, dtype: 'float32', segments };
+  const wrong = `${segments[0]!.path}\0.other`;
+  const index = (shard: object) => [{ metric: 'l2', dimension: 8, shards: [{ ...rows, ...shard }] }];
+  const calls: [keyof Addon, unknown[]][] = [
+    ['openIndex', [8_000_000, ...index({ segments: [{ ...segments[0], path: wrong }] })]],
+    ['openIndex', [8_000_001, ...index({ codes: wrong })]],
+    ['openIndex', [8_000_002, ...index({ prefilter: wrong })]],
+    ['createCodes', [wrong, 'l2', 8]],
+    ['makePrefilter', [8_000_003, wrong, wrong, rows, 8, 0]],
+    ['verifyCodes', [8_000_004, wrong, rows, 8]],
+    ['verifyPrefilter', [8_000_005, wrong, wrong, rows, 8]],
+    ['gpus', [wrong]],
+    ['openLexical', [8_000_006, { shards: [wrong] }]],
+    ['openLexical', [8_000_007, { shards: [], deleted: wrong }]],
+    ['createLexical', [wrong, 'standard']],
+    ['verifyLexical', [8_000_008, wrong]],
+    ['openColumn', [8_000_009, [wrong], 'number']],
+    ['openBert', [wrong, '']],
+  ];
+  for (const [name, args] of calls) {
+    await assert.rejects(async () => addon[name](...args), { code: 'BAD_ARGUMENT', message: /NUL/ }, name);
+  }
+});
+
+test('a size that no memory holds is refused or cut to the rows of the index, and takes no memory', {
+  skip,
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const { shards } = await writeSource(folder, normalRows(3, 8, 1));
+  const words = await writeLexical(folder, ['a b', 'b c', 'c'], undefined);
+  // In a process of its own, because the operating system ends one that takes too much.
+  const { status, stdout, stderr } = runModule(`
+    const { loadKernel } = await import('#root/src/native/kernel.js');
+    const { kernel } = loadKernel();
+    const shards = ${JSON.stringify([{ rows: 3, dtype: 'float32', segments: shards[0]!.segments }])};
+    const index = await kernel.openIndex({ metric: 'l2', dimension: 8, shards });
+    const words = await kernel.openLexical({ shards: ${JSON.stringify(words.shards.map(({ path }) => path))} });
+    const parameters = { k1: 0.9, b: 0.4, k1Factor: false };
+    const queries = new Array(4096).fill('b');
+    const trees = queries.map(() => ({ type: 'term', field: 'text', term: 'b' }));
+    const fields = [{ name: 'text', index: words }];
+    const places = ({ rows }) => rows.length;
+    const sizes = [];
+    for (const k of [2e9, 2 ** 52 + 1]) {
+      sizes.push(
+        places(await kernel.search(index, { queries: new Float32Array(8), count: 1, k, isa: '' })),
+        places(await kernel.searchLexical(words, { queries, k, parameters })),
+        places(await kernel.searchLexicalFields(fields, { queries: trees, k, parameters })),
+        places(await kernel.searchLexicalFields(fields, { queries: trees, k, parameters, count: 1 })),
+      );
+    }
+    let shared = { type: 'exists', column: 0 };
+    for (let i = 0; i < 20; i++) shared = { type: 'and', tests: new Array(10).fill(shared) };
+    const refused = await Promise.allSettled([
+      kernel.measurePeaks(2 ** 45),
+      kernel.filterRows([], { type: 'and', tests: [] }, 2 ** 50),
+      (async () => kernel.filterRows([], shared, 0))(),
+      (async () => kernel.createCodes(${JSON.stringify(join(folder, 'c.i8'))}, 'l2', 2 ** 40))(),
+    ]);
+    console.log(JSON.stringify({ sizes, refused: refused.map(({ reason }) => reason?.code) }));
+  `);
+  assert.equal(status, 0, stderr);
+  const each = [3, 3 * 4096, 3 * 4096, 3 * 4096];
+  assert.deepEqual(JSON.parse(stdout), { sizes: [...each, ...each], refused: new Array(4).fill('BAD_ARGUMENT') });
 });
 
 test('toHalves refuses a value that float16 cannot represent', { skip }, () => {
@@ -334,12 +457,12 @@ test('an error of the operating system has errno and path, which decide the code
   const folder = await tempFolder(t);
   const absent = join(folder, 'absent.f32');
   const open = () =>
-    addon.openIndex({
+    addon.openIndex(900_010, {
       metric: 'l2',
       dimension: 1,
       shards: [{ rows: 1, dtype: 'float32', segments: [{ path: absent, offset: 0, bytes: 4 }] }],
     });
-  assert.throws(open, { code: 'READ_FAILED', errno: constants.errno.ENOENT, path: absent });
+  await assert.rejects(async () => open(), { code: 'READ_FAILED', errno: constants.errno.ENOENT, path: absent });
   writeFileSync(join(folder, 'file'), '');
   const inFile = join(folder, 'file', 'codes.i8');
   assert.throws(() => addon.createCodes(inFile, 'l2', 8), {
@@ -424,27 +547,27 @@ test('the engine starts its threads at the first search, in the number given to 
     const threads = () => Number(/^Threads:\\s*(\\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
     const before = threads();
     const { kernel } = loadKernel();
-    const byDefault = kernel.threads === availableCores();
+    const byDefault = kernel.threads() === availableCores();
     kernel.setThreads(37);
     kernel.setThreads(23);
-    const index = kernel.openIndex({ metric: 'l2', dimension: 8, shards: [${JSON.stringify(shard)}] });
+    const index = await kernel.openIndex({ metric: 'l2', dimension: 8, shards: [${JSON.stringify(shard)}] });
     const set = threads();
-    await kernel.search(index, { queries: new Float32Array(8), count: 1, k: 1, filter: undefined });
+    await kernel.search(index, { queries: new Float32Array(8), count: 1, k: 1, isa: '' });
     console.log(JSON.stringify({ byDefault, idle: set - before, searching: threads() - before }));
   `);
   assert.equal(status, 0, stderr);
-  // The pool of 23, and the thread that ran the search and waits for the next.
-  assert.deepEqual(JSON.parse(stdout), { byDefault: true, idle: 0, searching: 23 + 1 });
+  // The thread that opened the index and ran the search, and the pool of 23.
+  assert.deepEqual(JSON.parse(stdout), { byDefault: true, idle: 1, searching: 1 + 23 });
 });
 
 test('loading the engine in a worker thread does not change the number of threads', { skip }, async () => {
   assert.ok(loaded.ok && isMainThread);
-  const before = loaded.kernel.threads;
+  const before = loaded.kernel.threads();
   loaded.kernel.setThreads(before + 2);
   try {
     const kernelUrl = new URL('../../../src/engine/native/kernel.js', import.meta.url).href;
     const worker = new Worker(
-      `import('${kernelUrl}').then(({ loadKernel }) => require('node:worker_threads').parentPort.postMessage(loadKernel().kernel.threads))`,
+      `import('${kernelUrl}').then(({ loadKernel }) => require('node:worker_threads').parentPort.postMessage(loadKernel().kernel.threads()))`,
       { eval: true },
     );
     const seen = await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));

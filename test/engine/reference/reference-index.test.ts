@@ -9,6 +9,7 @@ import { METRICS } from '../../../src/engine/metric.ts';
 import { ReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import type { IndexSource } from '../../../src/engine/vectors/index-source.ts';
+import { checkScoresFit } from '../../../src/engine/vectors/search-checks.ts';
 import { runModule } from '../../helpers/run-module.ts';
 import { MANY, runs } from '../../helpers/runs.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
@@ -71,7 +72,7 @@ for (const metric of METRICS) {
         const index = await openForTest(t, source, threads);
         for (const [k, hits] of expected) {
           const result = await index.search(request(queries, k));
-          assert.deepEqual(hitsOf(result, k), hits, `${shards}/${threads}/${k}`);
+          assert.deepEqual(hitsOf(result), hits, `${shards}/${threads}/${k}`);
           assert.equal(result.exact, true);
         }
         await index.close();
@@ -109,7 +110,7 @@ test('an index larger than a block of rows is searched completely', async (t) =>
   const queries = { values: rows.values.slice(2499 * 1024), dimension: 1024 };
   const index = await openForTest(t, await writeSource(await tempFolder(t), rows, { shards: 2 }), 1);
   const result = await index.search(request(queries, 20));
-  assert.deepEqual(hitsOf(result, 20), expectedHits(rows, queries, 20));
+  assert.deepEqual(hitsOf(result), expectedHits(rows, queries, 20));
   assert.equal(result.rows[0], 2499);
 });
 
@@ -142,7 +143,7 @@ test('only live rows of the filter are found', async (t) => {
   const withDeleted = await openForTest(t, await writeSource(folder, rows, { shards: 3, liveRows }), 2);
   const k = 600;
   const search = async (index: ReferenceIndex, bitmap?: RowBitmap): Promise<unknown> =>
-    hitsOf(await index.search({ ...request(queries, k), filter: bitmap }), k);
+    hitsOf(await index.search({ ...request(queries, k), filter: bitmap }));
   assert.deepEqual(await search(whole, filter), expectedHits(rows, queries, k, { filter }));
   assert.deepEqual(await search(withDeleted), expectedHits(rows, queries, k, { filter: liveRows }));
   assert.deepEqual(
@@ -174,7 +175,7 @@ test('a filter and queries may be changed as soon as the search is called', asyn
   const running = index.search({ ...request(queries, 5), filter });
   queries.values.fill(7);
   filter.bytes.fill(0);
-  assert.deepEqual(hitsOf(await running, 5), expected);
+  assert.deepEqual(hitsOf(await running), expected);
 });
 
 test('an index without rows has no hits', async (t) => {
@@ -196,7 +197,7 @@ test('an empty shard does not change the row numbers of later shards', async (t)
   assert.ok(source.shards.some((shard) => shard.rows === 0));
   const queries = normalRows(2, 2, 8);
   const index = await openForTest(t, source, 2);
-  assert.deepEqual(hitsOf(await index.search(request(queries, 3)), 3), expectedHits(rows, queries, 3));
+  assert.deepEqual(hitsOf(await index.search(request(queries, 3))), expectedHits(rows, queries, 3));
 });
 
 test('a search without queries has an empty result', async (t) => {
@@ -215,10 +216,7 @@ test('float16 rows have the scores of the equal float32 rows', async (t) => {
   const rows = { values: Float32Array.of(1, -2, 0.5, 65_504, 2 ** -24, 3), dimension: 2 };
   const queries = normalRows(4, 2, 3);
   const index = await openForTest(t, source);
-  assert.deepEqual(
-    hitsOf(await index.search(request(queries, 3)), 3),
-    expectedHits(rows, queries, 3, { metric: 'l2' }),
-  );
+  assert.deepEqual(hitsOf(await index.search(request(queries, 3))), expectedHits(rows, queries, 3, { metric: 'l2' }));
 });
 
 test('a query that is not finite is refused with query and column before the scan', async (t) => {
@@ -253,16 +251,22 @@ test('a stored row that is not finite is refused with its row number and column'
   }
 });
 
-test('a score beyond float32 is refused with its query; the largest float32 is returned', async (t) => {
+test('a query with a score beyond float32 has no hits and is named; the others have theirs, the largest float32 among them', async (t) => {
   const rows = { values: Float32Array.of(1, 1, 3e38, 3e38), dimension: 2 };
   const index = await openForTest(t, await writeSource(await tempFolder(t), rows));
   const fits = await index.search({ queries: Float32Array.of(0.5, 0.5), count: 1, k: 1 });
   assert.equal(fits.rows[0], 1);
   const queries = Float32Array.of(0.5, 0.5, 1, 1);
-  await assert.rejects(index.search({ queries, count: 2, k: 1 }), (error: Error & { details?: unknown }) => {
-    assert.deepEqual(error.details, { query: 1 });
-    return trawlError('SCORE_OVERFLOW', /query 1 and row 1 does not fit float32/)(error);
-  });
+  const found = await index.search({ queries, count: 2, k: 1 });
+  assert.deepEqual([...found.counts], [1, 0]);
+  assert.deepEqual(found.overflows, new Map([[1, 1]]));
+  assert.throws(
+    () => checkScoresFit(found),
+    (error: Error & { details?: unknown }) => {
+      assert.deepEqual(error.details, { query: 1 });
+      return trawlError('SCORE_OVERFLOW', /query 1 and row 1 does not fit float32/)(error);
+    },
+  );
   const worst = await index.search({ queries: Float32Array.of(-1, -1), count: 1, k: 1 });
   assert.deepEqual([worst.rows[0], worst.scores[0]], [0, -2], 'only returned scores have to fit');
 });
@@ -325,7 +329,7 @@ test('concurrent searches get their own answers', async (t) => {
     Array.from({ length: 20 }, async (_, i) => {
       const queries = normalRows(1 + (i % 7), 8, 100 + i);
       const k = 1 + ((i * 13) % 50);
-      assert.deepEqual(hitsOf(await index.search(request(queries, k)), k), expectedHits(rows, queries, k));
+      assert.deepEqual(hitsOf(await index.search(request(queries, k))), expectedHits(rows, queries, k));
     }),
   );
 });

@@ -8,7 +8,7 @@ import type { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { TopK } from '../../../src/engine/top-k.ts';
 import { FlatIndexWriter } from '../../../src/engine/vectors/flat-index-writer.ts';
 import type { IndexSource, ShardSource } from '../../../src/engine/vectors/index-source.ts';
-import type { SearchResult } from '../../../src/engine/vectors/vector-index.ts';
+import { placesPerQuery, type SearchResult } from '../../../src/engine/vectors/vector-index.ts';
 import { seededNormal, seededRandom } from '../../helpers/seeded-random.ts';
 
 export interface Rows {
@@ -63,7 +63,8 @@ export async function openForTest(t: TestContext, source: IndexSource, threads?:
 }
 
 /** A search result in the form of `expectedHits`. */
-export function hitsOf(result: SearchResult, k: number): { rows: number[]; scores: number[] }[] {
+export function hitsOf(result: SearchResult): { rows: number[]; scores: number[] }[] {
+  const k = placesPerQuery(result);
   return Array.from(result.counts, (count, q) => ({
     rows: [...result.rows.subarray(q * k, q * k + count)],
     scores: [...result.scores.subarray(q * k, q * k + count)],

@@ -18,7 +18,10 @@ test('peak rates are those of a computer, and too little memory to read is refus
   // 100 MB/s to 100 TB/s: any machine, however busy.
   assert.ok(peaks.readBytesPerS > 1e8 && peaks.readBytesPerS < 1e14, `${peaks.readBytesPerS}`);
   for (const rate of [peaks.int8ProductsPerS, peaks.float32ProductsPerS]) assert.ok(rate === 0 || rate > 1e8);
-  const isas = kernel.instructionSets.filter(({ available }) => available).map(({ name }) => name);
+  const isas = kernel
+    .isas()
+    .filter(({ available }) => available)
+    .map(({ name }) => name);
   const measured = ['avx512-vnni', 'avx2'].find((isa) => isas.includes(isa)) ?? '';
   assert.equal(peaks.int8Isa, measured);
   assert.equal(peaks.int8ProductsPerS > 0, measured !== '');
@@ -34,12 +37,12 @@ test('what a trial expects of an index has the order of magnitude of its searche
   const engine = await openTrawlEngine(
     file,
     heldOutQueries(basis, queries, 1),
-    { threads: kernel.threads, withPrefilter: false },
+    { threads: kernel.threads(), withPrefilter: false },
     context,
   );
   t.after(() => engine.close());
   const trial = await trySpeed(kernel, { dimension, rows });
-  assert.ok(trial.prefilter !== null && trial.threads === kernel.threads);
+  assert.ok(trial.prefilter !== null && trial.threads === kernel.threads());
   const bytes = await engine.residentBytes();
   const [one, , many] = expectedSearch(trial, { prefiltered: { rows: 0, bytes: 0 }, coded: { rows, bytes } });
   for (const [expected, count] of [

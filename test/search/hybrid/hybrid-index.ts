@@ -53,7 +53,7 @@ export async function openHybrid(t: TestContext, folder: string, options: OpenOp
   const index = await (reference ? ReferenceIndex.open(source!, { threads }) : openEngine(source!, { threads }));
   const words = reference
     ? new ReferenceLexicalFields(lexical as ConstructorParameters<typeof ReferenceLexicalFields>[0])
-    : openLexicalFields(lexical, { threads });
+    : await openLexicalFields(lexical, { threads });
   const info = {
     index: 'ix',
     rows: manifest.rows,

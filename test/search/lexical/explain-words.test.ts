@@ -17,7 +17,7 @@ const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 
 test('the terms of two fields give the score: the best field, and the share of the other', { skip }, async (t) => {
-  const { lexical: kernel } = (loaded as { kernel: Kernel }).kernel;
+  const { kernel } = loaded as { kernel: Kernel };
   const random = seededRandom(17);
   const texts = (length: number): string[] =>
     Array.from({ length: 400 }, () =>
@@ -37,7 +37,7 @@ test('the terms of two fields give the score: the best field, and the share of t
     { ...BM25_PROFILES.elasticsearch, weights: { title: 2.3, text: 0.7 }, tieBreaker: 0.3 },
     { ...BM25_PROFILES.lucene, weights: { title: 0 } },
   ];
-  for (const fields of [MappedLexicalFields.open(sources, kernel), new ReferenceLexicalFields(sources)]) {
+  for (const fields of [await MappedLexicalFields.open(sources, kernel), new ReferenceLexicalFields(sources)]) {
     t.after(() => fields.close());
     for (const ranking of rankings) {
       const text = 'w3 w9 w9 w30 unknown';
@@ -64,7 +64,7 @@ test('the terms of two fields give the score: the best field, and the share of t
 test('a call whose rows have more than a million terms of its queries is refused, in both engines', {
   skip,
 }, async (t) => {
-  const { lexical: kernel } = (loaded as { kernel: Kernel }).kernel;
+  const { kernel } = loaded as { kernel: Kernel };
   const text = Array.from({ length: 2_000 }, (_, i) => `w${i}`).join(' ');
   const folder = await tempFolder(t);
   const sources = new Map();
@@ -74,7 +74,7 @@ test('a call whose rows have more than a million terms of its queries is refused
   }
   const rows = Array.from({ length: 250 }, (_, row) => row);
   const unknown = Array.from({ length: 5_000 }, (_, i) => `x${i}`).join(' ');
-  for (const fields of [MappedLexicalFields.open(sources, kernel), new ReferenceLexicalFields(sources)]) {
+  for (const fields of [await MappedLexicalFields.open(sources, kernel), new ReferenceLexicalFields(sources)]) {
     t.after(() => fields.close());
     const explain = (...queries: WordsToExplain[]) => explainWords(fields, queries, BM25_PROFILES.lucene, undefined);
     const explained = await explain({ text: `${text} ${unknown}`, rows });

@@ -67,7 +67,7 @@ test('an index with a prefilter uses it and gives the recorded answers', {
   assert.ok(source);
   assert.equal(manifest.generation, recorded.generation);
   assert.equal(source.shards[0]!.prefilter, join(PREFILTER_FIXTURE, 'shard-00000', 'prefilter.i8'));
-  const index = FlatIndex.open(source, loaded.kernel);
+  const index = await FlatIndex.open(source, loaded.kernel);
   t.after(() => index.close());
   assert.equal(index.residentBytes, statSync(source.shards[0]!.prefilter!).size);
   await assertAnswers(index, recorded.searches[0]!.rows.length, recorded);

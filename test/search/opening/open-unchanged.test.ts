@@ -51,7 +51,7 @@ test('an index that is optimized between the reading of its manifests is read ag
 test('an index whose inverted indexes are replaced before they are opened is read again', async (t) => {
   const { out, replace } = await words(t);
   let calls = 0;
-  const fields = openUnchanged(out, () => {
+  const fields = await openUnchanged(out, () => {
     const { lexical } = openIndexDirectory(out);
     if (calls++ === 0) replace();
     return openLexicalFields(lexical);

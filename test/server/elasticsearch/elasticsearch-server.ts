@@ -95,8 +95,8 @@ export async function vectorIndex(
     { ...info, modes: ['dense', 'bm25'] },
     {
       dense: { encoder, index: await openEngine(source!) },
-      lexical: openLexicalFields(lexical),
-      filters: new FilterCache(openRowFilters(stored, rows)),
+      lexical: await openLexicalFields(lexical),
+      filters: new FilterCache(await openRowFilters(stored, rows)),
       passages: await SqlitePassageStore.open(passages),
       liveRows,
     },

@@ -16,6 +16,7 @@
 #include "dense/search/top_k.hpp"
 #include "trawl/error.hpp"
 #include "trawl/gpu_codes.hpp"
+#include "trawl/sizes.hpp"
 
 namespace trawl {
 
@@ -25,10 +26,6 @@ void check_arguments(const Index& index, const float* queries, int64_t count, co
   if (options.k < 1) throw Error(ErrorCode::kBadArgument, "k must be at least 1, but is " + std::to_string(options.k));
   if (count < 0 || (count > 0 && queries == nullptr)) throw Error(ErrorCode::kBadArgument, "queries must not be null, and their count not negative");
   if (options.batch_queries < 1) throw Error(ErrorCode::kBadArgument, "batch_queries must be at least 1");
-  if (count > 0 && options.k > INT64_MAX / 64 / count) {
-    throw Error(ErrorCode::kBadArgument, "k " + std::to_string(options.k) + " times " + std::to_string(count) +
-                                             " queries does not fit into memory");
-  }
   for (int64_t q = 0; q < count; ++q) {
     const int64_t column = first_not_finite(queries + q * index.dimension(), index.dimension());
     if (column >= 0) {
@@ -94,17 +91,18 @@ class Batch {
     for (int64_t q = 0; q < count_; ++q) {
       const std::vector<Scored> best = top_[q].take_sorted();
       const int64_t query = first_query + q;
-      result.counts[query] = best.size();
-      for (size_t i = 0; i < best.size(); ++i) {
-        const double score = external_score(index_.metric(), best[i].score_f64);
-        if (std::isinf(static_cast<float>(score))) {
-          throw Error(ErrorCode::kScoreOverflow,
-                      "query " + std::to_string(query) + ": the score of row " + std::to_string(best[i].row) +
-                          " does not fit float32; scale the vectors down",
-                      query);
+      const auto does_not_fit = [&](const Scored& hit) {
+        return std::isinf(static_cast<float>(external_score(index_.metric(), hit.score_f64)));
+      };
+      const auto overflow = std::find_if(best.begin(), best.end(), does_not_fit);
+      if (overflow != best.end()) {
+        result.overflow_rows[query] = overflow->row;
+      } else {
+        result.counts[query] = best.size();
+        for (size_t i = 0; i < best.size(); ++i) {
+          result.rows[query * result.k + i] = best[i].row;
+          result.scores[query * result.k + i] = external_score(index_.metric(), best[i].score_f64);
         }
-        result.rows[query * result.k + i] = best[i].row;
-        result.scores[query * result.k + i] = score;
       }
       const QueryState& state = states_[q];
       result.stats[query] = {state.survivors(), state.refined(), rescored_.empty() ? 0 : rescored_[q], state.growths(),
@@ -158,10 +156,11 @@ SearchResult search(const Index& index, const float* queries, int64_t count, con
   const KernelChoice& choice = options.kernels != nullptr ? *options.kernels : choose_kernels();
   SearchResult result;
   result.queries = count;
-  result.k = options.k;
+  result.k = hit_places(count, options.k, index.rows());
   result.counts.assign(count, 0);
-  result.rows.assign(count * options.k, -1);
-  result.scores.assign(count * options.k, 0.0);
+  result.rows.assign(count * result.k, -1);
+  result.scores.assign(count * result.k, 0.0);
+  result.overflow_rows.assign(count, -1);
   result.stats.assign(count, {});
   SearchOptions used = options;
   const SearchContext context(index, used, choice, pool);

@@ -206,7 +206,7 @@ const MAX_INTEGER_CHARACTERS = 4_300;
 const TRUE_TEXTS = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
 const FALSE_TEXTS = new Set(['0', 'false', 'f', 'no', 'n', 'off']);
 
-/** @internal Exported for test/server/lax-values.test.ts, which compares every value with pydantic 2. */
+/** Compared with pydantic 2 value by value in test/server/lax-values.test.ts. @internal Exported for tests. */
 export function laxInteger(value: unknown): LaxResult<number> {
   switch (typeof value) {
     case 'boolean':
@@ -226,7 +226,7 @@ export function laxInteger(value: unknown): LaxResult<number> {
   }
 }
 
-/** @internal Exported for test/server/lax-values.test.ts. */
+/** @internal Exported for tests. */
 export function laxBoolean(value: unknown): LaxResult<boolean> {
   const unreadable = fail('bool_parsing', 'Input should be a valid boolean, unable to interpret input');
   switch (typeof value) {
