@@ -1,3 +1,4 @@
+import { isObject } from '../src/base/objects.ts';
 import { idColumnOf } from '../src/index/passages/id-column.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
@@ -25,7 +26,7 @@ export interface BadRow {
  */
 export function checkRow(line: number, value: unknown, document: string): ReadRow {
   const bad = (reason: string): BadRow => ({ ok: false, line, reason });
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     return bad(`expected a JSON object with "contents" or "text", found ${typeName(value)}`);
   }
   const row = value as PassageRow;

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 
 import {
   type AsyncBuffer,
@@ -11,7 +11,8 @@ import {
 } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 
-import { isNodeError, type SerializedError, serializeError, TrawlError } from '../src/base/errors.ts';
+import { isNodeError, TrawlError } from '../src/base/errors.ts';
+import { answerCalls } from '../src/base/system/thread-calls.ts';
 import { type JsonValue, jsonText, toJsonValue } from './json-text.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
@@ -27,11 +28,8 @@ export interface RowGroup {
 /** A row as JSON text, or why it is bad. */
 export type ParquetRow = string | { readonly reason: string };
 
-/** The first reply lists the row groups. Then each posted number of a row group is answered with its rows. */
-export type ParquetReply =
-  | { readonly type: 'groups'; readonly groups: readonly RowGroup[] }
-  | { readonly type: 'rows'; readonly rows: readonly ParquetRow[] }
-  | { readonly type: 'error'; readonly error: SerializedError };
+/** The row groups of the file, or the rows of one by its number. */
+export type ParquetRequest = 'groups' | number;
 
 /** Replacements for hyparquet's conversions, which change values they cannot represent. */
 const PARSERS = {
@@ -47,34 +45,22 @@ const PARSERS = {
   },
 };
 
-async function serve(port: MessagePort, path: string): Promise<void> {
-  const reply = (message: ParquetReply): void => port.postMessage(message);
-  const guarded = async (answer: () => Promise<ParquetReply>): Promise<void> => {
-    try {
-      reply(await answer());
-    } catch (error) {
-      reply({ type: 'error', error: serializeError(error) });
-    }
+answerCalls(async () => {
+  const path = workerData as string;
+  const { file, metadata } = await openParquet(path);
+  const groups = metadata.row_groups.map(
+    (group): RowGroup => ({ rows: Number(group.num_rows), bytes: Number(group.total_byte_size) }),
+  );
+  checkRowCounts(path, metadata, groups);
+  const names = parquetSchema(metadata).children.map(({ element }) => element.name);
+  const starts = groups.map((_, at) => groups.slice(0, at).reduce((sum, { rows }) => sum + rows, 0));
+  return async (request: ParquetRequest): Promise<readonly RowGroup[] | readonly ParquetRow[]> => {
+    if (request === 'groups') return groups;
+    const rowStart = starts[request]!;
+    const rows = await readRows(path, file, metadata, rowStart, rowStart + groups[request]!.rows);
+    return rows.map((values) => toRow(names, values));
   };
-  await guarded(async () => {
-    const { file, metadata } = await openParquet(path);
-    const groups = metadata.row_groups.map((group) => ({
-      rows: Number(group.num_rows),
-      bytes: Number(group.total_byte_size),
-    }));
-    checkRowCounts(path, metadata, groups);
-    const names = parquetSchema(metadata).children.map(({ element }) => element.name);
-    const starts = groups.map((_, at) => groups.slice(0, at).reduce((sum, { rows }) => sum + rows, 0));
-    port.on('message', (group: number) => {
-      void guarded(async () => {
-        const rowStart = starts[group]!;
-        const rows = await readRows(path, file, metadata, rowStart, rowStart + groups[group]!.rows);
-        return { type: 'rows', rows: rows.map((values) => toRow(names, values)) };
-      });
-    });
-    return { type: 'groups', groups };
-  });
-}
+});
 
 async function openParquet(path: string): Promise<{ file: AsyncBuffer; metadata: FileMetaData }> {
   try {
@@ -152,5 +138,3 @@ function toRow(names: readonly string[], values: readonly unknown[]): ParquetRow
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
-
-if (parentPort !== null) await serve(parentPort, workerData as string);

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
-
-import { bug, deserializeError, isNodeError, TrawlError } from '../src/base/errors.ts';
+import { cancelled, untilAborted } from '../src/base/abort.ts';
+import { isNodeError, TrawlError } from '../src/base/errors.ts';
+import { CallThread } from '../src/base/system/thread-calls.ts';
 import { checkRow, type ReadRow } from './check-row.ts';
 import type { CorpusFormat, LineRange, ReaderContext } from './corpus-format.ts';
-import type { ParquetReply, ParquetRow, RowGroup } from './parquet-worker.ts';
+import type { ParquetRequest, ParquetRow, RowGroup } from './parquet-worker.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
 import { readBytes } from './read-bytes.ts';
@@ -96,51 +95,42 @@ function toReadRow(line: number, row: ParquetRow): ReadRow {
 
 class ParquetThread {
   readonly #path: string;
-  readonly #worker: Worker;
+  readonly #thread: CallThread<ParquetRequest, readonly RowGroup[] | readonly ParquetRow[]>;
 
   constructor(path: string) {
     this.#path = path;
-    this.#worker = new Worker(new URL('./parquet-worker.js', import.meta.url), {
+    this.#thread = new CallThread(new URL('./parquet-worker.js', import.meta.url), {
       name: 'trawl-parquet',
       workerData: path,
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
     });
-    // An error while no reply is awaited surfaces at the next request.
-    this.#worker.on('error', () => undefined);
   }
 
-  async groups(limitMs: number): Promise<readonly RowGroup[]> {
-    const reply = await this.#reply(1, limitMs);
-    if (reply.type === 'groups') return reply.groups;
-    throw bug(`the Parquet thread replied ${reply.type} instead of groups`);
+  groups(limitMs: number): Promise<readonly RowGroup[]> {
+    return this.#ask('groups', 1, limitMs);
   }
 
-  async rows(group: number, firstLine: number, limitMs: number): Promise<readonly ParquetRow[]> {
-    const answered = this.#reply(firstLine, limitMs);
-    this.#worker.postMessage(group);
-    const reply = await answered;
-    if (reply.type === 'rows') return reply.rows;
-    throw bug(`the Parquet thread replied ${reply.type} instead of rows`);
+  rows(group: number, firstLine: number, limitMs: number): Promise<readonly ParquetRow[]> {
+    return this.#ask(group, firstLine, limitMs);
   }
 
-  async close(): Promise<void> {
-    await this.#worker.terminate();
+  close(): Promise<void> {
+    return this.#thread.terminate(cancelled());
   }
 
-  async #reply(line: number, limitMs: number): Promise<Exclude<ParquetReply, { type: 'error' }>> {
-    const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort(), limitMs);
-    let reply: ParquetReply;
+  async #ask<A extends readonly RowGroup[] | readonly ParquetRow[]>(
+    request: ParquetRequest,
+    line: number,
+    limitMs: number,
+  ): Promise<A> {
+    const limit = AbortSignal.timeout(Math.min(Math.ceil(limitMs), 2 ** 31 - 1));
     try {
-      [reply] = (await once(this.#worker, 'message', { signal: stop.signal })) as [ParquetReply];
+      const late = (): string => `not finished within ${Math.ceil(limitMs / 1000)} s`;
+      return await untilAborted(this.#thread.ask<A>(request), limit, late);
     } catch (error) {
-      throw this.#damaged(line, stop.signal.aborted ? `not finished within ${Math.ceil(limitMs / 1000)} s` : error);
-    } finally {
-      clearTimeout(timer);
+      throw error instanceof TrawlError ? error : this.#damaged(line, error);
     }
-    if (reply.type === 'error') throw deserializeError(reply.error);
-    return reply;
   }
 
   #damaged(line: number, cause: unknown): TrawlError {

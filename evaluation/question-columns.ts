@@ -1,3 +1,4 @@
+import { isObject } from '../src/base/objects.ts';
 /** The columns of an entry of a file of questions. */
 export type Columns = ReadonlyMap<string, unknown>;
 
@@ -6,7 +7,7 @@ export type Fail = (reason: string) => Error;
 
 /** The members of a JSON object as columns; undefined if the value is not an object. */
 export function columnsOf(value: unknown): Columns | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  if (!isObject(value)) return undefined;
   return new Map<string, unknown>(Object.entries(value));
 }
 

@@ -1,4 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
+import { isObject } from '../../src/base/objects.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import type { EndpointOptions } from '../../src/encoder/endpoint/endpoint-options.ts';
 import { EMBEDDING_APIS } from '../../src/encoder/identity/endpoint-record.ts';
@@ -140,6 +141,6 @@ function members(option: string, text: string | undefined): Readonly<Record<stri
   } catch {
     value = undefined;
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isObject(value)) return value;
   throw new TrawlError('USAGE', `--${option} is not a JSON object; expected members such as {"prompt_name": "query"}.`);
 }

@@ -33,7 +33,7 @@ export async function runCommand(
   } catch (error) {
     const known = asTrawlError(error);
     const interrupted = known.code === 'CANCELLED' && interrupt.signal.aborted;
-    const resumable = interrupted && known.details['resumable'] === true;
+    const resumable = interrupted && known.details.resumable === true;
     report(interrupted && !resumable ? new TrawlError('CANCELLED', 'Interrupted.') : known, json);
     if (known.code === 'USAGE') return EXIT.usage;
     if (resumable && interrupt.signal.reason === 'SIGTERM') return EXIT.resumable;

@@ -1,10 +1,11 @@
+import { isObject } from '../../src/base/objects.ts';
 import type { ServerPassage } from './dialect-client.ts';
 
 /** The member of an object in a reply; undefined if it is absent or null. Throws an Error if `value` is no object. */
 export function member(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
+  if (!isObject(value))
     throw new Error(`its reply has ${shown(value)} in place of an object with ${JSON.stringify(name)}`);
-  return Object.hasOwn(value, name) ? ((value as Record<string, unknown>)[name] ?? undefined) : undefined;
+  return Object.hasOwn(value, name) ? (value[name] ?? undefined) : undefined;
 }
 
 /** A list in a reply, which is the member of an object, or the value itself. Throws an Error for anything else. */

@@ -67,7 +67,7 @@ async function endFailed(work: WorkFolder, failure: unknown): Promise<unknown> {
 function isInputError({ code, details }: TrawlError): boolean {
   return (
     /^(CORPUS|TEMPLATE|VECTORS|PICKLE)_|^USAGE$/.test(code) ||
-    (code === 'NON_FINITE_VECTOR' && details['path'] !== undefined)
+    (code === 'NON_FINITE_VECTOR' && details.path !== undefined)
   );
 }
 

@@ -2,7 +2,7 @@ import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { ReceivedFile } from '../../src/base/net/received-file.ts';
-import { TransientFailure } from '../../src/base/net/transfer-retries.ts';
+import { TransientFailure, withTransferRetries } from '../../src/base/net/retries.ts';
 import type { WatchedReply } from '../../src/base/net/watched-fetch.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { partialOf } from '../../src/base/system/partial-file.ts';
@@ -11,7 +11,6 @@ import { type DownloadRecord, hashText } from './download-record.ts';
 import type { HubClient } from './hub-client.ts';
 import { failureOf } from './hub-error.ts';
 import { fileAddress, pageOf, type RepositoryFile, type RepositoryListing } from './repository.ts';
-import { withHubRetries } from './retry.ts';
 import { writingFailed } from './writing-failed.ts';
 
 export interface FileDownload {
@@ -67,7 +66,7 @@ export async function downloadFile(download: FileDownload): Promise<number> {
   let isCorrupt = false;
   try {
     await received.keep(kept);
-    await withHubRetries(attempt, { what: file.path, limits: client.limits, signal, note: onNotice });
+    await withTransferRetries(attempt, { what: file.path, policy: client.retries, signal, note: onNotice });
     await handle.sync().catch(writingFailed(target));
   } catch (error) {
     isCorrupt = error instanceof TrawlError && error.code === 'DOWNLOAD_CORRUPT';

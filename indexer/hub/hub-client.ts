@@ -1,16 +1,24 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import type { RetryLimits } from '../../src/base/net/transfer-retries.ts';
+import type { RetryPolicy, TransferPolicy } from '../../src/base/net/retries.ts';
 import { type WatchedReply, watchedFetch } from '../../src/base/net/watched-fetch.ts';
 import { defined } from '../../src/base/objects.ts';
 import type { HubSettings } from './hub-settings.ts';
-import { RETRY_LIMITS } from './retry.ts';
 
 export interface ClientOptions {
-  readonly retry?: Partial<RetryLimits>;
+  readonly retry?: Partial<RetryPolicy>;
   /** A request that receives nothing for this long counts as failed, in milliseconds. Default 30,000. */
   readonly stallMs?: number;
 }
 
+const RETRIES: TransferPolicy = {
+  attempts: 6,
+  firstWaitMs: 1000,
+  maxWaitMs: 30_000,
+  maxRetryAfterMs: 300_000,
+  code: 'HUB_UNREACHABLE',
+  advice:
+    'The received data is kept: run the same command again later to resume. If the error persists, check the network and HF_ENDPOINT.',
+};
 const MAX_REDIRECTS = 10;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const CHECK_SERVER = 'Check HF_ENDPOINT, and whether a proxy or a login page answers in its place.';
@@ -18,7 +26,7 @@ const CHECK_SERVER = 'Check HF_ENDPOINT, and whether a proxy or a login page ans
 /** Requests to one hub. The token is sent only to the hub's own origin, whatever redirects and links say. */
 export class HubClient {
   readonly settings: HubSettings;
-  readonly limits: RetryLimits;
+  readonly retries: TransferPolicy;
   readonly #stallMs: number;
   readonly #origin: string;
 
@@ -32,7 +40,7 @@ export class HubClient {
       );
     }
     this.settings = settings;
-    this.limits = { ...RETRY_LIMITS, ...defined(retry) };
+    this.retries = { ...RETRIES, ...defined(retry) };
     this.#stallMs = stallMs;
     this.#origin = new URL(settings.endpoint).origin;
   }

@@ -1,6 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { retryAfterMs } from '../../src/base/net/retry-after.ts';
-import { TransientFailure } from '../../src/base/net/transfer-retries.ts';
+import { retryAfterMs, TransientFailure } from '../../src/base/net/retries.ts';
 
 /** A refused request, with the facts for the error message. */
 export interface RefusedRequest {

@@ -1,9 +1,8 @@
 import { datasetInfo, listFiles, modelInfo } from '@huggingface/hub';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
-import { TransientFailure } from '../../src/base/net/transfer-retries.ts';
+import { TransientFailure, withTransferRetries } from '../../src/base/net/retries.ts';
 import type { HubClient } from './hub-client.ts';
 import { failureOf } from './hub-error.ts';
-import { withHubRetries } from './retry.ts';
 
 const REPOSITORY_TYPES = ['model', 'dataset'] as const;
 
@@ -63,15 +62,15 @@ export async function listRepository(
   const hubUrl = client.settings.endpoint;
   const name = parseRepositoryName(repository.name);
   const context = { repository: pageOf(repository), revision };
-  const retrying = { what: `the list of ${context.repository}`, limits: client.limits, signal, note: onNotice };
+  const retrying = { what: `the list of ${context.repository}`, policy: client.retries, signal, note: onNotice };
   const fetch = apiFetch(client, context, signal);
   try {
-    const { sha } = await withHubRetries(() => {
+    const { sha } = await withTransferRetries(() => {
       const params = { name, revision, hubUrl, fetch, additionalFields: ['sha' as const] };
       return repository.type === 'model' ? modelInfo(params) : datasetInfo(params);
     }, retrying);
     if (typeof sha !== 'string' || !/^[0-9a-f]{40,64}$/.test(sha)) throw invalid(client, 'has no commit hash');
-    const files = await withHubRetries(async () => {
+    const files = await withTransferRetries(async () => {
       const found: RepositoryFile[] = [];
       // By commit, because a branch may move between two pages.
       for await (const entry of listFiles({ repo: repository, revision: sha, recursive: true, hubUrl, fetch })) {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isObject } from '../../src/base/objects.ts';
 import { widenBfloat16, widenFloat16 } from '../../src/base/system/float16.ts';
 import { readJsonFile } from '../../src/encoder/model/json-file.ts';
 import { firstNonFinite } from '../../src/engine/first-non-finite.ts';
@@ -140,7 +141,7 @@ function checkFinite(path: string, tensor: TensorEntry, values: Float32Array): v
 /** Tensor names grouped by shard file, in the order of the index. */
 async function readIndex(path: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { weight_map: map } = await readJsonFile(path);
-  if (typeof map !== 'object' || map === null || Array.isArray(map) || Object.keys(map).length === 0) {
+  if (!isObject(map) || Object.keys(map).length === 0) {
     throw invalid(`${path} has no weight_map, which maps tensors to files. Fetch the checkpoint again.`);
   }
   const shards = new Map<string, string[]>();

@@ -1,4 +1,3 @@
-import type { SerializedError } from '../../src/base/errors.ts';
 import type { Compression } from '../../src/base/files/compression.ts';
 import type { RowOptions } from './format-rows.ts';
 import type { RuleOptions } from './open-rule.ts';
@@ -25,15 +24,8 @@ export interface BatchFacts {
 }
 
 /**
- * `split` splits the documents of a batch. `format` then formats its rows; `start` is the number of passages in all batches
- * before it.
+ * `split` splits the documents of a batch; the answer is its `BatchFacts`. `format` then formats its rows, and the answer is their bytes; `start` is the number of passages in all batches before it.
  */
 export type PrepareRequest =
   | { readonly type: 'split'; readonly batch: number; readonly bytes: Uint8Array }
   | { readonly type: 'format'; readonly batch: number; readonly start: number; readonly header: boolean };
-
-export type PrepareReply =
-  | { readonly type: 'ready' }
-  | { readonly type: 'split'; readonly batch: number; readonly facts: BatchFacts }
-  | { readonly type: 'format'; readonly batch: number; readonly bytes: Uint8Array }
-  | { readonly type: 'error'; readonly error: SerializedError };

@@ -1,46 +1,35 @@
 import { isUtf8 } from 'node:buffer';
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-
-import { serializeError } from '../../src/base/errors.ts';
+import { workerData } from 'node:worker_threads';
+import { answerCalls } from '../../src/base/system/thread-calls.ts';
 import { formatRows, headerLine, type SplitResult } from './format-rows.ts';
 import { openRule } from './open-rule.ts';
 import { openPack } from './pack.ts';
-import type { BadLine, PrepareReply, PrepareRequest, WorkerSetup } from './prepare-messages.ts';
+import type { BadLine, BatchFacts, PrepareRequest, WorkerSetup } from './prepare-messages.ts';
 import type { SplittingRule } from './rules/splitting-rule.ts';
 import { parseDocument } from './source-document.ts';
 
-async function serve(port: MessagePort, { rule: ruleOptions, row, compression }: WorkerSetup): Promise<void> {
-  const reply = (message: PrepareReply, transfer: readonly ArrayBuffer[] = []): void =>
-    port.postMessage(message, transfer);
-  try {
-    const rule = await openRule(ruleOptions);
-    const pack = openPack(compression);
-    const waiting = new Map<number, readonly SplitResult[]>();
-    port.on('message', (request: PrepareRequest) => {
-      try {
-        const { batch } = request;
-        if (request.type === 'split') {
-          const { results, bad } = splitBatch(rule, row.idFrom === 'doc', request.bytes);
-          waiting.set(batch, results);
-          const passages = results.reduce((sum, result) => sum + result.passages.length, 0);
-          const emptyDocuments = results.filter((result) => result.passages.length === 0).length;
-          reply({ type: 'split', batch, facts: { documents: results.length, emptyDocuments, passages, bad } });
-        } else {
-          const rows = formatRows(rule, row, waiting.get(batch)!, request.start);
-          waiting.delete(batch);
-          const text = request.header ? headerLine(rule, row) + rows : rows;
-          const bytes = text === '' ? new Uint8Array() : pack(new Uint8Array(Buffer.from(text)));
-          reply({ type: 'format', batch, bytes }, [bytes.buffer]);
-        }
-      } catch (error) {
-        reply({ type: 'error', error: serializeError(error) });
-      }
-    });
-    reply({ type: 'ready' });
-  } catch (error) {
-    reply({ type: 'error', error: serializeError(error) });
-  }
-}
+answerCalls(async () => {
+  const { rule: ruleOptions, row, compression } = workerData as WorkerSetup;
+  const rule = await openRule(ruleOptions);
+  const pack = openPack(compression);
+  const waiting = new Map<number, readonly SplitResult[]>();
+  return (request: PrepareRequest, transfer): BatchFacts | Uint8Array => {
+    const { batch } = request;
+    if (request.type === 'split') {
+      const { results, bad } = splitBatch(rule, row.idFrom === 'doc', request.bytes);
+      waiting.set(batch, results);
+      const passages = results.reduce((sum, result) => sum + result.passages.length, 0);
+      const emptyDocuments = results.filter((result) => result.passages.length === 0).length;
+      return { documents: results.length, emptyDocuments, passages, bad };
+    }
+    const rows = formatRows(rule, row, waiting.get(batch)!, request.start);
+    waiting.delete(batch);
+    const text = request.header ? headerLine(rule, row) + rows : rows;
+    const bytes = text === '' ? new Uint8Array() : pack(new Uint8Array(Buffer.from(text)));
+    transfer.push(bytes.buffer);
+    return bytes;
+  };
+});
 
 function splitBatch(
   rule: SplittingRule,
@@ -81,5 +70,3 @@ function splitBatch(
   }
   return { results, bad };
 }
-
-if (parentPort !== null) await serve(parentPort, workerData as WorkerSetup);

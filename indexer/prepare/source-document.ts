@@ -1,5 +1,6 @@
 import { parseJson } from '../../corpus/parse-json.ts';
 import { columnOf, type PassageRow } from '../../corpus/passage.ts';
+import { isObject } from '../../src/base/objects.ts';
 
 export type DocumentId = string | number | bigint | null;
 
@@ -30,7 +31,7 @@ export function parseDocument(line: string): ParsedDocument {
   if (!parsed.ok)
     return bad(line.startsWith('<doc ') ? `${parsed.reason}; run WikiExtractor with --json` : parsed.reason);
   const { value } = parsed;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return bad('expected a JSON object');
+  if (!isObject(value)) return bad('expected a JSON object');
   const row = value as PassageRow;
   const id = firstOf(row, ['wikipedia_id', 'id', '_id', 'docid']) ?? null;
   if (id !== null && typeof id !== 'string' && typeof id !== 'bigint' && !Number.isSafeInteger(id)) {

@@ -4,14 +4,13 @@ import { type FileHandle, lstat, mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { ReceivedFile } from '../../src/base/net/received-file.ts';
-import type { RetryLimits } from '../../src/base/net/transfer-retries.ts';
+import { type TransferPolicy, withTransferRetries } from '../../src/base/net/retries.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import type { IndexFile, IndexSnapshot } from '../../src/index/files/index-snapshot.ts';
 import { fileProblem } from './check-file.ts';
 import type { CopyJournal } from './copy-journal.ts';
 import type { CopySource } from './copy-source.ts';
 import type { RateLimit } from './rate-limit.ts';
-import { withSourceRetries } from './retry.ts';
 
 export interface FileCopy {
   readonly source: CopySource;
@@ -21,7 +20,7 @@ export interface FileCopy {
   readonly folder: string;
   readonly journal: CopyJournal;
   readonly rate: RateLimit;
-  readonly limits: RetryLimits;
+  readonly retries: TransferPolicy;
   readonly signal: AbortSignal;
   readonly note: (text: string) => void;
   /** Bytes of the file that are there; falls to 0 when the file is begun anew. */
@@ -35,10 +34,10 @@ export interface FileCopy {
  * @throws TrawlError INDEX_CHECKSUM_MISMATCH, SOURCE_CHANGED, SOURCE_REFUSED, SOURCE_UNREACHABLE, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED.
  */
 export async function copyFile(copy: FileCopy): Promise<number> {
-  const { source, file, folder, journal, signal, note, limits, onBytes } = copy;
+  const { source, file, folder, journal, signal, note, retries, onBytes } = copy;
   const target = join(folder, file.path);
-  const retrying = { what: file.path, limits, signal, note };
-  const { bytes, tag } = await withSourceRetries(() => source.facts(file.path, signal), retrying);
+  const retrying = { what: file.path, policy: retries, signal, note };
+  const { bytes, tag } = await withTransferRetries(() => source.facts(file.path, signal), retrying);
   if (file.bytes !== null && bytes !== file.bytes) {
     throw mismatch(source, file, `it has ${bytes} bytes, but the manifest says ${file.bytes}`);
   }
@@ -77,7 +76,7 @@ export async function copyFile(copy: FileCopy): Promise<number> {
   let isWrong = false;
   try {
     await received.keep(kept);
-    await withSourceRetries(attempt, retrying);
+    await withTransferRetries(attempt, retrying);
     await handle.sync();
   } catch (error) {
     isWrong = error instanceof TrawlError && error.code === 'INDEX_CHECKSUM_MISMATCH';

@@ -1,17 +1,16 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inParallel } from '../../src/base/in-parallel.ts';
-import type { RetryLimits } from '../../src/base/net/transfer-retries.ts';
+import type { RetryPolicy } from '../../src/base/net/retries.ts';
 import { defined } from '../../src/base/objects.ts';
 import type { IndexSnapshot } from '../../src/index/files/index-snapshot.ts';
 import { fileProblem } from './check-file.ts';
 import type { CopiesFolder } from './copies-folder.ts';
 import { copyFile } from './copy-file.ts';
-import type { CopySource } from './copy-source.ts';
+import { type CopySource, SOURCE_RETRIES } from './copy-source.ts';
 import { linkFile } from './link-file.ts';
 import type { CopyPlan } from './plan-copy.ts';
 import { RateLimit } from './rate-limit.ts';
-import { RETRY_LIMITS } from './retry.ts';
 
 export interface CopyFilesOptions {
   /** Reads all files at the destination again, also those that an earlier run checked. */
@@ -19,7 +18,7 @@ export interface CopyFilesOptions {
   /** Files that are copied at the same time. */
   readonly jobs: number;
   readonly bytesPerSecond: number | undefined;
-  readonly retry?: Partial<RetryLimits>;
+  readonly retry?: Partial<RetryPolicy>;
   readonly signal: AbortSignal;
   readonly note: (text: string) => void;
   readonly onProgress: (progress: {
@@ -46,7 +45,7 @@ export async function copyFiles(
   const staging = folder.folderOf(name);
   const journal = folder.journal(name);
   const rate = new RateLimit(options.bytesPerSecond);
-  const limits = { ...RETRY_LIMITS, ...defined(options.retry) };
+  const retries = { ...SOURCE_RETRIES, ...defined(options.retry) };
   const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   let doneBytes = 0;
   let transferred = 0;
@@ -77,7 +76,7 @@ export async function copyFiles(
         folder: staging,
         journal,
         rate,
-        limits,
+        retries,
         signal,
         note: options.note,
         onBytes,

@@ -1,3 +1,14 @@
+import type { TransferPolicy } from '../../src/base/net/retries.ts';
+
+export const SOURCE_RETRIES: TransferPolicy = {
+  attempts: 6,
+  firstWaitMs: 500,
+  maxWaitMs: 20_000,
+  maxRetryAfterMs: 300_000,
+  code: 'SOURCE_UNREACHABLE',
+  advice: 'What was copied is kept: run the same command again.',
+};
+
 /** An index that is copied, at one moment. Every read is of the same files, or fails with SOURCE_CHANGED. */
 export interface CopySource {
   /** For messages; without keys. */

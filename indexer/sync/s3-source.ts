@@ -1,5 +1,5 @@
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
-import { TransientFailure } from '../../src/base/net/transfer-retries.ts';
+import { TransientFailure } from '../../src/base/net/retries.ts';
 import type { CopySource, FileFacts, OpenSource } from './copy-source.ts';
 import { openS3 } from './s3-client.ts';
 

@@ -1,6 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { retryAfterMs } from '../../src/base/net/retry-after.ts';
-import { TransientFailure } from '../../src/base/net/transfer-retries.ts';
+import { retryAfterMs, TransientFailure } from '../../src/base/net/retries.ts';
 import { type WatchedReply, watchedFetch } from '../../src/base/net/watched-fetch.ts';
 import type { CopySource, OpenSource } from './copy-source.ts';
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import { withTransferRetries } from '../../src/base/net/retries.ts';
 import { defined } from '../../src/base/objects.ts';
 import { syncFolder, writeFileDurably } from '../../src/base/system/durable-file.ts';
 import { requireFreeBytes } from '../../src/base/system/free-bytes.ts';
@@ -12,10 +13,9 @@ import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { CopiesFolder } from './copies-folder.ts';
 import { type CopyFilesOptions, copyFiles } from './copy-files.ts';
-import type { CopySource, OpenSource } from './copy-source.ts';
+import { type CopySource, type OpenSource, SOURCE_RETRIES } from './copy-source.ts';
 import { existingCopies } from './existing-copies.ts';
 import { type CopyPlan, planCopy } from './plan-copy.ts';
-import { RETRY_LIMITS, withSourceRetries } from './retry.ts';
 
 /** How often a copy is planned anew because the source has changed. */
 const MAX_CHANGES = 3;
@@ -135,11 +135,11 @@ async function withSource<T>(
   { open, retry, signal, note }: SyncOptions,
   use: (source: CopySource, snapshot: IndexSnapshot) => Promise<T>,
 ): Promise<T> {
-  const limits = { ...RETRY_LIMITS, ...defined(retry) };
-  const source = await withSourceRetries(() => open(signal), { what: 'source', limits, signal, note });
+  const policy = { ...SOURCE_RETRIES, ...defined(retry) };
+  const source = await withTransferRetries(() => open(signal), { what: 'source', policy, signal, note });
   try {
     const snapshot = await readSnapshot(source.shown, (path) =>
-      withSourceRetries(() => source.readManifest(path, signal), { what: path, limits, signal, note }),
+      withTransferRetries(() => source.readManifest(path, signal), { what: path, policy, signal, note }),
     );
     return await use(source, snapshot);
   } finally {

@@ -10,18 +10,23 @@ export function throwIfCancelled(signal: AbortSignal | undefined): void {
 }
 
 /**
- * Waits for work that others may wait for too, and that goes on after an abort.
+ * Waits for work that goes on after an abort.
  *
- * @throws TrawlError CANCELLED as soon as the signal is aborted.
+ * @param failure the error after an abort.
+ * @throws TrawlError CANCELLED, or `failure`, as soon as the signal is aborted.
  */
-export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function untilAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  failure: () => unknown = cancelled,
+): Promise<T> {
   if (signal === undefined) return work;
   // An unused failure must not count as an unhandled rejection.
   work.catch(() => undefined);
-  throwIfCancelled(signal);
+  if (signal.aborted) throw failure();
   let stop: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(cancelled());
+    stop = () => reject(failure());
     signal.addEventListener('abort', stop, { once: true });
   });
   return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', stop!));

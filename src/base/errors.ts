@@ -130,16 +130,34 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-export interface TrawlErrorOptions {
-  /** Numbers and names for programs; never the text of passages or queries. */
-  details?: Readonly<Record<string, unknown>>;
+/** Numbers and names for programs; never the text of passages or queries. The named fields decide what callers do. */
+interface ErrorDetails {
+  readonly [name: string]: unknown;
+  /** The file that is at fault. A NON_FINITE_VECTOR without it comes from the encoder. */
+  readonly path?: string;
+  /** CANCELLED: the same command goes on where this one stopped. */
+  readonly resumable?: boolean;
+  /** ENCODER_FAILED: a smaller batch may succeed. */
+  readonly outOfMemory?: boolean;
+  /** NOT_SUPPORTED of Pyserini's order: the most tied passages that a query may have. */
+  readonly maxTied?: number;
+  /** The request's field that is wrong. */
+  readonly param?: string;
+  /** The HTTP status that a server of models answered. */
+  readonly status?: number | undefined;
+  /** Seconds after which a client may ask again. */
+  readonly retryAfterS?: number;
+}
+
+interface TrawlErrorOptions {
+  details?: ErrorDetails;
   cause?: unknown;
 }
 
 export class TrawlError extends Error {
   override readonly name = 'TrawlError';
   readonly code: ErrorCode;
-  readonly details: Readonly<Record<string, unknown>>;
+  readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, message: string, options: TrawlErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -175,7 +193,7 @@ export function isNodeError(error: unknown): error is NodeJS.ErrnoException {
 export interface SerializedError {
   code: ErrorCode;
   message: string;
-  details: Readonly<Record<string, unknown>>;
+  details: ErrorDetails;
 }
 
 export function serializeError(error: unknown): SerializedError {

@@ -1,6 +1,6 @@
 import { throwIfCancelled } from './abort.ts';
 
-export interface InOrderOptions {
+interface InOrderOptions {
   /** Items that are at work at a time. */
   readonly atOnce: number;
   readonly signal: AbortSignal | undefined;

@@ -1,3 +1,5 @@
+import { untilAborted } from './until-aborted.ts';
+
 /**
  * Retries. A call is repeated after a 503 or a lost connection, because all calls only read. It makes up to `attempts` rounds; a
  * round tries each server once, except those that are set aside. Between rounds the client waits as long as the server's
@@ -51,19 +53,9 @@ function retryAfterMs(retryAfter: string | null): number | undefined {
 
 /** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(signal.reason);
-      return;
-    }
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(signal!.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
-      resolve();
-    }, ms);
-    signal?.addEventListener('abort', stop, { once: true });
+  let timer: ReturnType<typeof setTimeout>;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
   });
+  return untilAborted(over, signal).finally(() => clearTimeout(timer));
 }

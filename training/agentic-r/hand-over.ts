@@ -39,7 +39,7 @@ export interface IndexedPassage {
   readonly document: string;
 }
 
-export interface HandOverOptions {
+interface HandOverOptions {
   readonly candidates: string;
   readonly dataset: string;
   /** Sub-answers by trajectory, one for each round. */

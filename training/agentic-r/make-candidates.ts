@@ -47,7 +47,7 @@ export interface CandidateCounts {
   readonly withoutText: number;
 }
 
-export interface MakeCandidatesOptions extends RoundsOptions {
+interface MakeCandidatesOptions extends RoundsOptions {
   readonly retriever: SearchSource;
   /** Candidates of each round. */
   readonly k: number;

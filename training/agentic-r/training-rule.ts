@@ -20,7 +20,7 @@ export interface RuleSettings {
 export const AGENTIC_R_RULE: RuleSettings = { threshold: 0.6, positives: 3, groupSize: 16 };
 
 /** A round in training, or why it is not: the first candidate has `em` 0, a utility below the threshold, or too few others. */
-export type RuleOutcome =
+type RuleOutcome =
   | { readonly positives: readonly JudgedCandidate[]; readonly negatives: readonly JudgedCandidate[] }
   | 'not-correct'
   | 'below-threshold';

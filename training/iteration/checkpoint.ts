@@ -56,7 +56,7 @@ export function noCheckpoint(checkpoint: string): TrawlError {
   );
 }
 
-export interface ModelStep {
+interface ModelStep {
   readonly checkpoint: string;
   /** The files when the iteration began. */
   readonly files: readonly InputFile[];

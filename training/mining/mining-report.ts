@@ -17,7 +17,7 @@ interface PassageExample {
   readonly contents: string;
 }
 
-export interface RowExample {
+interface RowExample {
   readonly query_id: string;
   readonly query: string;
   readonly answers: readonly string[];
@@ -25,7 +25,7 @@ export interface RowExample {
   readonly negatives: readonly PassageExample[];
 }
 
-export interface DropExample {
+interface DropExample {
   readonly query_id: string;
   readonly query: string;
   readonly answers: readonly string[];
@@ -34,7 +34,7 @@ export interface DropExample {
 }
 
 /** The counts of a run, under the names of the report file. */
-export interface MiningCounts {
+interface MiningCounts {
   /** Searched queries. */
   queries: number;
   /** Queries with rows. */

@@ -17,7 +17,7 @@ export interface WantedQuestion {
 }
 
 /** Where questions are kept. */
-export interface QuestionTable<T extends Known> {
+interface QuestionTable<T extends Known> {
   withId(id: string): readonly T[];
   /** The question with this comparable text, which is not empty. */
   withText(comparable: string): T | undefined;

@@ -13,7 +13,7 @@ const SELECTED_FIELDS = [
 ] as const satisfies (keyof RecordHead)[];
 
 /** Which records are selected. An empty list selects any value. */
-export type RecordSelection = Readonly<Record<(typeof SELECTED_FIELDS)[number], readonly string[]>> & {
+type RecordSelection = Readonly<Record<(typeof SELECTED_FIELDS)[number], readonly string[]>> & {
   /** Selects times from `since` and before `until`, as ISO 8601 texts of dates or times. */
   readonly since?: string;
   readonly until?: string;

@@ -1,3 +1,4 @@
+import { isObject } from '../../src/base/objects.ts';
 import { parseNumbers } from '../../src/index/passages/exact-numbers.ts';
 import type { RecordHead } from './record-head.ts';
 import type { RecordedOpening } from './recorded-opening.ts';
@@ -46,7 +47,7 @@ export type ParsedRecord =
   | { readonly ok: false; readonly reason: string };
 
 /** A line of a query, or of an opening. */
-export type ParsedLine = ParsedRecord | { readonly ok: true; readonly opening: RecordedOpening };
+type ParsedLine = ParsedRecord | { readonly ok: true; readonly opening: RecordedOpening };
 
 type Values = Readonly<Record<string, unknown>>;
 type Check = (value: unknown) => boolean;
@@ -61,7 +62,7 @@ const isTexts = isListOf(isText);
 const isObjectOf =
   (check: Check): Check =>
   (value) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(check);
+    isObject(value) && Object.values(value).every(check);
 
 const isTime: Check = (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value);
 
@@ -111,7 +112,7 @@ export function parseLine(text: string): ParsedLine {
   } catch {
     return { ok: false, reason: 'not valid JSON' };
   }
-  if (typeof line !== 'object' || line === null || Array.isArray(line)) return wrong('not a JSON object');
+  if (!isObject(line)) return wrong('not a JSON object');
   const values = line as Values;
   const has = (name: string): boolean => Object.hasOwn(values, name);
   const isOpening = has('opened') && !has('query');

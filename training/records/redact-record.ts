@@ -34,7 +34,7 @@ const COMPOSED: readonly string[] = ['query', 'question', 'history'];
 /** Hex digits of a hash: 128 bits. */
 const HASH_DIGITS = 32;
 
-export interface Redaction {
+interface Redaction {
   readonly drop: readonly string[];
   readonly hash: readonly string[];
   /** Secret of the hashes; needed if `hash` has fields. */

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import type { StoredAnswer } from './stored-answer.ts';
 
 /** A passage of a recorded answer. */
-export interface CollectedPassage {
+interface CollectedPassage {
   /** Row in the index. */
   readonly row: number;
   /** Its id in the record, as text; null if it has none. */

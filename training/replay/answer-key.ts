@@ -1,3 +1,4 @@
+import { isObject } from '../../src/base/objects.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { applyTemplate, contextOf, type EncoderInput, type TruncateSide } from '../../src/encoder/text-encoder.ts';
 import { canonicalFilter } from '../../src/engine/filter/filter.ts';
@@ -14,7 +15,7 @@ export interface AnswerKey {
 }
 
 /** What of an index decides how a search without settings is answered. */
-export interface KeyDefaults {
+interface KeyDefaults {
   readonly mode: SearchMode;
   readonly model: Pick<ModelIdentity, 'queryTemplate'> | null;
 }
@@ -60,8 +61,6 @@ function textOf(input: EncoderInput, hasContext: boolean): string {
 /** JSON whose members are in the order of their names, in each object. */
 function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
+    isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
   );
 }

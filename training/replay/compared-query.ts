@@ -17,7 +17,7 @@ export interface ComparedQuery {
 }
 
 /** Passages among those judged relevant. */
-export interface BeforeAndNow {
+interface BeforeAndNow {
   readonly before: number;
   readonly now: number;
   readonly gained: number;

@@ -8,7 +8,7 @@ import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
 import { BUNDLE_FILES, type BundleManifest, checkBundleFiles, readBundleManifest } from './bundle-manifest.ts';
 import { ReplayRetriever, type Unrecorded } from './replay-retriever.ts';
 
-export interface OpenBundleOptions {
+interface OpenBundleOptions {
   /** Name of the index in requests. Default: the name of the index that answered. */
   readonly name?: string;
   /** What a query gets that was not recorded. Default: an error. */

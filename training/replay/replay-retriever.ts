@@ -22,7 +22,7 @@ import { answerId, replayedAnswer, type StoredAnswer } from './stored-answer.ts'
 export const UNRECORDED = ['error', 'empty'] as const;
 export type Unrecorded = (typeof UNRECORDED)[number];
 
-export interface ReplayParts {
+interface ReplayParts {
   readonly info: RetrieverInfo;
   readonly answers: PassageStore;
   readonly passages: PassageStore;

@@ -22,7 +22,7 @@ import { BUNDLE_FILE, BUNDLE_FILES, BUNDLE_FORMAT, BUNDLE_VERSION, type BundleMa
 import { recordedCall, UNUSABLE, type Unusable } from './recorded-call.ts';
 import { answerId } from './stored-answer.ts';
 
-export interface WriteBundleOptions {
+interface WriteBundleOptions {
   /** Files of `--record`. */
   readonly records: readonly string[];
   /** The index that answered, in the recorded generation: it has the passages. */

@@ -1,3 +1,4 @@
+import { isObject } from '../../src/base/objects.ts';
 import { itemError, type JsonObject, type ReadItem } from './read-items.ts';
 
 /** The fields of an item with their types checked. Each function throws TrawlError CORPUS_BAD_LINE with the item's place. */
@@ -40,7 +41,7 @@ export function objectsField({ value, place }: ReadItem, name: string): readonly
   const found = value[name];
   if (!Array.isArray(found)) throw itemError(place, `"${name}" is ${shown(found)}; expected a list of objects`);
   return found.map((member: unknown, i) => {
-    if (typeof member === 'object' && member !== null && !Array.isArray(member)) {
+    if (isObject(member)) {
       return { value: member as JsonObject, place: `${place}, ${name}[${i}]` };
     }
     throw itemError(place, `"${name}"[${i}] is ${shown(member)}; expected an object`);

@@ -5,6 +5,7 @@ import { readingFailed, reasonOf } from '../../corpus/read-errors.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import type { Compression } from '../../src/base/files/compression.ts';
+import { isObject } from '../../src/base/objects.ts';
 import { ArrayError, JsonArraySplitter } from './json-array-splitter.ts';
 
 /** Longest item. A trajectory with everything that the agent read has some hundred KiB. */
@@ -59,7 +60,7 @@ export function parseObject(bytes: Buffer, place: string): JsonObject {
     const reason = number === undefined ? 'not valid JSON' : `has ${number}, which is not a number of JSON`;
     throw itemError(place, reason, error);
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  if (isObject(value)) return value as JsonObject;
   throw itemError(place, 'expected a JSON object');
 }
 

@@ -1,3 +1,4 @@
+import { isObject } from '../../src/base/objects.ts';
 import { contentsOf } from '../../src/index/passages/contents.ts';
 import { idField, objectField, shown, stringField, stringsField } from './item-fields.ts';
 import { itemError, type ReadItem, type ReadItemsOptions, readItems } from './read-items.ts';
@@ -63,7 +64,7 @@ function parseSearch(search: ReadItem, turn: number): Search {
 
 /** A row of the corpus: `id` or `docid`, and `contents` or `title` and `text`. */
 function shownPassage(doc: unknown, place: string): ShownPassage {
-  if (typeof doc !== 'object' || doc === null || Array.isArray(doc)) {
+  if (!isObject(doc)) {
     throw itemError(place, `is ${shown(doc)}; expected a passage as an object`);
   }
   const row = { value: doc as ReadItem['value'], place };

@@ -33,7 +33,7 @@ export interface RecordedGeneration {
   readonly line: number;
 }
 
-export interface RecordedTrajectories {
+interface RecordedTrajectories {
   readonly counts: RecordedCounts;
   /** SHA-256 of all lines. */
   readonly sha256: string;

@@ -1,5 +1,5 @@
 /** A relevant passage: how many of the rest its tail expects before it, and how many of the sample are. */
-export interface TailCount {
+interface TailCount {
   /** > 0 */
   readonly expected: number;
   readonly sampleAhead: number;

@@ -16,7 +16,7 @@ export const ESTIMATORS = ['bound', 'counts', 'tail'] as const;
 export type Estimator = (typeof ESTIMATORS)[number];
 
 /** The passages outside of the chosen ones, and how many of them are sampled. */
-export interface SampledRest {
+interface SampledRest {
   readonly rest: number;
   readonly sampled: number;
 }

@@ -19,7 +19,7 @@ import {
 } from './triage-report.ts';
 
 /** What the parts of a trial found. */
-export interface TriageFindings {
+interface TriageFindings {
   /** In the clock of `performance.now`. */
   readonly begun: number;
   readonly questions: JudgedQuestions;
@@ -35,7 +35,7 @@ export interface TriageFindings {
 }
 
 /** The options of a trial that the report needs, as in `TriageOptions`. */
-export interface ReportSettings {
+interface ReportSettings {
   readonly retriever: Pick<Retriever, 'info'>;
   readonly encoder: Pick<TextEncoder, 'identity'>;
   readonly cutoffs: readonly number[];

@@ -27,7 +27,7 @@ interface Progress {
   readonly embedMs: number;
 }
 
-export interface PoolVectorsOptions {
+interface PoolVectorsOptions {
   /** The work folder. The vectors of this pool and encoder have a folder in it. It is created. */
   readonly work: string;
   /** What the vectors depend on besides the encoder: the passages of the pool. */

@@ -31,7 +31,7 @@ export interface RelevantPlaces {
   readonly longestCount: number;
 }
 
-export interface PlacesWanted {
+interface PlacesWanted {
   readonly search: SearchAmong;
   readonly chosen: RowBitmap;
   readonly sampled: RowBitmap;

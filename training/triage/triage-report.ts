@@ -46,7 +46,7 @@ export interface Gate {
  * `passed`: the estimate is at the gate or above it. `refused`: it is below. `refused-for-certain`: recall in the pool is below, so that
  * of the whole index is, too, for these questions. `none`: without a gate.
  */
-export type Verdict = 'passed' | 'refused' | 'refused-for-certain' | 'none';
+type Verdict = 'passed' | 'refused' | 'refused-for-certain' | 'none';
 
 export interface TriageReport {
   readonly index: { readonly name: string; readonly generation: string; readonly model: string | null };

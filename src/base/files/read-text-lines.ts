@@ -4,7 +4,7 @@ import { fileBytes } from './file-bytes.ts';
 /** Lines of question, judgement and run files have a few hundred bytes. Limits memory if the file has no line ends. */
 const MAX_LINE_CHARACTERS = 8 * 1024 * 1024;
 
-export interface NumberedLine {
+interface NumberedLine {
   /** Line number in the file, from 1; blank lines count. */
   readonly number: number;
   readonly text: string;

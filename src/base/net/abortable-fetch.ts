@@ -10,7 +10,7 @@ export function abortableFetch(
   url: string | URL,
   options: RequestInit & { readonly signal: AbortSignal },
 ): Promise<Response> {
-  return orReason(fetch(url, options), options.signal);
+  return untilAborted(fetch(url, options), options.signal, () => options.signal.reason);
 }
 
 /** The chunks of a response's body. @throws the signal's reason when it aborts. */
@@ -19,7 +19,7 @@ export async function* bodyChunks(response: Response, signal: AbortSignal): Asyn
   if (reader === undefined) return;
   try {
     for (;;) {
-      const { done, value } = await orReason(reader.read(), signal);
+      const { done, value } = await untilAborted(reader.read(), signal, () => signal.reason);
       if (done) return;
       yield value;
     }
@@ -38,12 +38,4 @@ export async function bodyText(response: Response, signal: AbortSignal): Promise
 /** Cancels a body that nobody reads, without waiting for it. */
 export function dropBody({ body }: Response): void {
   if (body?.locked === false) body.cancel().catch(() => undefined);
-}
-
-async function orReason<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  try {
-    return await untilAborted(work, signal);
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error;
-  }
 }

@@ -2,12 +2,12 @@ import type { Hash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { throwIfCancelled } from '../abort.ts';
 import { hashBeginning } from '../system/file-checksum.ts';
-import { TransientFailure } from './transfer-retries.ts';
+import { TransientFailure } from './retries.ts';
 
 /** An attempt that receives this many bytes resets the count of consecutive failures (`withRetries`). */
 const PROGRESS_BYTES = 1024 * 1024;
 
-export interface ReceivedFileOptions {
+interface ReceivedFileOptions {
   readonly path: string;
   /** Open for writing. The caller closes it. */
   readonly handle: FileHandle;

@@ -1,6 +1,6 @@
 import { cancelled } from '../abort.ts';
 import { abortableFetch, bodyChunks, dropBody } from './abortable-fetch.ts';
-import { TransientFailure } from './transfer-retries.ts';
+import { TransientFailure } from './retries.ts';
 
 export interface WatchedReply {
   readonly status: number;

@@ -10,7 +10,7 @@ import { suggestOption } from './suggest-option.ts';
 /** Read if it exists and `--config` is not given. */
 const DEFAULT_CONFIG_FILE = 'trawl.config.json';
 
-export interface ConfigSection {
+interface ConfigSection {
   /** Name of the command. */
   readonly command: string;
   /** Names of all commands: other sections are refused. Default: any name is allowed. */

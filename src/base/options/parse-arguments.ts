@@ -2,7 +2,7 @@ import { TrawlError } from '../errors.ts';
 import { type OptionTable, optionOf } from './option-spec.ts';
 import { suggestOption } from './suggest-option.ts';
 
-export interface ParsedArguments {
+interface ParsedArguments {
   /** The values of each given option, in order; 'true' or 'false' for a flag. */
   readonly flags: ReadonlyMap<string, readonly string[]>;
   readonly positionals: readonly string[];

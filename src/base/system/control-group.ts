@@ -8,7 +8,7 @@ export function readTextFile(path: string): string {
 }
 
 /** The control group hierarchy of version 2, or of one controller of version 1. */
-export type Hierarchy = 'v2' | 'cpu' | 'memory';
+type Hierarchy = 'v2' | 'cpu' | 'memory';
 
 /**
  * Folders of this process's control group and its ancestors, innermost first. A group's limit also applies to its descendants, so

@@ -15,7 +15,7 @@ export async function freeBytes(path: string): Promise<number> {
   }
 }
 
-export interface NeededBytes {
+interface NeededBytes {
   /** The folder or file to write, for the message. It need not exist yet. */
   readonly path: string;
   /** A path on the disk to check, if `path` may be a link to another disk. Default: `path`. */

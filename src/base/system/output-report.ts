@@ -5,7 +5,7 @@ import { writeJsonDurably } from './durable-file.ts';
 import { differences, type OutputSettings } from './output-settings.ts';
 
 /** What the files of an output were made with, in `FILE.report.json` beside the first: their own formats have no place for it. */
-export interface OutputReport {
+interface OutputReport {
   readonly settings: OutputSettings;
   readonly files: readonly { readonly name: string; readonly bytes: number }[];
 }

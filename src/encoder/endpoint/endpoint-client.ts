@@ -141,7 +141,7 @@ export class EndpointClient {
         await this.#try(server, route, settings);
         return route;
       } catch (error) {
-        const isMissing = error instanceof TrawlError && [404, 405].includes(error.details.status as number);
+        const isMissing = error instanceof TrawlError && [404, 405].includes(error.details.status!);
         if (!isMissing || route === candidates.at(-1)) throw error;
       }
     }

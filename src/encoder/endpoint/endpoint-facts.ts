@@ -1,4 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import type { EmbeddingApi } from '../identity/endpoint-record.ts';
 import { parseServerUrl, shownUrl } from '../model-server/server-url.ts';
 
@@ -31,7 +32,7 @@ export interface EndpointFacts {
 }
 
 /** Reads a JSON page of the server; undefined if the server does not have it. */
-export type ReadPage = (url: string) => Promise<unknown>;
+type ReadPage = (url: string) => Promise<unknown>;
 
 const KEY = { what: "encoder's endpoint", keyOption: '--endpoint-key-file' };
 /** In the order in which they are tried, but text-embeddings-inference is asked at `/embed` first. Infinity has `/embeddings` alone. */
@@ -162,7 +163,7 @@ async function trawlRevision(at: EndpointAddress['at'], read: ReadPage, model: s
 type Fields = Readonly<Record<string, unknown>>;
 
 function fields(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+  return isObject(value) ? value : {};
 }
 
 function text(value: unknown): string | null {

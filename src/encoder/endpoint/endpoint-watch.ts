@@ -3,7 +3,7 @@ import type { Probe } from '../identity/endpoint-record.ts';
 import { areSameProbes, compareProbes, describeSimilarities } from '../identity/probe-vectors.ts';
 import type { Freshness } from './endpoint-client.ts';
 
-export interface WatchOptions {
+interface WatchOptions {
   /** Milliseconds between two checks; 0: never. */
   readonly everyMs: number;
   readonly onChange: 'refuse' | 'report';

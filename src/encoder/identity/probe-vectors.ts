@@ -2,7 +2,7 @@ import { decodeVector } from '../../base/base64-vector.ts';
 import type { Probe } from './endpoint-record.ts';
 
 /** The comparison of a probe's vector with the recorded one. */
-export interface ProbeSimilarity {
+interface ProbeSimilarity {
   readonly name: string;
   /** Cosine, −1 to 1; larger is nearer. NaN if a length differs. */
   readonly cosine: number;

@@ -32,7 +32,7 @@ export function groupByLength(lengths: readonly number[]): number[][] {
 const ROW_STEPS = 8;
 
 /** A padded batch: indexes of its texts, their padded length, and its rows, of which those after the texts are padding. */
-export interface PaddedBatch {
+interface PaddedBatch {
   readonly indexes: number[];
   readonly length: number;
   readonly rows: number;

@@ -3,7 +3,7 @@ import type { BeforeTruncation, Pooling } from '../identity/model-identity.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 
 /** A graph's output for one text, row-major, `tokens` × `dimension`; one row if the graph pools. */
-export interface TokenVectors {
+interface TokenVectors {
   readonly data: Float32Array;
   readonly tokens: number;
   readonly dimension: number;

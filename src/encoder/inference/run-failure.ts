@@ -25,6 +25,6 @@ export function runFailure(
   return new TrawlError(
     'ENCODER_FAILED',
     `The model failed on ${rows === 1 ? 'a text' : `${rows} texts`} of ${length} tokens: ${text}${advice}`,
-    { details: { texts: rows, tokens: length, ...(outOfMemory ? { outOfMemory } : {}) }, cause: error },
+    { details: { texts: rows, tokens: length, outOfMemory }, cause: error },
   );
 }

@@ -163,7 +163,7 @@ export class TextModel {
     try {
       width = rowOf(await this.#session.run(batch, 1), batch, 0, this.#isPooled ? 1 : batch.length).width;
     } catch (error) {
-      if (this.#cudaDevice !== null && asTrawlError(error).details['outOfMemory'] === true) {
+      if (this.#cudaDevice !== null && asTrawlError(error).details.outOfMemory) {
         throw cudaFull(this.#cudaDevice, (error as Error).message, error);
       }
       throw new TrawlError(

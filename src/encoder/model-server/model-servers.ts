@@ -1,7 +1,7 @@
 import { cancelled, throwIfCancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { abortableFetch, bodyChunks, dropBody } from '../../base/net/abortable-fetch.ts';
-import { retryAfterMs } from '../../base/net/retry-after.ts';
+import { retryAfterMs } from '../../base/net/retries.ts';
 import { ServerChoice } from './server-choice.ts';
 
 interface FailureDetails {
@@ -11,7 +11,7 @@ interface FailureDetails {
   readonly status?: number | undefined;
 }
 
-export interface ModelServersOptions {
+interface ModelServersOptions {
   /** Sent as `authorization: Bearer`. Never part of a message. */
   readonly apiKey?: string | undefined;
   /** Time limit of one request, in milliseconds. */
@@ -30,7 +30,7 @@ export interface ModelServersOptions {
   readonly onLost?: ((server: number) => void) | undefined;
 }
 
-export interface ServerRequest {
+interface ServerRequest {
   /** The address for a server, by the number of the server. */
   readonly url: (server: number) => string;
   /** JSON; undefined: a GET. */

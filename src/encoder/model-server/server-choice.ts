@@ -1,4 +1,5 @@
 import { cancelled } from '../../base/abort.ts';
+import { backoffMs } from '../../base/net/retries.ts';
 
 interface Server {
   running: number;
@@ -14,13 +15,13 @@ interface Waiting {
 }
 
 /** A request's right to run on a server. */
-export interface ServerSlot {
+interface ServerSlot {
   readonly server: number;
   /** @param waitMs the pause that the server asked for. */
   release(result: 'answered' | 'failed', waitMs?: number): void;
 }
 
-export interface ServerLimits {
+interface ServerLimits {
   /** Running requests of one server. */
   readonly concurrency: number;
   /** Pause after the first failure, in milliseconds; it doubles with each failure in a row. */
@@ -81,11 +82,10 @@ export class ServerChoice {
     server.running--;
     if (result === 'answered') server.failures = 0;
     else {
-      const { firstWaitMs, maxWaitMs } = this.#limits;
       // Requests that failed together count once.
       if (now >= server.restsUntil) server.failures++;
-      const own = firstWaitMs * 2 ** Math.min(30, server.failures - 1) * (0.5 + Math.random() / 2);
-      server.restsUntil = Math.max(server.restsUntil, now + Math.min(maxWaitMs, asked ?? own));
+      const waitMs = Math.min(this.#limits.maxWaitMs, asked ?? backoffMs(server.failures, this.#limits));
+      server.restsUntil = Math.max(server.restsUntil, now + waitMs);
     }
     this.#startNext();
   }

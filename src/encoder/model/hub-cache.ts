@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 /** A repository in the cache of Python's huggingface_hub. */
-export interface CachedRepository {
+interface CachedRepository {
   /** organisation/name, or a name alone. */
   readonly id: string;
   readonly revision: string;

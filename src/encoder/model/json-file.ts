@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 
 /** A parsed JSON object with unchecked fields. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -11,7 +12,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export async function readJsonFileIfPresent(path: string): Promise<JsonObject | null> {
   const value = await readJsonIfPresent(path);
   if (value === undefined) return null;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     throw new TrawlError('MODEL_INVALID', `${path} is not a JSON object.`);
   }
   return value as JsonObject;

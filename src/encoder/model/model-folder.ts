@@ -56,7 +56,7 @@ export interface ModelFolder {
   readonly files: readonly ModelFile[];
 }
 
-export interface ModelChoice {
+interface ModelChoice {
   /** Precision of the graph. Default: the precision of the description's default graph. */
   readonly precision?: Precision;
   /** The expected model kind, or `any`. Default: `encoder`. */

@@ -34,7 +34,7 @@ export interface OnnxValue {
 }
 
 /** A constant without its content. */
-export interface OnnxTensorHead {
+interface OnnxTensorHead {
   readonly name: string;
   readonly type: OnnxType;
   readonly shape: readonly number[];

@@ -14,7 +14,7 @@ export const STATED_POOLINGS = ['mean', 'cls', 'last'] as const satisfies readon
 export type StatedPooling = (typeof STATED_POOLINGS)[number];
 
 /** A sentence-transformers or Transformers folder with an ONNX graph. */
-export interface TransformersFolder {
+interface TransformersFolder {
   readonly identity: Omit<FolderModelIdentity, 'sha256'>;
   readonly graphPath: string;
   readonly tokenizerPath: string;
@@ -30,7 +30,7 @@ const MAX_QUERY_TOKENS = 256;
 const MAX_PASSAGE_TOKENS = 512;
 
 /** The facts in the config files, for weights of any format. */
-export interface TransformersFacts extends Pick<TransformersFolder, 'identity' | 'maxPositions'> {
+interface TransformersFacts extends Pick<TransformersFolder, 'identity' | 'maxPositions'> {
   readonly poolingFrom: PoolingOrigin;
 }
 

@@ -8,7 +8,7 @@ export interface TextBatch {
   readonly rows: number;
 }
 
-export interface BatchRunsOptions {
+interface BatchRunsOptions {
   /** Tokens of a padded batch, padding included; null: texts are not padded, and batches are not divided. */
   readonly batchTokens: number | null;
   /** Runs a batch and keeps its vectors. */
@@ -45,7 +45,7 @@ export async function runBatches(
     try {
       await run(batch);
     } catch (error) {
-      const isTooLarge = batchTokens !== null && rows > 1 && asTrawlError(error).details['outOfMemory'] === true;
+      const isTooLarge = batchTokens !== null && rows > 1 && asTrawlError(error).details.outOfMemory;
       if (isTooLarge) {
         limit = Math.floor(rows / 2) * length;
         onSmaller(limit);

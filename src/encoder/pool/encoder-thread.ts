@@ -8,7 +8,7 @@ import type { Chunk, Slice } from './encode-call.ts';
 import type { EncodedChunk, FromWorker, ToWorker, WorkerDevice, WorkerSetup, WorkPart } from './encoder-messages.ts';
 import { RunGate, releaseGate, waitAtExit } from './run-gate.ts';
 
-export interface EncoderThreadEvents {
+interface EncoderThreadEvents {
   /** The thread can take a chunk. */
   onIdle(): void;
   /** Token counts of `chunk.uncounted`; the chunk itself is still being encoded. */

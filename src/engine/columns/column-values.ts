@@ -5,7 +5,7 @@ import { DATE_FORMATS, parseDate } from '../filter/date.ts';
 import { wellFormed } from '../filter/well-formed.ts';
 
 /** A value of another type than the column's, described for a message. */
-export interface WrongValue {
+interface WrongValue {
   readonly wrong: string;
 }
 

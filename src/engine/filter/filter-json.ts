@@ -1,4 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import {
   BOUND_NAMES,
   COMPARISONS,
@@ -26,7 +27,7 @@ class JsonReader {
   read(json: unknown, place: string, depth: number): Filter {
     if (depth > MAX_FILTER_DEPTH) throw invalid(place, `it is nested more than ${MAX_FILTER_DEPTH} levels deep`);
     if (++this.#nodes > MAX_FILTER_NODES) throw invalid(place, `the filter has more than ${MAX_FILTER_NODES} parts`);
-    if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+    if (!isObject(json)) {
       throw invalid(
         place,
         `found ${shown(json)}, expected an object such as {"column": "source", "op": "=", "value": "wiki"}`,

@@ -1,5 +1,5 @@
 /** The parts of a date and time; the month counts from 1. */
-export interface TimeParts {
+interface TimeParts {
   readonly year: number;
   readonly month: number;
   readonly day: number;

@@ -25,7 +25,7 @@ export function makeKernel(addon: Addon, origin: AddonOrigin = 'compiled here'):
   return { ...functions, isa, namedIsa, origin };
 }
 
-export type LoadedKernel =
+type LoadedKernel =
   | { readonly ok: true; readonly kernel: Kernel }
   /** `reason` explains why the native engine cannot be used. */
   | { readonly ok: false; readonly reason: string };

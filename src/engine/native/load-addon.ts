@@ -33,7 +33,7 @@ export type LoadedAddon =
   /** `reason` says what was tried and why it could not be used. */
   | { readonly ok: false; readonly reason: string };
 
-export interface AddonPlaces {
+interface AddonPlaces {
   readonly compiled?: string;
   readonly prebuilds?: string;
   readonly machine?: Machine;

@@ -21,7 +21,7 @@ interface PrebuildList {
   readonly binaries: Readonly<Record<string, { readonly sha256: string; readonly bytes: number }>>;
 }
 
-export type FoundPrebuilt =
+type FoundPrebuilt =
   | { readonly ok: true; readonly path: string; readonly target: string }
   /** `reason` says why no prebuilt binary can be used. */
   | { readonly ok: false; readonly reason: string };

@@ -1,34 +1,18 @@
-import { Worker } from 'node:worker_threads';
-import { cancelled as cancelledError, throwIfCancelled } from '../../base/abort.ts';
-import { bug, deserializeError, TrawlError } from '../../base/errors.ts';
+import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
+import { TrawlError } from '../../base/errors.ts';
 import { availableCores } from '../../base/system/cores.ts';
+import { CallThread } from '../../base/system/thread-calls.ts';
 import type { Metric } from '../metric.ts';
 import { TopK } from '../top-k.ts';
 import type { IndexSource } from '../vectors/index-source.ts';
 import { checkFilter, checkSearchRequest, withoutOverflows } from '../vectors/search-checks.ts';
 import { NO_SEARCH_LOAD, type SearchRequest, type SearchResult, type VectorIndex } from '../vectors/vector-index.ts';
-import { SegmentReader } from '../vectors/vector-segments.ts';
-import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
+import type { FoundPart, PartRequest, ReferenceWorkerData } from './reference-protocol.ts';
 
 /** Minimum number of rows per thread. */
 const MIN_ROWS_PER_THREAD = 1024;
 
-type Found = Extract<FromReferenceWorker, { type: 'found' }>;
-
-interface PendingSearch {
-  readonly parts: Found[];
-  readonly cancelled: Int32Array;
-  missing: number;
-  resolve(parts: Found[]): void;
-  reject(error: Error): void;
-}
-
-interface SearchThread {
-  readonly worker: Worker;
-  readonly exited: Promise<void>;
-}
-
-export interface ReferenceIndexOptions {
+interface ReferenceIndexOptions {
   /** Number of search threads, from 1. Default: the available cores. A small index gets fewer. */
   readonly threads?: number;
 }
@@ -45,9 +29,7 @@ export class ReferenceIndex implements VectorIndex {
   readonly touchedBytes = 0;
   readonly mappedBytes = 0;
   readonly load = NO_SEARCH_LOAD;
-  readonly #workers: SearchThread[] = [];
-  readonly #pending = new Map<number, PendingSearch>();
-  #nextId = 0;
+  readonly #threads: CallThread<PartRequest, FoundPart>[] = [];
   #closing: Promise<void> | undefined;
   /** The error of a dead thread, whose rows can no longer be searched. */
   #failure: Error | undefined;
@@ -64,20 +46,18 @@ export class ReferenceIndex implements VectorIndex {
     if (!Number.isSafeInteger(cores) || cores < 1) {
       throw new RangeError(`threads is ${cores}; it must be a whole number from 1.`);
     }
-    // Check the files in this thread, because errors of a starting worker lose their code.
-    for (const shard of source.shards) new SegmentReader(shard.segments, source.dimension).close();
     const index = new ReferenceIndex(source);
     const threads = Math.max(1, Math.min(cores, Math.ceil(source.rows / MIN_ROWS_PER_THREAD)));
-    const starting: Promise<void>[] = [];
     for (let i = 0; i < threads; i++) {
       const begin = Math.floor((source.rows * i) / threads);
       const end = Math.floor((source.rows * (i + 1)) / threads);
-      starting.push(index.#startWorker({ source, begin, end }));
+      index.#startThread({ source, begin, end });
     }
-    const failed = (await Promise.allSettled(starting)).find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) {
+    try {
+      await Promise.all(index.#threads.map((thread) => thread.opened()));
+    } catch (error) {
       await index.close();
-      throw failed.reason;
+      throw error;
     }
     return index;
   }
@@ -99,86 +79,33 @@ export class ReferenceIndex implements VectorIndex {
   }
 
   async #close(): Promise<void> {
-    await Promise.all(
-      this.#workers.map(({ worker, exited }) => {
-        worker.ref();
-        this.#send(worker, { type: 'close' });
-        return exited;
-      }),
+    await Promise.all(this.#threads.map((thread) => thread.close()));
+  }
+
+  #startThread(workerData: ReferenceWorkerData): void {
+    const options = { name: 'trawl-reference', workerData };
+    const thread = new CallThread<PartRequest, FoundPart>(
+      new URL('./reference-worker.js', import.meta.url),
+      options,
+      (failure) => {
+        if (this.#closing === undefined) this.#failure ??= failure;
+      },
     );
+    this.#threads.push(thread);
   }
 
-  #startWorker(data: ReferenceWorkerData): Promise<void> {
-    const worker = new Worker(new URL('./reference-worker.js', import.meta.url), { workerData: data });
-    const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
-    return new Promise((resolve, reject) => {
-      const onDeath = (error: Error): void => {
-        reject(error);
-        this.#fail(error);
-      };
-      worker.once('message', () => {
-        worker.unref();
-        this.#workers.push({ worker, exited });
-        worker.on('message', (message: FromReferenceWorker) => this.#receive(message));
-        resolve();
-      });
-      worker.once('error', onDeath);
-      worker.once('exit', (code) => {
-        if (code !== 0 || this.#closing === undefined) onDeath(bug(`a search thread ended with ${code}`));
-      });
-    });
-  }
-
-  async #scan(request: SearchRequest): Promise<Found[]> {
-    const id = this.#nextId++;
+  async #scan({ queries, count, k, filter, signal }: SearchRequest): Promise<FoundPart[]> {
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
-    const queries = new Float32Array(new SharedArrayBuffer(request.queries.byteLength));
-    queries.set(request.queries);
-    const onAbort = (): void => {
-      Atomics.store(cancelled, 0, 1);
-      this.#pending.get(id)?.reject(cancelledError());
-    };
-    request.signal?.addEventListener('abort', onAbort);
-    for (const { worker } of this.#workers) worker.ref();
+    const shared = new Float32Array(new SharedArrayBuffer(queries.byteLength));
+    shared.set(queries);
+    const request = { queries: shared, count, k, filter: filter?.bytes, cancelled };
     try {
-      return await new Promise<Found[]>((resolve, reject) => {
-        this.#pending.set(id, { parts: [], cancelled, missing: this.#workers.length, resolve, reject });
-        const filter = request.filter?.bytes;
-        for (const { worker } of this.#workers) {
-          this.#send(worker, { type: 'search', id, queries, count: request.count, k: request.k, filter, cancelled });
-        }
-      });
-    } finally {
-      this.#pending.delete(id);
-      request.signal?.removeEventListener('abort', onAbort);
-      // While closing, the threads keep the process alive until they end.
-      if (this.#pending.size === 0 && this.#closing === undefined) {
-        for (const { worker } of this.#workers) worker.unref();
-      }
+      return await untilAborted(Promise.all(this.#threads.map((thread) => thread.ask(request))), signal);
+    } catch (error) {
+      // The threads that still scan stop.
+      Atomics.store(cancelled, 0, 1);
+      throw this.#failure === undefined ? error : threadDied(this.#failure);
     }
-  }
-
-  #send(worker: Worker, message: ToReferenceWorker): void {
-    worker.postMessage(message);
-  }
-
-  #receive(message: FromReferenceWorker): void {
-    if (message.type === 'ready') return;
-    const pending = message.id === undefined ? undefined : this.#pending.get(message.id);
-    if (pending === undefined) return;
-    if (message.type === 'failed') {
-      Atomics.store(pending.cancelled, 0, 1);
-      pending.reject(deserializeError(message.error));
-      return;
-    }
-    pending.parts.push(message);
-    pending.missing--;
-    if (pending.missing === 0) pending.resolve(pending.parts);
-  }
-
-  #fail(error: Error): void {
-    this.#failure ??= error;
-    for (const pending of this.#pending.values()) pending.reject(threadDied(error));
   }
 }
 
@@ -191,7 +118,7 @@ function threadDied(cause: Error): TrawlError {
 }
 
 /** Merges the hits of all threads to the best k. */
-function mergeParts(parts: readonly Found[], count: number, k: number): SearchResult {
+function mergeParts(parts: readonly FoundPart[], count: number, k: number): SearchResult {
   const counts = new Uint32Array(count);
   const rows = new Float64Array(count * k).fill(-1);
   const scores = new Float64Array(count * k);

@@ -1,9 +1,11 @@
-import { parentPort, workerData } from 'node:worker_threads';
-import { serializeError, TrawlError } from '../../base/errors.ts';
+import { workerData } from 'node:worker_threads';
+import { TrawlError } from '../../base/errors.ts';
+import { answerCalls } from '../../base/system/thread-calls.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { TopK } from '../top-k.ts';
+import type { IndexSource } from '../vectors/index-source.ts';
 import { SegmentReader } from '../vectors/vector-segments.ts';
-import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
+import type { FoundPart, PartRequest, ReferenceWorkerData } from './reference-protocol.ts';
 import { referenceSearch } from './reference-search.ts';
 
 /** Rows are read in blocks of this size, so that memory does not grow with the index. */
@@ -12,23 +14,30 @@ const BLOCK_BYTES = 4 * 1024 * 1024;
 const QUERIES_PER_STEP = 64;
 
 const { source, begin, end } = workerData as ReferenceWorkerData;
-const port = parentPort!;
-const readers = source.shards.map((shard) => ({ shard, reader: open(shard.segments) }));
 const rowsPerBlock = Math.max(1, Math.floor(BLOCK_BYTES / (source.dimension * 4)));
 const block = new Float32Array(rowsPerBlock * source.dimension);
 // The structured clone to this thread drops the class.
 const liveRows = source.liveRows === undefined ? undefined : new RowBitmap(source.rows, source.liveRows.bytes);
+const readers: { readonly shard: IndexSource['shards'][number]; readonly reader: SegmentReader }[] = [];
 
-function open(segments: ConstructorParameters<typeof SegmentReader>[0]): SegmentReader {
-  return new SegmentReader(segments, source.dimension);
-}
+answerCalls(
+  async () => {
+    for (const shard of source.shards) {
+      readers.push({ shard, reader: new SegmentReader(shard.segments, source.dimension) });
+    }
+    return (request: PartRequest, transfer) => {
+      const part = search(request);
+      transfer.push(part.counts.buffer, part.rows.buffer, part.scores.buffer);
+      return part;
+    };
+  },
+  () => {
+    for (const { reader } of readers) reader.close();
+  },
+);
 
-function post(message: FromReferenceWorker, transfer: ArrayBuffer[] = []): void {
-  port.postMessage(message, transfer);
-}
-
-function search(request: Extract<ToReferenceWorker, { type: 'search' }>): void {
-  const { id, queries, count, k, cancelled } = request;
+function search(request: PartRequest): FoundPart {
+  const { queries, count, k, cancelled } = request;
   const filter = request.filter === undefined ? liveRows : requested(request.filter);
   const heaps = Array.from({ length: count }, () => new TopK(k));
   for (const { shard, reader } of readers) {
@@ -56,7 +65,7 @@ function search(request: Extract<ToReferenceWorker, { type: 'search' }>): void {
       }
     }
   }
-  reply(id, k, heaps);
+  return found(k, heaps);
 }
 
 function requested(filter: Uint8Array): RowBitmap {
@@ -64,7 +73,7 @@ function requested(filter: Uint8Array): RowBitmap {
   return liveRows === undefined ? bitmap : bitmap.intersection(liveRows);
 }
 
-function reply(id: number, k: number, heaps: readonly TopK[]): void {
+function found(k: number, heaps: readonly TopK[]): FoundPart {
   const counts = new Uint32Array(heaps.length);
   // A worker has no more hits than rows.
   const stride = Math.min(k, end - begin);
@@ -76,19 +85,5 @@ function reply(id: number, k: number, heaps: readonly TopK[]): void {
     rows.set(hits.rows, q * stride);
     scores.set(hits.scores, q * stride);
   }
-  post({ type: 'found', id, counts, rows, scores }, [counts.buffer, rows.buffer, scores.buffer]);
+  return { counts, rows, scores };
 }
-
-port.on('message', (message: ToReferenceWorker) => {
-  if (message.type === 'close') {
-    for (const { reader } of readers) reader.close();
-    port.close();
-    return;
-  }
-  try {
-    search(message);
-  } catch (error) {
-    post({ type: 'failed', id: message.id, error: serializeError(error) });
-  }
-});
-post({ type: 'ready' });

@@ -28,7 +28,7 @@ export interface VectorCheckpoint {
   readonly sha256: string;
 }
 
-export interface ResumeOptions {
+interface ResumeOptions {
   /** Called with the existing rows, row-major, a block at a time, so that the caller can make derived files again. */
   readonly onRows: (rows: Float32Array) => Promise<void>;
   readonly signal?: AbortSignal;

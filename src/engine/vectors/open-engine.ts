@@ -16,7 +16,7 @@ const REFERENCE = 'reference';
  */
 const failedGpus = new Map<number, SearchGpu>();
 
-export interface EngineOptions {
+interface EngineOptions {
   /** Search threads; default: the available cores. */
   readonly threads?: number;
   /** Where the first pass over the vectors runs: `cpu`, `cuda` or `cuda:1`. The results are the same. Default: `cpu`. */

@@ -1,3 +1,4 @@
+import { isObject } from '../../base/objects.ts';
 import { columnValues } from '../../engine/columns/column-values.ts';
 import type { IndexDefinition } from './index-definition.ts';
 import type { Failure } from './operations.ts';
@@ -20,7 +21,7 @@ export function checkDocument(text: string, definition: IndexDefinition): { sour
   } catch {
     return { failure: { ...FAILED, caused_by: { type: 'x_content_parse_exception', reason: 'it is not JSON' } } };
   }
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) {
+  if (!isObject(document)) {
     return refused('a document must be a JSON object');
   }
   const members = document as Readonly<Record<string, unknown>>;

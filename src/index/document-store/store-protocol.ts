@@ -1,4 +1,3 @@
-import type { SerializedError } from '../../base/errors.ts';
 import type { IndexDefinition } from './index-definition.ts';
 import type { Failure, StoredDocument, WriteItem } from './operations.ts';
 import type { RequestedOperation } from './parse-bulk.ts';
@@ -43,12 +42,7 @@ export type WriteAnswer =
 
 export type StoreCall = {
   readonly [Name in keyof StoreRequests]: {
-    readonly call: number;
     readonly name: Name;
     readonly asked: StoreRequests[Name]['asked'];
   };
 }[keyof StoreRequests];
-
-export type StoreReply =
-  | { readonly call: number; readonly ok: true; readonly answer: unknown }
-  | { readonly call: number; readonly ok: false; readonly error: SerializedError };

@@ -1,12 +1,11 @@
-import { parentPort } from 'node:worker_threads';
-import { bug, serializeError } from '../../base/errors.ts';
+import { bug } from '../../base/errors.ts';
+import { answerCalls } from '../../base/system/thread-calls.ts';
 import { writeFailure } from '../../base/system/write-failure.ts';
 import { DocumentStore } from './document-store.ts';
 import { parseBulk } from './parse-bulk.ts';
-import type { StoreCall, StoreReply, WriteAnswer, WriteRequest } from './store-protocol.ts';
+import type { StoreCall, WriteAnswer, WriteRequest } from './store-protocol.ts';
 import { missingIndexes, type OpenStore, writeDocuments } from './write-documents.ts';
 
-const port = parentPort!;
 const stores = new Map<string, OpenStore>();
 
 function answer(call: StoreCall): unknown {
@@ -52,18 +51,16 @@ function write({ body, index, refusals }: WriteRequest): WriteAnswer {
   return { type: 'written', items, lastSeqNos };
 }
 
-port.on('message', (call: StoreCall | 'close') => {
-  if (call === 'close') {
+answerCalls(
+  async () => (call: StoreCall) => {
+    try {
+      return answer(call);
+    } catch (error) {
+      const path = call.name === 'open' || call.name === 'make' ? call.asked.path : 'the folder of --writable';
+      throw writeFailure(error, path);
+    }
+  },
+  () => {
     for (const { store } of stores.values()) store.close();
-    port.close();
-    return;
-  }
-  let reply: StoreReply;
-  try {
-    reply = { call: call.call, ok: true, answer: answer(call) };
-  } catch (error) {
-    const path = call.name === 'open' || call.name === 'make' ? call.asked.path : 'the folder of --writable';
-    reply = { call: call.call, ok: false, error: serializeError(writeFailure(error, path)) };
-  }
-  port.postMessage(reply);
-});
+  },
+);

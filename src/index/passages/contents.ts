@@ -1,3 +1,4 @@
+import { isObject } from '../../base/objects.ts';
 import { parseKeepingNumbers } from './exact-numbers.ts';
 
 /**
@@ -43,9 +44,9 @@ export function withUrl(documentJson: string, make: () => string): string {
   return withMember(documentJson, fields, 'url', make());
 }
 
-function fieldsOf(documentJson: string): Record<string, unknown> | undefined {
+function fieldsOf(documentJson: string): Readonly<Record<string, unknown>> | undefined {
   const row: unknown = JSON.parse(documentJson);
-  return typeof row !== 'object' || row === null || Array.isArray(row) ? undefined : (row as Record<string, unknown>);
+  return isObject(row) ? row : undefined;
 }
 
 function withMember(documentJson: string, fields: Record<string, unknown>, name: string, text: string): string {

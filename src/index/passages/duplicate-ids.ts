@@ -17,7 +17,7 @@ export interface Duplicates {
   readonly examples: readonly DuplicateId[];
 }
 
-export interface DuplicateOptions {
+interface DuplicateOptions {
   readonly exampleCount?: number;
   /** Rows to compare, numbered over all files. Default: all. */
   readonly liveRows?: { has(row: number): boolean };

@@ -7,7 +7,7 @@ import { LOOKUP_KEYS, LOOKUPS, type Lookup, lookupIndex } from './schema.ts';
 export type StoredId = string | bigint;
 
 /** A row with the values that look-ups compare, as SQLite has them. */
-export interface KeyedRow {
+interface KeyedRow {
   readonly row: number;
   readonly document: string;
   /** As text; null for a row without one. */

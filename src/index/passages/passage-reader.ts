@@ -5,7 +5,7 @@ import type { FromPassageWorker, PassageShard, PassageWorkerData, ToPassageWorke
 export type PassageReply = Exclude<FromPassageWorker, { type: 'ready' }>;
 
 /** For each message, exactly one of the two methods is called. */
-export interface ReplyHandler {
+interface ReplyHandler {
   onReply(reply: PassageReply): void;
   /** The thread died before it replied. */
   onDeath(error: Error): void;

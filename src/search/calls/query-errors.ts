@@ -17,7 +17,7 @@ const OF_QUERY: ReadonlySet<ErrorCode> = new Set([
  * Pyserini's order (`maxTied`).
  */
 export function isOfQuery({ code, details }: TrawlError): boolean {
-  return OF_QUERY.has(code) || (code === 'NOT_SUPPORTED' && details['maxTied'] !== undefined);
+  return OF_QUERY.has(code) || (code === 'NOT_SUPPORTED' && details.maxTied !== undefined);
 }
 
 /** Whether an error that a server answers for a query has this meaning, by its code alone. */

@@ -55,8 +55,7 @@ export function sendError(
 
 /** Seconds: the configured value, or the error's own (at most a minute) if that is larger. */
 function retryAfterS({ details }: TrawlError, config: Pick<ServerConfig, 'retryAfterS'>): number {
-  const own = typeof details.retryAfterS === 'number' ? details.retryAfterS : 0;
-  return Math.max(config.retryAfterS, Math.min(MAX_RETRY_AFTER_S, own));
+  return Math.max(config.retryAfterS, Math.min(MAX_RETRY_AFTER_S, details.retryAfterS ?? 0));
 }
 
 /** Logs the route's pattern instead of the path, which may contain a client's text. */

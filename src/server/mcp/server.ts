@@ -3,6 +3,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { untilAborted } from '../../base/abort.ts';
 import { asTrawlError, type TrawlError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-root.ts';
 import type { Perturbed } from '../../search/calls/query-outcome.ts';
@@ -130,17 +131,11 @@ export async function answerMcp(request: Request, body: unknown, signal: AbortSi
   const server = mcpServer(options);
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
-  let end = (): void => undefined;
-  // Closing the server cancels its tools but does not end the request, hence this promise.
-  const aborted = new Promise<never>((_resolve, reject) => {
-    end = () => reject(signal.reason);
-  });
-  signal.addEventListener('abort', end, { once: true });
-  if (signal.aborted) end();
   try {
-    return await Promise.race([transport.handleRequest(request, { parsedBody: withoutCancellations(body) }), aborted]);
+    // Closing the server cancels its tools but does not end the request.
+    const answer = transport.handleRequest(request, { parsedBody: withoutCancellations(body) });
+    return await untilAborted(answer, signal, () => signal.reason);
   } finally {
-    signal.removeEventListener('abort', end);
     await server.close();
   }
 }

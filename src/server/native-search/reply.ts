@@ -225,13 +225,12 @@ export function timingsJson(timings: StageTimings): string {
 export function failed(error: TrawlError): Static<typeof Failed> {
   const { code, message, details } = clientError(error);
   const isOfServer = ERROR_STATUS[code] === 500;
-  const maxTied = details['maxTied'];
   return {
     ok: false,
     error: {
       code,
       message: isOfServer ? 'The server failed. Its log has the details.' : message,
-      ...(typeof maxTied === 'number' ? { maxTied } : {}),
+      maxTied: details.maxTied,
     },
   };
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../base/objects.ts';
 /**
  * Where a query comes from, as its client says: the rollout, the question and the policy. A value that the client does not give is
  * absent. Recorded, never used to search.
@@ -128,7 +129,7 @@ function pairsOf(text: string): [string, string][] {
 
 /** Undefined if a value is neither a text nor a number or boolean. */
 function entriesOf(value: unknown): [string, string][] | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  if (!isObject(value)) return undefined;
   const pairs: [string, string][] = [];
   for (const [name, each] of Object.entries(value)) {
     if (!['string', 'number', 'boolean'].includes(typeof each)) return undefined;

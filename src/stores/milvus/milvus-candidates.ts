@@ -8,7 +8,7 @@ import { ROW_FIELD, VECTOR_FIELD } from './published-rows.ts';
 /** Milvus's names of the metrics. */
 export const MILVUS_METRIC: Readonly<Record<Metric, string>> = { 'inner-product': 'IP', cosine: 'COSINE', l2: 'L2' };
 
-export interface CollectionVectors extends PublishedCollection {
+interface CollectionVectors extends PublishedCollection {
   readonly dimension: number;
   readonly metric: Metric;
   /** Milvus's name of the index over the vectors. */

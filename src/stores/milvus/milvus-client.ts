@@ -34,7 +34,7 @@ type Consistency = 'Strong' | 'Bounded' | 'Eventually';
 
 export type Entity = Readonly<Record<string, unknown>>;
 
-export interface VectorSearch {
+interface VectorSearch {
   readonly collection: string;
   readonly field: string;
   /** Row-major. */
@@ -53,7 +53,7 @@ interface FoundEntity {
   readonly score: number;
 }
 
-export interface AskedRows {
+interface AskedRows {
   /** An expression of Milvus; empty: all rows. */
   readonly filter: string;
   readonly consistency: Consistency;

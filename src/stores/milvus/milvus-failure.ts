@@ -2,7 +2,7 @@ import { TrawlError } from '../../base/errors.ts';
 import type { SdkReply, SdkStatus } from './milvus-sdk.ts';
 
 /** What the client reports: Milvus's own codes or gRPC's codes. */
-export interface MilvusStatus {
+interface MilvusStatus {
   readonly errorCode: string;
   readonly code: number;
   readonly reason: string;

@@ -38,7 +38,7 @@ export function rowFields(dimension: number, { pieces, keyColumns = [] }: RowFor
 }
 
 /** What the fields of a row depend on. */
-export interface RowForm {
+interface RowForm {
   /** Fields that a document is divided into. */
   readonly pieces: number;
   /** Positions of the columns that are fields. */

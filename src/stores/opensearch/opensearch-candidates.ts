@@ -15,7 +15,7 @@ const SCORED_A_CALL = 20_000_000;
 /** Characters of the conditions of a call, less than OpenSearch's limit of a request (100 MB). */
 const TEXT_A_CALL = 2 ** 25;
 
-export interface IndexVectors {
+interface IndexVectors {
   readonly index: string;
   readonly dimension: number;
   readonly metric: Metric;

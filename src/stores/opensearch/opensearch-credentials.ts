@@ -3,7 +3,7 @@ import { credentialLines } from '../published/credential-lines.ts';
 import { type OpenSearchAddress, serverOf } from './opensearch-address.ts';
 
 /** As the client takes them. */
-export interface OpenSearchCredentials {
+interface OpenSearchCredentials {
   readonly username: string;
   readonly password: string;
 }

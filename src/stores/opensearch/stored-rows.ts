@@ -22,7 +22,7 @@ export function lookupField(by: Lookup): string {
 /** Text that is returned and not searched. */
 const STORED_TEXT = { type: 'keyword', index: false, doc_values: false };
 
-export interface RowMappings {
+interface RowMappings {
   readonly dynamic: string;
   readonly _source: { readonly excludes: readonly string[] };
   readonly properties: Readonly<Record<string, object>>;
@@ -46,7 +46,7 @@ export function rowMappings(words?: Bm25Record): RowMappings {
   };
 }
 
-export interface RowSettings {
+interface RowSettings {
   readonly shards: number;
   /** Of each shard, on different nodes. */
   readonly copies: number;

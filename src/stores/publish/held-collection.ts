@@ -6,7 +6,7 @@ import type { FieldSpec, FoundField } from '../milvus/milvus-facts.ts';
 import { type Progress, type Publication, readProgress, readPublication } from '../published/publication.ts';
 
 /** What a name in Milvus holds before a publication. */
-export interface HeldCollection {
+interface HeldCollection {
   /** The fields of the collection; undefined if there is none. */
   readonly fields: readonly FoundField[] | undefined;
   readonly hasFiles: boolean;

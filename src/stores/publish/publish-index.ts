@@ -56,7 +56,7 @@ export interface BegunPublication {
 }
 
 /** The place in a store that an index is published to. The methods are called in this order. */
-export interface PublishTarget {
+interface PublishTarget {
   /** Without user and password. */
   readonly address: string;
   readonly collection: string;

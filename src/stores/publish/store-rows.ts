@@ -20,7 +20,7 @@ export interface RowStore {
   normOf(row: number, vector: Float32Array): number;
 }
 
-export interface StoreRowsOptions {
+interface StoreRowsOptions {
   readonly plan: PublicationPlan;
   readonly dimension: number;
   readonly signal: AbortSignal;

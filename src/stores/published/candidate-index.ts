@@ -36,7 +36,7 @@ const HITS_A_SEARCH = 2 ** 18;
  */
 const MAX_SEARCHES = 1_000;
 
-export interface CandidateIndexFacts extends ScoredVectors {
+interface CandidateIndexFacts extends ScoredVectors {
   readonly rows: number;
   /** The rows that are in the collection; undefined for all. */
   readonly liveRows: RowBitmap | undefined;

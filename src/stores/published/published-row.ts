@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Lookup } from '../../index/passages/schema.ts';
 
 /** A value as SQLite has it: look-ups compare texts with texts and numbers with numbers. */
-export type LookupValue = string | bigint | number | null;
+type LookupValue = string | bigint | number | null;
 
 export interface PublishedRow {
   readonly row: number;

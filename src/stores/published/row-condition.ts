@@ -1,7 +1,7 @@
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import { MAX_BITMAP_ROWS, MAX_NAMED_ROWS, type RowCondition } from './candidate-source.ts';
 
-export interface AllowedRows {
+interface AllowedRows {
   /** The rows of [first, end) are searched. */
   readonly first: number;
   readonly end: number;

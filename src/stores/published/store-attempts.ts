@@ -1,9 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
+import { untilAborted } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
+import { type RetryPolicy, TransientFailure, withRetries } from '../../base/net/retries.ts';
 
-/** Pauses before further attempts, in milliseconds. Their number bounds the attempts. */
-const PAUSES_MS = [100, 400, 1_000];
+const POLICY: RetryPolicy = { attempts: 4, firstWaitMs: 200, maxWaitMs: 1_000 };
 
 /** What a failed attempt means for the caller. */
 export interface FailedAttempt {
@@ -18,21 +17,19 @@ export interface FailedAttempt {
  * @param failed reads anything else that it throws.
  * @throws TrawlError CANCELLED as soon as the signal is aborted, also in a pause; the error of the last failed attempt.
  */
-export async function storeAttempts<Reply>(
+export function storeAttempts<Reply>(
   attempt: () => Promise<Reply>,
   failed: (thrown: unknown) => FailedAttempt,
   signal: AbortSignal | undefined,
 ): Promise<Reply> {
-  for (let failures = 0; ; failures++) {
-    throwIfCancelled(signal);
+  const work = async (): Promise<Reply> => {
     try {
       return await untilAborted(attempt(), signal);
     } catch (thrown) {
       if (thrown instanceof TrawlError) throw thrown;
       const { error, isWorthRetrying } = failed(thrown);
-      if (!isWorthRetrying || failures >= PAUSES_MS.length) throw error;
+      throw isWorthRetrying ? new TransientFailure(error.message, { cause: error }) : error;
     }
-    // An abort ends the pause; the loop throws for it.
-    await pause(PAUSES_MS[failures], undefined, { signal }).catch(() => undefined);
-  }
+  };
+  return withRetries(work, { policy: POLICY, signal, givenUp: ({ cause }) => cause as TrawlError });
 }

@@ -32,7 +32,7 @@ export interface PassageReader {
   ): Promise<readonly { readonly row: number; readonly hash: string }[]>;
 }
 
-export interface StoredPassagesFacts {
+interface StoredPassagesFacts {
   readonly rows: number;
   /** How many pieces of 65,535 bytes the longest document has. */
   readonly pieces: number;

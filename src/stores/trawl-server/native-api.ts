@@ -1,4 +1,3 @@
-import { cancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
 import { parseExactly } from '../../index/passages/exact-numbers.ts';
 import { NoReply, type RepeatedRequestOptions, type Reply, repeatedRequest } from './repeated-request.ts';
@@ -33,7 +32,6 @@ export class NativeApi {
     try {
       reply = await repeatedRequest(`${this.url}${path}`, body, { ...this.#options, signal });
     } catch (error) {
-      if (signal?.aborted === true) throw cancelled();
       if (!(error instanceof NoReply)) throw error;
       throw this.failed(`${error.message}, also after ${error.tries} tries`);
     }

@@ -17,6 +17,5 @@ export function refusal(api: NativeApi, { status, code, message }: Extract<Nativ
 /** An error that the server names. */
 export function errorOf({ code, message, maxTied }: ReplyError): TrawlError {
   const known = Object.hasOwn(ERROR_CODES, code) ? (code as ErrorCode) : 'INTERNAL';
-  const details = maxTied === undefined ? {} : { maxTied };
-  return new TrawlError(known, known === code ? message : `${code}: ${message}`, { details });
+  return new TrawlError(known, known === code ? message : `${code}: ${message}`, { details: { maxTied } });
 }

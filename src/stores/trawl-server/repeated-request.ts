@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
 import { abortableFetch, bodyText } from '../../base/net/abortable-fetch.ts';
-import { pause, waitMs } from '../../client/retry.ts';
+import { retryAfterMs, TransientFailure, withRetries } from '../../base/net/retries.ts';
 
 export interface RepeatedRequestOptions {
   /** Sent as `Authorization: Bearer …`. */
@@ -40,9 +40,9 @@ export class NoReply extends Error {
 /**
  * Sends JSON, or a GET request without a body, and waits while the server answers 429 or 503 or not at all. Any other answer is returned.
  *
- * @throws NoReply after the last try; TrawlError CONFIG_INVALID for a request that cannot be sent; the signal's reason if it aborts.
+ * @throws NoReply after the last try; TrawlError CONFIG_INVALID for a request that cannot be sent, CANCELLED.
  */
-export async function repeatedRequest(
+export function repeatedRequest(
   url: string,
   body: object | undefined,
   {
@@ -55,45 +55,43 @@ export async function repeatedRequest(
     signal,
   }: RepeatedRequestOptions = {},
 ): Promise<Reply> {
-  for (let round = 0; ; round++) {
-    let retryAfter: string | null = null;
-    let reason: string;
+  let tries = 0;
+  const attempt = async (): Promise<Reply> => {
+    tries++;
     const limit = timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)];
     const ended = AbortSignal.any([...(signal === undefined ? [] : [signal]), ...limit]);
     const started = performance.now();
-    try {
-      const response = await abortableFetch(url, {
-        method: body === undefined ? 'GET' : 'POST',
-        headers: {
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: ended,
-      });
-      const text = await bodyText(response, ended);
-      const { status } = response;
-      if (status !== 429 && status !== 503) {
-        const state = response.headers.get('x-trawl-state');
-        return { status, text, state, ms: performance.now() - started, tries: round + 1 };
-      }
-      retryAfter = response.headers.get('retry-after');
-      reason = `it answered ${status}`;
-    } catch (error) {
-      signal?.throwIfAborted();
-      const { name, message, cause } = error as Error;
-      // `fetch` refuses the URL or a header. Trying again does not help, and its message would repeat the value, which may be a secret.
-      if (error instanceof TypeError && cause === undefined) {
-        throw new TrawlError('CONFIG_INVALID', 'The request cannot be sent: its URL or API key is not valid in HTTP.');
-      }
-      if (name === 'TimeoutError') reason = `no answer within ${timeoutMs} ms`;
-      else if (!(cause instanceof Error)) reason = message;
-      // The AggregateError of a host name with several addresses has a code but no message.
-      else reason = `${message}: ${cause.message || String((cause as NodeJS.ErrnoException).code)}`;
+    const response = await abortableFetch(url, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: ended,
+    }).catch(failed);
+    const text = await bodyText(response, ended).catch(failed);
+    const { status, headers } = response;
+    if (status === 429 || status === 503) {
+      throw new TransientFailure(`it answered ${status}`, { retryAfterMs: retryAfterMs(headers) });
     }
-    if (round + 1 >= attempts) throw new NoReply(reason, round + 1);
-    const ms = waitMs(round, retryAfter, { firstWaitMs, maxWaitMs });
-    onWait?.(reason, ms);
-    await pause(ms, signal);
-  }
+    return { status, text, state: headers.get('x-trawl-state'), ms: performance.now() - started, tries };
+  };
+  const failed = (error: Error): never => {
+    const { name, message, cause } = error;
+    // `fetch` refuses the URL or a header. Trying again does not help, and its message would repeat the value, which may be a secret.
+    if (error instanceof TypeError && cause === undefined) {
+      throw new TrawlError('CONFIG_INVALID', 'The request cannot be sent: its URL or API key is not valid in HTTP.');
+    }
+    if (name === 'TimeoutError') throw new TransientFailure(`no answer within ${timeoutMs} ms`);
+    if (!(cause instanceof Error)) throw new TransientFailure(message);
+    // The AggregateError of a host name with several addresses has a code but no message.
+    throw new TransientFailure(`${message}: ${cause.message || String((cause as NodeJS.ErrnoException).code)}`);
+  };
+  return withRetries(attempt, {
+    policy: { attempts, firstWaitMs, maxWaitMs },
+    signal,
+    onWait,
+    givenUp: (failure) => new NoReply(failure.message, tries),
+  });
 }

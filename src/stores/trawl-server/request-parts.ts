@@ -17,7 +17,7 @@ export type Answered<Result> =
   | Extract<NativeReply, { ok: false }>;
 
 /** How the items of a call are divided into requests. */
-export interface PartRequests<Item, Result> {
+interface PartRequests<Item, Result> {
   /** Most items of a request. */
   readonly length: number;
   readonly api: NativeApi;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { TransientFailure } from '../../../src/base/net/transfer-retries.ts';
+import { TransientFailure } from '../../../src/base/net/retries.ts';
 import { watchedFetch } from '../../../src/base/net/watched-fetch.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 

@@ -43,7 +43,7 @@ export async function start(t: TestContext, content: HubRepositoryContent = CONT
         repository: { type: content.type ?? 'model', name: content.name },
         into: folder,
         settings: { endpoint: hub.endpoint, token: undefined, offline: false },
-        retry: { firstDelayMs: 1, maxDelayMs: 2, attempts: 4 },
+        retry: { firstWaitMs: 1, maxWaitMs: 2, attempts: 4 },
         stallMs: 5000,
         ...options,
       }),

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { folderSource } from '../../../indexer/sync/folder-source.ts';
 import { type SyncOptions, type SyncReport, syncIndex } from '../../../indexer/sync/sync-index.ts';
 
-const FAST = { attempts: 3, firstDelayMs: 1, maxDelayMs: 2 };
+const FAST = { attempts: 3, firstWaitMs: 1, maxWaitMs: 2 };
 
 /** Copies a folder or another source, without output. */
 export function sync(

@@ -2,7 +2,7 @@ import type { Trajectory } from '../trajectory.ts';
 import { type Gold, type TurnFacts, turnFacts } from './trajectory-facts.ts';
 
 /** Shares of the trajectories whose relevant passages or answers are known; null if there are none. */
-export interface Reached {
+interface Reached {
   /** At least one relevant passage was shown. */
   readonly goldAny: number | null;
   /** All of them were shown. */

@@ -82,7 +82,7 @@ function stemmingOf(name: SnowballAnalyser): Stemming {
   return made;
 }
 
-export interface SnowballTerm {
+interface SnowballTerm {
   /** Empty for a stop word. */
   readonly term: string;
   /** UTF-16 offset of its end in the text. */

@@ -52,7 +52,7 @@ export function isPureDisjunction(node: Node): node is BoolNode {
 }
 
 /** Splits a text of a field into terms. */
-export type AnalyseField = (field: LexicalField, text: string) => readonly string[];
+type AnalyseField = (field: LexicalField, text: string) => readonly string[];
 
 /**
  * The nodes of a checked query.

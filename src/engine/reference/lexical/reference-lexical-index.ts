@@ -29,7 +29,7 @@ import { emptyResult, setHits } from './result-arrays.ts';
 const POSTINGS_PER_SLICE = 32_768;
 const TERMS_PER_SLICE = 256;
 
-export interface QueryTerm {
+interface QueryTerm {
   readonly term: string;
   /** Number of times that the query has the term, or its boost. */
   readonly boost: number;

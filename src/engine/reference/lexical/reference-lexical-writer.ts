@@ -16,7 +16,7 @@ const MAX_POSTINGS = 2 ** 26;
 /** Largest number of terms of a file; a Map holds no more than 2^24 entries. */
 const MAX_TERMS = 16_000_000;
 
-export interface ReferenceLimits {
+interface ReferenceLimits {
   readonly postings?: number;
   readonly terms?: number;
 }

@@ -1,4 +1,5 @@
 import type { Static, TSchema } from 'typebox';
+import { isObject } from '../../../base/objects.ts';
 import { Issues, RequestError } from '../../errors/request-error.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -28,7 +29,7 @@ export function field(body: JsonObject, name: string): unknown {
 }
 
 export function isJsonObject(body: unknown): body is JsonObject {
-  return typeof body === 'object' && body !== null && !Array.isArray(body);
+  return isObject(body);
 }
 
 export interface ReadLimits {

@@ -5,7 +5,7 @@ const { fround } = Math;
 /** Neighbours of the nearest boost that are tried on each side. */
 const NEIGHBOURS = 4;
 
-export interface SentBoost {
+interface SentBoost {
   readonly boost: number;
   /** Whether OpenSearch and Trawl give the term exactly the same weight. */
   readonly isExact: boolean;

@@ -33,7 +33,7 @@ export interface SentQuery {
   readonly isExact: boolean;
 }
 
-export interface WordQueryOptions extends BoostScale {
+interface WordQueryOptions extends BoostScale {
   readonly analyse: Analyse;
   /** OpenSearch's query for a set of rows. */
   readonly rowsQuery: (rows: RowBitmap) => object;

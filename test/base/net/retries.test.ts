@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { retryAfterMs } from '../../../src/base/net/retry-after.ts';
+import { retryAfterMs } from '../../../src/base/net/retries.ts';
 
 test('a pause is read from retry-after-ms, or from Retry-After in seconds or as a date', () => {
   const now = Date.parse('2026-01-01T00:00:00Z');
