@@ -110,8 +110,7 @@ export const ERROR_CODES = {
   // Copies of indexes
   SOURCE_UNREACHABLE:
     'The source of a copy (a server or an object storage) did not answer, disconnected or was overloaded, after several attempts.',
-  SOURCE_REFUSED:
-    'The source of a copy refuses the key, or is of a version that does not list the files of an index.',
+  SOURCE_REFUSED: 'The source of a copy refuses the key, or is of a version that does not list the files of an index.',
   SOURCE_CHANGED: 'The source of a copy has another index than when the copy began, or a file is no longer there.',
   PACKAGE_MISSING:
     'A package that only this option needs is not installed; the message has the command that installs it.',
@@ -164,6 +163,11 @@ export class TrawlError extends Error {
     this.code = code;
     this.details = options.details ?? {};
   }
+}
+
+/** A USAGE error: a mistake on the command line. */
+export function usageError(message: string, options?: TrawlErrorOptions): TrawlError {
+  return new TrawlError('USAGE', message, options);
 }
 
 /** An INTERNAL error for a violated invariant. */

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { itemError } from '../trajectories/read-items.ts';
 import { UtilityCheck, type UtilityCounts } from './check-utilities.ts';
 import {
@@ -169,8 +169,7 @@ function refuseOtherFiles(candidates: string, files: UtilityFiles, { local, glob
     [files.global, global],
   ] as const) {
     if (file === undefined || counts === undefined || counts.rounds === 0 || counts.unknown < counts.rounds) continue;
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `None of the ${counts.rounds} rounds of ${file.path} is in ${candidates}: "id" and "round_index" must occur in the candidates. Is it the file of another data set or agent?`,
     );
   }

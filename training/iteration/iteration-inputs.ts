@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { checkpointFiles } from './checkpoint.ts';
@@ -55,8 +55,7 @@ async function corpusFiles(
   const files: InputFile[] = [];
   for (const { path, sizeBytes } of listCorpusFiles(paths, format)) {
     if (!statSync(path).isFile()) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `${path} is not a file. A corpus that can be read only once cannot be resumed: write it to a file.`,
       );
     }

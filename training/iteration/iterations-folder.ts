@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, realpathSy
 import { rename, rm, symlink } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { isNodeError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
@@ -93,8 +93,7 @@ export class IterationsFolder {
   async #moveFirst(first: PublishedIteration, index: string): Promise<void> {
     const isGone = !existsSync(join(first.index, INDEX_MANIFEST_FILE));
     if (!isGone || readIndexManifest(index).generation !== first.generation) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `${this.root} began with ${first.index}, not with ${index}` +
           (isGone ? ', which has another generation. Move the index back, or omit --from.' : '. Omit --from.'),
       );
@@ -162,8 +161,7 @@ export class IterationsFolder {
       );
     }
     const kept = iterations.filter((iteration) => iteration.kept).map((iteration) => iteration.number);
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `${this.root} has no index of iteration ${number}${found === undefined ? '' : ' any more'}. It has ${kept.join(', ')}.`,
     );
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { TrawlClient } from '../../src/client/client.ts';
 import { TrawlConnectionError, TrawlResponseError } from '../../src/client/errors.ts';
 
@@ -44,11 +44,10 @@ export class ServedIndex {
     this.url = url;
     const [, base, name] = /^(https?:\/\/.+?)(?:\/indexes\/([^/]+))?\/*$/.exec(url) ?? [];
     if (url.includes(',')) {
-      throw new TrawlError('USAGE', `--server is ${JSON.stringify(url)}. Repeat the option for several servers.`);
+      throw usageError(`--server is ${JSON.stringify(url)}. Repeat the option for several servers.`);
     }
     if (base === undefined) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `--server is ${JSON.stringify(url)}; expected http://HOST:PORT or http://HOST:PORT/indexes/NAME.`,
       );
     }

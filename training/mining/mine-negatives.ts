@@ -2,7 +2,7 @@ import { existsSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { inOrder } from '../../src/base/in-order.ts';
 import { CheckpointedFile, publishPartial } from '../../src/base/system/checkpointed-file.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
@@ -119,8 +119,7 @@ function refuseInputs({ out, inputs, records }: MineOptions): void {
     for (const written of [out, RowFiles.originsOf(out), reportPath(out)]) {
       const found = statSync(written, { throwIfNoEntry: false, bigint: true });
       if (read === undefined || found === undefined || read.dev !== found.dev || read.ino !== found.ino) continue;
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `--out ${out} would replace ${resolve(written)}, which is ${path} and is read. Choose another path.`,
       );
     }

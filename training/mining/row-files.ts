@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { CheckpointedFile } from '../../src/base/system/checkpointed-file.ts';
 import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
 import { originFields, queryFields, type RowFormat, type RowOptions, type TrainingRow } from './formats/row-format.ts';
@@ -28,8 +28,7 @@ export function checkRowFile(out: string, format: RowFormatName): void {
   const { columns }: RowFormat = ROW_FORMATS[format];
   if (!isParquet(out) || columns !== undefined) return;
   const tables = Object.entries<RowFormat>(ROW_FORMATS).filter(([, each]) => each.columns !== undefined);
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `--out ${out} ends in .parquet, and rows of the format ${format} are written as JSON. Give it another ending, or choose one of ` +
       `${tables.map(([name]) => name).join(', ')}.`,
   );

@@ -132,13 +132,14 @@ async function groups(
     const key = JSON.stringify(trajectoryKey(query));
     if (!isWanted(key)) continue;
     const group = found.get(key);
-    if (group === undefined) found.set(key, { id: trajectoryId(query, query.trajectory), queries: [kept(query)] });
-    else group.queries.push(kept(query));
+    if (group === undefined)
+      found.set(key, { id: trajectoryId(query, query.trajectory), queries: [keptFields(query)] });
+    else group.queries.push(keptFields(query));
   }
   return found;
 }
 
-function kept({ ids, rows, ...record }: RecordedQuery): KeptQuery {
+function keptFields({ ids, rows, ...record }: RecordedQuery): KeptQuery {
   const { time, requestId, place, turn, questionId, dataset, question, query, history, template, cut } = record;
   return {
     time,

@@ -410,7 +410,7 @@ test('a size that no memory holds is refused or cut to the rows of the index, an
   const words = await writeLexical(folder, ['a b', 'b c', 'c'], undefined);
   // In a process of its own, because the operating system ends one that takes too much.
   const { status, stdout, stderr } = runModule(`
-    const { loadKernel } = await import('#root/src/native/kernel.js');
+    const { loadKernel } = await import('#root/src/engine/native/kernel.js');
     const { kernel } = loadKernel();
     const shards = ${JSON.stringify([{ rows: 3, dtype: 'float32', segments: shards[0]!.segments }])};
     const index = await kernel.openIndex({ metric: 'l2', dimension: 8, shards });
