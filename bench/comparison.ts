@@ -1,5 +1,5 @@
+import { median, sortedSamples } from '../src/base/statistics.ts';
 import { markdownTable } from './report-format.ts';
-import { median, sortedSamples } from './statistics.ts';
 
 /** A record that `trawl bench CASE --json` prints. Every field is optional, because old versions have fewer fields. */
 type BenchRecord = Readonly<Record<string, unknown>>;

@@ -61,12 +61,16 @@ interface ResolvedOptions {
  * @throws TrawlError USAGE, and the errors of `listCorpusFiles`.
  */
 export function openCorpus(paths: readonly string[], options: CorpusOptions = {}): Corpus {
-  return readCorpus(listCorpusFiles(paths, options.format), options);
+  const resolved = resolve(options);
+  return corpusOf(listCorpusFiles(paths, options.format), resolved);
 }
 
 /** As `openCorpus`, of files that are listed already. */
-export function readCorpus(files: readonly CorpusFile[], options: CorpusOptions = {}): Corpus {
-  const resolved = resolve(options);
+export function readCorpus(files: readonly CorpusFile[], options: CorpusOptions): Corpus {
+  return corpusOf(files, resolve(options));
+}
+
+function corpusOf(files: readonly CorpusFile[], resolved: ResolvedOptions): Corpus {
   let counters: readonly FileCounters[] = [];
   let skippedExamples: string[] = [];
   const restart = (): void => {

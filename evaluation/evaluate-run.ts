@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/base/errors.ts';
+import { usageError } from '../src/base/errors.ts';
 import { answerMatcher, normalisedMatcher, substringMatcher } from '../src/search/answer-match.ts';
 import type { Judgements, QueryJudgements } from './judgements.ts';
 import { titleKey } from './page-title.ts';
@@ -149,8 +149,7 @@ function answerMetrics(
 ): Metrics {
   const passages = results.slice(0, Math.max(0, ...cutoffs)).map(({ title = '', text }) => {
     if (text !== undefined) return { text, contents: `${title}\n${text}` };
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `answer_hit@k needs the text of the passages, and a result of query ${JSON.stringify(queryId)} has no text. ` +
         'Omit the answers, or evaluate a search instead of a run file.',
     );
@@ -233,9 +232,6 @@ export function meansOf(queries: Iterable<Metrics>): Metrics {
 function checkCutoffs(cutoffs: readonly number[]): void {
   const wrong = cutoffs.find((k) => !Number.isSafeInteger(k) || k < 1);
   if (wrong !== undefined) {
-    throw new TrawlError(
-      'USAGE',
-      `The cutoff ${wrong} is invalid. Cutoffs must be whole numbers from 1, such as 1, 5, 10.`,
-    );
+    throw usageError(`The cutoff ${wrong} is invalid. Cutoffs must be whole numbers from 1, such as 1, 5, 10.`);
   }
 }

@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/base/errors.ts';
+import { TrawlError, usageError } from '../src/base/errors.ts';
 import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import { type BeirSplit, beirQrels, beirQueries, readBeirFolder } from './beir-folder.ts';
 import type { QuestionFormat } from './formats/question-format.ts';
@@ -38,14 +38,10 @@ export interface QuestionSetOptions {
 export async function readQuestionSet(path: string, options: QuestionSetOptions = {}): Promise<QuestionSet> {
   const { qrels, split } = options;
   if (split !== undefined && qrels !== undefined)
-    throw new TrawlError(
-      'USAGE',
-      `The judgements are those of ${qrels}, so --split ${split} has no effect. Omit one of the two.`,
-    );
+    throw usageError(`The judgements are those of ${qrels}, so --split ${split} has no effect. Omit one of the two.`);
   if (await isFolder(path)) return { ...(await readBeirFolder(path, options)), notes: [] };
   if (split !== undefined)
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `--split ${split} chooses judgements of a BEIR folder, and ${path} is a file. Omit it, or name the folder.`,
     );
   const set = await readQuestionFile(path);

@@ -1,4 +1,4 @@
-import { TrawlError } from '../src/base/errors.ts';
+import { usageError } from '../src/base/errors.ts';
 import type { Run } from './run.ts';
 
 export interface TrecRunOptions {
@@ -19,8 +19,7 @@ export function* formatTrecRun(run: Run, { tag = 'trawl' }: TrecRunOptions = {})
       if (written.has(id)) continue;
       checkTrecField('passage id', id);
       if (!Number.isFinite(score)) {
-        throw new TrawlError(
-          'USAGE',
+        throw usageError(
           `The score of passage ${id} for query ${queryId} is ${score}; a TREC run needs a finite number.`,
         );
       }
@@ -33,8 +32,7 @@ export function* formatTrecRun(run: Run, { tag = 'trawl' }: TrecRunOptions = {})
 /** Throws USAGE for a text that cannot be a field of a TREC run because it is empty or has white space. */
 export function checkTrecField(name: 'tag' | 'query id' | 'passage id', value: string): void {
   if (/^\S+$/.test(value)) return;
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `The ${name} ${JSON.stringify(value)} cannot be written to a TREC run: fields must not be empty or have white space. ` +
       `${name === 'tag' ? 'Choose another --tag' : `Give every ${name.replace(' id', '')} an id without white space`}, or omit the run.`,
   );

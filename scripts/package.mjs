@@ -80,13 +80,12 @@ async function stage(target) {
 }
 
 async function manualPage() {
-  const [{ manPage }, { loadCommands }, { withCommonOptions }, { packageVersion }] = await Promise.all([
+  const [{ manPage }, { loadCommands }, { packageVersion }] = await Promise.all([
     import('../dist/cli/program/man-page.js'),
     import('../dist/cli/program/commands.js'),
-    import('../dist/cli/program/run-command.js'),
     import('../dist/src/base/package-root.js'),
   ]);
-  return manPage((await loadCommands()).map(withCommonOptions), packageVersion);
+  return manPage(await loadCommands(), packageVersion);
 }
 
 /** Only binaries of the present sources: an older one would not have the functions that dist/ calls. */

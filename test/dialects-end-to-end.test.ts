@@ -6,17 +6,12 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import Value from 'typebox/value';
 import { packageRoot } from '../src/base/package-root.ts';
-import { withContents } from '../src/index/passages/contents.ts';
-import { documentFields } from '../src/index/passages/document-fields.ts';
-import type { Hit } from '../src/search/calls/query-outcome.ts';
 import { openRetriever } from '../src/search/opening/open-retriever.ts';
 import type { OpenRetriever } from '../src/search/retriever.ts';
 import { buildApp } from '../src/server/app.ts';
 import { listen } from '../src/server/connections/listen.ts';
-import { DIALECTS, NAMEABLE_DIALECTS } from '../src/server/dialects/dispatch.ts';
-import { tsvLine } from '../src/server/dialects/r1-searcher.ts';
-import { excerpt, wordsOf } from '../src/server/excerpt.ts';
-import { passageName } from '../src/server/passage-name.ts';
+import type { ServerList, ServerPassage } from '../src/server/dialects/dialect.ts';
+import { DIALECTS, NAMEABLE_DIALECTS, SEARCH_DIALECTS } from '../src/server/dialects/dispatch.ts';
 import { fileFolder, runTrawl, SAMPLE } from './cli/run-trawl.ts';
 import { FakeReranker } from './helpers/fake-reranker.ts';
 import { buildSampleIndex } from './helpers/sample-index.ts';
@@ -60,215 +55,30 @@ async function postJson<T>(url: string, body: unknown): Promise<T> {
   return (await response.json()) as T;
 }
 
-const parsed = (hit: Hit): unknown => JSON.parse(withContents(hit.document));
-const scored = (hit: Hit): unknown => ({ document: parsed(hit), score: hit.score });
-
-/** The expected reply of each dialect to one query, made from the retriever's hits. */
-const ASKED: readonly {
-  readonly dialect?: string;
-  readonly path: string;
-  body(query: string): object;
-  reply(hits: readonly Hit[], query: string): unknown;
-}[] = [
-  {
-    path: '/retrieve',
-    body: (query) => ({ queries: [query], topk: 4, return_scores: true }),
-    reply: (hits) => ({ result: [hits.map(scored)] }),
-  },
-  {
-    path: '/retrieve',
-    body: (query) => ({ queries: [query, query], topk: 4 }),
-    reply: (hits) => ({ result: [hits.map(parsed), hits.map(parsed)] }),
-  },
-  {
-    path: '/retrieve',
-    body: (query) => ({ queries: [query], topk_retrieval: 4, topk_rerank: 4, return_scores: true }),
-    reply: (hits) => ({ result: [hits.map((hit) => ({ document: parsed(hit), score: 1 }))] }),
-  },
-  {
-    dialect: 'search-r1-rerank-text',
-    path: '/retrieve',
-    body: (query) => ({ queries: [query], topk_retrieval: 4, topk_rerank: 4 }),
-    reply: (hits) => ({ result: [hits.map(({ document }) => documentFields(document).contents)] }),
-  },
-  {
-    path: '/retrieve/rerank',
-    body: (query) => ({ queries: [query], topk: 4, topk_retrieval: 4 }),
-    reply: (hits) => ({
-      result: [hits.map(({ document }) => ({ document: documentFields(document).contents, score: 1 }))],
-    }),
-  },
-  {
-    dialect: 'stepsearch',
-    path: '/retrieve',
-    body: (query) => ({ queries: [query], topk: 4 }),
-    reply: (hits) => ({ result: [hits.map(scored)] }),
-  },
-  {
-    dialect: 'asearcher',
-    path: '/retrieve',
-    body: (query) => ({ queries: [query], topk: 4 }),
-    reply: (hits) => ({
-      result: [
-        hits.map(({ document }) => ({ url: documentFields(document).title, ...JSON.parse(withContents(document)) })),
-      ],
-    }),
-  },
-  {
-    path: '/retrieve',
-    body: (query) => ({ query, topk: 4, return_scores: true }),
-    reply: (hits) => ({ result: [hits.map(scored)] }),
-  },
-  {
-    path: '/retrieve',
-    body: (query) => ({ query, top_k: 4 }),
-    reply: (hits, query) => ({
-      query,
-      method: 'dense_exact',
-      results: hits.map((hit, i) => ({ id: `doc_${i + 1}`, content: parsed(hit), score: hit.score })),
-      num_results: hits.length,
-    }),
-  },
-  {
-    dialect: 'rllm-legacy',
-    path: '/retrieve',
-    body: (query) => ({ query, k: 4 }),
-    reply: (hits, query) => ({ query, method: 'dense_exact', results: hits.map(scored), num_results: hits.length }),
-  },
-  {
-    dialect: 'zerosearch',
-    path: '/retrieve',
-    body: (query) => ({ query, top_k: 4 }),
-    reply: (hits) =>
-      hits.map(({ document, score }) => {
-        const { id, title, contents } = documentFields(document);
-        return { id, title, text: contents, score };
-      }),
-  },
-  {
-    dialect: 'agent-lightning',
-    path: '/retrieve',
-    body: (query) => ({ queries: [query], topk: 4 }),
-    reply: (hits) => ({
-      result: [
-        hits.map(({ document, score }) => {
-          const { id, title, text, contents } = documentFields(document);
-          return { document: { id, title, text, contents }, score };
-        }),
-      ],
-    }),
-  },
-  {
-    path: '/search',
-    body: (query) => ({ query_list: [query], top_k: 4 }),
-    reply: (hits) => ({ ret_psg: [hits.map(({ document }) => documentFields(document).contents)] }),
-  },
-  {
-    path: '/search',
-    body: (query) => ({ query, n_docs: 4 }),
-    reply: (hits, query) => ({
-      message: 'Search completed.',
-      query,
-      n_docs: 4,
-      nprobe: null,
-      results: {
-        scores: [hits.map(({ score }) => score)],
-        passages: [hits.map(({ document }) => documentFields(document).contents)],
-        IDs: [hits.map(({ row }) => [0, row])],
-      },
-    }),
-  },
-  {
-    path: '/search',
-    body: (query) => ({ q: query, num: 4 }),
-    reply: (hits, query) => ({
-      searchParameters: { q: query, type: 'search', num: 4, page: 1 },
-      organic: hits.map(({ row, document }, i) => {
-        const fields = documentFields(document);
-        const { title, url } = passageName(retriever.info.index, row, fields);
-        return { title, link: url, snippet: excerpt(fields.text, wordsOf(query), 1_000).text, position: i + 1 };
-      }),
-    }),
-  },
-  {
-    path: '/queries',
-    body: (query) => ({ queries: [query], k: 4 }),
-    reply: (hits, query) => ({ answers: [hits.map(tsvLine)], queries: [query] }),
-  },
-  {
-    path: '/search',
-    body: (query) => ({ query, top_n: 4, return_score: true }),
-    reply: (hits) => [hits.map(idAndContents), hits.map(({ score }) => score)],
-  },
-  {
-    path: '/batch_search',
-    body: (query) => ({ query: [query], top_n: 4 }),
-    reply: (hits) => [hits.map(idAndContents)],
-  },
-];
-
-function idAndContents({ document }: Hit): object {
-  const { id, contents } = documentFields(document);
-  return { id, contents };
-}
-
-test('concurrent requests in all dialects return the hits of the retriever, each in its format', async () => {
+test('concurrent requests in all dialects get the passages that each request gets alone', async () => {
   const queries = readFileSync(join(SAMPLE, 'questions.jsonl'), 'utf8')
     .trim()
     .split('\n')
     .slice(0, 20)
     .map((line) => (JSON.parse(line) as { question: string }).question);
-  const { outcomes } = await retriever.retrieve({ queries, k: 4 });
-  const asked = queries.flatMap((query, q) =>
-    ASKED.map(async ({ dialect = '', path, body, reply }) => {
-      const answer = await postJson(`${await serverOf(dialect)}${path}`, body(query));
-      const outcome = outcomes[q]!;
-      assert.ok(outcome.ok);
-      assert.deepEqual(answer, reply(outcome.hits, query), `${dialect} ${path}`);
-    }),
+  const requests = SEARCH_DIALECTS.filter(({ name }) => name !== 'elasticsearch').flatMap((dialect) =>
+    queries.map((query) => ({ dialect, query })),
   );
-  const texts = queries.map(async (query, q) => {
-    const url = await serverOf('');
-    const { neighbor_texts } = await postJson<{ neighbor_texts: string[][] }>(`${url}/embed_and_retrieve`, {
-      prompts: [query],
-      top_k: 4,
-    });
-    const native = await postJson<{ results: { hits: { row: number; score: number }[] }[] }>(`${url}/v1/search`, {
-      queries: [query],
-      k: 4,
-    });
-    const outcome = outcomes[q]!;
-    assert.ok(outcome.ok);
-    assert.deepEqual(neighbor_texts, [outcome.hits.map(({ document }) => documentFields(document).contents)]);
-    assert.deepEqual(
-      native.results[0]!.hits.map(({ row, score }) => [row, score]),
-      outcome.hits.map(({ row, score }) => [row, score]),
-    );
-  });
-  const observations = queries.map(async (query, q) => {
-    const answer = await postJson<{ observations: string[] }>(`${await serverOf('')}/get_observation`, {
-      trajectory_ids: ['a'],
-      actions: [`<search>${query}</search>`],
-    });
-    const outcome = outcomes[q]!;
-    assert.ok(outcome.ok);
-    const shown = outcome.hits.slice(0, 3).map(({ document }, i) => {
-      const [title, ...text] = documentFields(document).contents.split('\n');
-      return `Doc ${i + 1}(Title: ${title}) ${text.join('\n')}`;
-    });
-    assert.deepEqual(answer.observations, [`\n\n<information>${shown.join('\n').trim()}</information>\n\n`]);
-  });
-  const pages = outcomes.map(async (outcome) => {
-    assert.ok(outcome.ok);
-    const ids = outcome.hits.map(({ document }) => documentFields(document).id!);
-    const urls = outcome.hits.map(({ document }) => documentFields(document).title!);
-    const { result } = await postJson<{ result: { id?: string; passages?: string[] }[] }>(
-      `${await serverOf('')}/access`,
-      { urls },
-    );
-    for (const [i, page] of result.entries()) assert.ok((page.passages ?? [page.id]).includes(ids[i]), urls[i]);
-  });
-  await Promise.all([...asked, ...texts, ...observations, ...pages]);
+  const ask = async ({ dialect, query }: (typeof requests)[number]): Promise<readonly ServerList[]> => {
+    const { name, method, path, client } = dialect;
+    const url = (await serverOf(NAMEABLE_DIALECTS.includes(name) ? name : '')) + path;
+    const fields = client.request([query], 4);
+    if (method === 'POST') return client.lists(await postJson(url, fields));
+    const texts = Object.entries(fields).map(([key, value]): [string, string] => [key, String(value)]);
+    return client.lists(await (await fetch(`${url}?${new URLSearchParams(texts)}`)).json());
+  };
+  const alone: (readonly ServerList[])[] = [];
+  for (const request of requests) alone.push(await ask(request));
+  const together = await Promise.all(requests.map(ask));
+  for (const [i, { dialect, query }] of requests.entries()) {
+    assert.ok((alone[i]![0] as readonly ServerPassage[]).length >= 3, dialect.name);
+    assert.deepEqual(together[i], alone[i], `${dialect.name} ${query}`);
+  }
 });
 
 test('a query with a question gets the same hits as the text that an Agentic-R client composes', async () => {
@@ -412,24 +222,3 @@ for (const page of ['dialects.md', 'http-api.md', 'agents.md', 'rerank.md']) {
     }
   });
 }
-
-/** Sections of dialects with several paths. */
-const SECTIONS: Readonly<Record<string, string>> = {
-  'research-batch': 'research',
-  'foldagent-open': 'foldagent',
-  'openresearcher-content': 'openresearcher',
-  'search-r1-rerank-text': 'search-r1-rerank',
-  'rerank-v2': 'rerank',
-  'verl-tool-question': 'verl-tool',
-};
-
-test('every dialect has a section with a curl line and a row in the table', () => {
-  const text = readFileSync(join(packageRoot, 'docs', 'dialects.md'), 'utf8');
-  const sections = new Set(curlLines('dialects.md').map(({ section }) => section));
-  for (const { name, example, path } of DIALECTS) {
-    if (Object.keys(example).length === 0 || path.startsWith('/v1/')) continue;
-    const section = SECTIONS[name] ?? name;
-    assert.ok(sections.has(section), name);
-    assert.ok(text.includes(`| \`${section}\` |`), name);
-  }
-});

@@ -3,7 +3,6 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { isLaunchLine, LAUNCH_FLAGS } from '../cli/launch/launch-lines.ts';
-import { COMMON_OPTIONS } from '../cli/program/command.ts';
 import { loadCommands } from '../cli/program/commands.ts';
 import { commandHelp } from '../cli/program/help.ts';
 import { ERROR_CODES } from '../src/base/errors.ts';
@@ -27,14 +26,7 @@ const GENERATED: Readonly<Record<string, () => string>> = {
       '# The command line',
       '',
       'Made from `trawl <command> --help`. Options can also come from the environment and a file: [configuration.md](configuration.md).',
-      ...COMMANDS.flatMap((command) => [
-        '',
-        `## trawl ${command.name}`,
-        '',
-        '```',
-        commandHelp({ ...command, options: { ...command.options, ...COMMON_OPTIONS } }),
-        '```',
-      ]),
+      ...COMMANDS.flatMap((command) => ['', `## trawl ${command.name}`, '', '```', commandHelp(command), '```']),
       '',
     ].join('\n'),
   'docs/errors.md': () =>
@@ -69,7 +61,7 @@ test('every trawl command in a code line exists, with its options', () => {
         seen++;
         if (name === 'serve' && isLaunchLine(rest!.split(/\s+/))) continue;
         for (const [, option] of rest!.matchAll(/(?:^|\s)--([a-z][a-z0-9-]*)/g)) {
-          const known = { ...command.options, ...COMMON_OPTIONS, help: true };
+          const known = { ...command.options, help: true };
           assert.ok(
             option! in known || option!.replace(/^no-/, '') in known,
             `${path}: trawl ${name} has no option --${option}`,
@@ -82,7 +74,7 @@ test('every trawl command in a code line exists, with its options', () => {
 });
 
 test('every option, environment variable and npm script that a page names exists', () => {
-  const options = new Set(COMMANDS.flatMap((command) => Object.keys({ ...command.options, ...COMMON_OPTIONS })));
+  const options = new Set(COMMANDS.flatMap((command) => Object.keys(command.options)));
   const variables = new Set(
     [...options]
       .map(environmentName)

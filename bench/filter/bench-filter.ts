@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { Random } from '../../src/base/random.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { ColumnWriter } from '../../src/engine/columns/column-writer.ts';
 import { FilterCache } from '../../src/engine/columns/filter-cache.ts';
 import { openRowFilters } from '../../src/engine/columns/open-row-filters.ts';
@@ -12,7 +13,6 @@ import { parseFilterExpression } from '../../src/engine/filter/filter-expression
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
-import { median, sortedSamples } from '../statistics.ts';
 import { type FilteredSearchOptions, type FilteredSearchRecord, filteredSearches } from './filtered-searches.ts';
 
 /** Rows of a shard, as a build makes them. */

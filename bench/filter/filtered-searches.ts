@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { Random } from '../../src/base/random.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { generatedCorpus, queryLists } from '../lexical/lexical-corpora.ts';
 import { openInvertedIndex, writeInvertedIndex } from '../lexical/trawl-engine.ts';
-import { median, sortedSamples } from '../statistics.ts';
 import { basisFor } from '../vectors/vector-basis.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';
 

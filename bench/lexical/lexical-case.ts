@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { EngineUnavailable } from '../script-process.ts';
-import { median, percentile, sortedSamples } from '../statistics.ts';
 import type { LexicalEngine, QueryFiles } from './lexical-engine.ts';
 import type { Hits } from './text-file.ts';
 

@@ -11,6 +11,7 @@ import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { Random } from '../../src/base/random.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { ModelReranker } from '../../src/encoder/rerank/model-reranker.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
@@ -21,7 +22,6 @@ import type { SearchMode } from '../../src/search/search-mode.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
 import { corpusPaths } from '../lexical/lexical-corpora.ts';
-import { median, percentile, sortedSamples } from '../statistics.ts';
 
 const K = 10;
 const MODES: readonly SearchMode[] = ['dense', 'bm25', 'hybrid'];

@@ -7,6 +7,7 @@ import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { judgementsOf, type Question } from '../../evaluation/read-questions.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { SEARCH_MODES, type SearchMode } from '../../src/search/search-mode.ts';
 import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';
@@ -17,7 +18,6 @@ import { openTrawlBm25 } from '../lexical/trawl-engine.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { type BaselineOptions, baselineOf } from '../serve/serve-contenders.ts';
 import { type ServeEngine, startTrawl } from '../serve/serve-engine.ts';
-import { median, percentile, sortedSamples } from '../statistics.ts';
 import { bm25Library, type QuestionEngine, searchR1OverHttp, trawlOverHttp } from './question-engine.ts';
 import { vectorLibraries } from './vector-libraries.ts';
 

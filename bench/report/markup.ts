@@ -1,13 +1,11 @@
+import { escapeHtml } from '../../src/base/escape-html.ts';
+
 /** Markup that is ready to be put into a page. */
 export type Markup = string & { readonly markup: true };
 
 /** The text with the characters that HTML and SVG interpret replaced. */
 export function escaped(text: string): Markup {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;') as Markup;
+  return escapeHtml(text) as Markup;
 }
 
 /** An element. Texts among `children` are escaped; numbers in attributes are rounded to two decimals. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type ImportedModel, importModel } from '../../indexer/model-import/import-model.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { NativeSession } from '../../src/encoder/inference/native-session.ts';
 import { OnnxSession, onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
@@ -11,7 +12,6 @@ import { graphsOf } from '../../src/encoder/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { type EncoderShape, encoderShape, operations } from '../embed/encoder-operations.ts';
 import { loadNow, machineFacts } from '../environment.ts';
-import { median, sortedSamples } from '../statistics.ts';
 import type { Measurement } from './measurement.ts';
 
 /** What runs an encoder on a CPU. */

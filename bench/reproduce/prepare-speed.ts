@@ -1,8 +1,8 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/base/package-root.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { loadNow, machineFacts } from '../environment.ts';
-import { median, sortedSamples } from '../statistics.ts';
 import type { Measurement } from './measurement.ts';
 
 const PAGES = ['kilt', 'filtered_kilt_sample_99.jsonl'];

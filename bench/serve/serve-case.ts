@@ -1,4 +1,4 @@
-import { median, percentile, sortedSamples } from '../statistics.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { type LatencyStages, latencyStages } from './latency-stages.ts';
 import type { LoadResult } from './load-plan.ts';
 import type { LoadDefinition, ServeLoad } from './serve-loads.ts';

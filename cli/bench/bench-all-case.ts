@@ -3,7 +3,7 @@ import { readAllResult } from '../../bench/all/all-file.ts';
 import { ALL_STAGES, type AllResult } from '../../bench/all/all-result.ts';
 import { benchAll } from '../../bench/all/bench-all.ts';
 import { reportPage } from '../../bench/report/report-page.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { requireWritable, writeOutputFile } from '../output/output-file.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
@@ -18,8 +18,7 @@ export async function benchAllCase(
   const { from, report, corpus } = options;
   const queryTexts = options['query-texts'];
   if (corpus.length > 0 !== (queryTexts !== undefined) || corpus.length > 1) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       'trawl bench all needs --corpus, one file of JSON lines, and --query-texts, questions with gold_ids of its passages, together. Give both or neither.',
     );
   }

@@ -28,7 +28,7 @@ import { SERVE_LOADS, STEADY_LOADS } from '../../bench/serve/serve-loads.ts';
 import { serveReport } from '../../bench/serve/serve-report.ts';
 import { benchTriage } from '../../bench/triage/bench-triage.ts';
 import { triageErrorReport } from '../../bench/triage/triage-report.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
@@ -69,8 +69,7 @@ export function checkBenchOptions(
   const cases = Object.entries(OPTIONS_OF) as [BenchCase, readonly string[]][];
   const own = cases.find(([known]) => known === name)?.[1];
   if (own === undefined) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `Unknown case ${JSON.stringify(name)}; expected one of ${Object.keys(OPTIONS_OF).join(', ')} or baselines.`,
     );
   }
@@ -79,18 +78,15 @@ export function checkBenchOptions(
     const argument = second !== undefined ? `The second word, ${JSON.stringify(second)},` : `--${foreign}`;
     const places = cases.flatMap(([known, theirs]) => (theirs.includes(foreign ?? '') ? [known] : []));
     const owners = second !== undefined ? 'baselines' : places.join(' and ');
-    throw new TrawlError('USAGE', `${argument} belongs to \`trawl bench ${owners}\`. Omit it.`);
+    throw usageError(`${argument} belongs to \`trawl bench ${owners}\`. Omit it.`);
   }
   const built = (['corpus', 'rows'] as const).find((option) => given.has(option));
   if (name === 'bm25' && options.index !== undefined && built !== undefined) {
-    throw new TrawlError(
-      'USAGE',
-      `--${built} is for an index that is built, --index for one that exists. Omit one of them.`,
-    );
+    throw usageError(`--${built} is for an index that is built, --index for one that exists. Omit one of them.`);
   }
   const clash = SYNTHETIC_OPTIONS.find((option) => given.has(option));
   if (options.vectors !== undefined && clash !== undefined) {
-    throw new TrawlError('USAGE', `--${clash} is for synthetic vectors, --vectors for a file. Omit one of them.`);
+    throw usageError(`--${clash} is for synthetic vectors, --vectors for a file. Omit one of them.`);
   }
 }
 
@@ -267,7 +263,7 @@ function onePrecision(text: string | undefined): Precision | undefined {
   if (text === undefined) return undefined;
   const [precision, other] = parseNames('--precision', text, PRECISIONS);
   if (other === undefined) return precision;
-  throw new TrawlError('USAGE', `--precision is ${JSON.stringify(text)}; \`trawl bench serve\` takes one.`);
+  throw usageError(`--precision is ${JSON.stringify(text)}; \`trawl bench serve\` takes one.`);
 }
 
 const REQUIRED = {
@@ -280,5 +276,5 @@ const REQUIRED = {
 
 function required(option: keyof typeof REQUIRED, value: string | undefined, name: BenchCase): string {
   if (value !== undefined && value !== '') return value;
-  throw new TrawlError('USAGE', `--${option} is missing: ${REQUIRED[option]} for \`trawl bench ${name}\`.`);
+  throw usageError(`--${option} is missing: ${REQUIRED[option]} for \`trawl bench ${name}\`.`);
 }

@@ -1,13 +1,10 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 
 /** Parses whole numbers from 1, such as `1,16,64`; drops repetitions. */
 export function parseCounts(text: string, option = '--queries'): number[] {
   const counts = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
   if (counts.every((count) => count >= 1 && Number.isSafeInteger(count))) return [...new Set(counts)];
-  throw new TrawlError(
-    'USAGE',
-    `${option} is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,16,64.`,
-  );
+  throw usageError(`${option} is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,16,64.`);
 }
 
 /** Parses numbers from 0, separated by commas. @throws TrawlError USAGE. */
@@ -18,8 +15,7 @@ export function parseNumbers(
 ): number[] {
   const numbers = text.split(',').map((part) => (/^\s*\d+(\.\d+)?\s*$/.test(part) ? Number(part) : Number.NaN));
   if (numbers.every((number) => number <= max && (!whole || Number.isInteger(number)))) return [...new Set(numbers)];
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `--${option} is ${JSON.stringify(text)}; expected ${whole ? 'whole ' : ''}numbers from 0 to ${max}, such as 1,10.`,
   );
 }
@@ -40,8 +36,7 @@ export function parseNames<Name extends string>(
   return [...new Set(text.split(separator).map((part) => part.trim()))].map((part) => {
     const found = known.find((name) => name === part);
     if (found !== undefined) return found;
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `${option} is ${JSON.stringify(part)}; expected ${none ? 'none, or ' : ''}some of ${known.join(`${separator} `)}.`,
     );
   });
@@ -52,5 +47,5 @@ export function parseBandwidth(text: string | undefined): number | null {
   if (text === undefined) return null;
   const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : 0;
   if (value > 0) return value;
-  throw new TrawlError('USAGE', `--bandwidth-gb is ${JSON.stringify(text)}; expected a number above 0, such as 36.5.`);
+  throw usageError(`--bandwidth-gb is ${JSON.stringify(text)}; expected a number above 0, such as 36.5.`);
 }

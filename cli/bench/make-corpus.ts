@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { corpusPaths } from '../../bench/lexical/lexical-corpora.ts';
 import { readSentences, writeCorpusFile } from '../../bench/lexical/make-corpus.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 
 /**
  * Writes generated passages (bench/bm25.md, "Generated passages") to a new file.
@@ -17,9 +17,8 @@ export async function makeCorpus(
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  if (path === undefined)
-    throw new TrawlError('USAGE', '`trawl bench make-corpus` needs the file to write as second word.');
-  if (existsSync(path)) throw new TrawlError('USAGE', `${path} exists already. Remove it or name another file.`);
+  if (path === undefined) throw usageError('`trawl bench make-corpus` needs the file to write as second word.');
+  if (existsSync(path)) throw usageError(`${path} exists already. Remove it or name another file.`);
   const source = await readSentences(corpusPaths(options), options.signal);
   await writeCorpusFile(path, source, options);
 }

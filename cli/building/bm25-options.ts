@@ -1,5 +1,4 @@
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
-import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { DEFAULT_BM25 } from '../../src/engine/lexical/bm25.ts';
 import {
@@ -8,7 +7,8 @@ import {
   type LexicalField,
   SNOWBALL_ANALYSERS,
 } from '../../src/engine/lexical/lexical-settings.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { refuseOptions } from '../options/checks.ts';
+import { numberFrom } from '../options/numbers.ts';
 
 /** The choices of --bm25-fields. */
 const FIELD_CHOICES = ['contents', 'title,text'] as const;
@@ -75,8 +75,7 @@ export function givenBm25(
   current?: Bm25Settings,
 ): Bm25Settings | undefined {
   if (!options.bm25) {
-    const useless = ['analyser', 'bm25-fields', 'k1', 'b'].find((name) => given.has(name));
-    if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect without --bm25.`);
+    refuseOptions(given, ['analyser', 'bm25-fields', 'k1', 'b'], 'without --bm25');
     return undefined;
   }
   const wanted = {

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import type { UpdateType } from '../../src/index/manifest/build-records.ts';
 
@@ -64,7 +64,7 @@ export function requestedUpdate(
     'column',
   ].find((name) => given.has(name));
   if (other === undefined) return type;
-  throw new TrawlError('USAGE', `--${type} changes an existing index and cannot be combined with --${other}.`);
+  throw usageError(`--${type} changes an existing index and cannot be combined with --${other}.`);
 }
 
 /** @throws TrawlError USAGE. */
@@ -72,13 +72,10 @@ export function parseShard(text: string | undefined): { index: number; of: numbe
   if (text === undefined) return undefined;
   const [, index, of] = /^(\d{1,6})\/(\d{1,6})$/.exec(text) ?? [];
   if (index === undefined || of === undefined || Number(of) < 1) {
-    throw new TrawlError('USAGE', `--shard is ${JSON.stringify(text)}; expected I/N, such as 0/8 for the first of 8.`);
+    throw usageError(`--shard is ${JSON.stringify(text)}; expected I/N, such as 0/8 for the first of 8.`);
   }
   if (Number(index) >= Number(of)) {
-    throw new TrawlError(
-      'USAGE',
-      `--shard is ${text}, but shards are counted from 0: the last one is ${Number(of) - 1}/${of}.`,
-    );
+    throw usageError(`--shard is ${text}, but shards are counted from 0: the last one is ${Number(of) - 1}/${of}.`);
   }
   return { index: Number(index), of: Number(of) };
 }

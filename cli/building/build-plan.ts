@@ -1,7 +1,8 @@
+import type { SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import type { BuildPlan } from '../../indexer/building/plan-build.ts';
 import type { UpdatePlan } from '../../indexer/update/plan-update.ts';
-import { formatBytes, formatCount, formatDuration } from '../output/format.ts';
-import { forecastLines, type SearchForecast } from '../speed/search-forecast.ts';
+import { formatBytes, formatCount, formatDuration } from '../../src/base/format.ts';
+import { forecastLines } from '../output/forecast-lines.ts';
 
 /** The output of `--plan`. */
 export function planReport(plan: BuildPlan | UpdatePlan, search: SearchForecast | null): string {

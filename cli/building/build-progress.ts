@@ -1,6 +1,6 @@
 import cliProgress from 'cli-progress';
 import type { BuildProgress, BuildStage, OnProgress } from '../../indexer/build-events.ts';
-import { formatCount, formatDuration } from '../output/format.ts';
+import { formatCount, formatDuration } from '../../src/base/format.ts';
 
 const LABELS: Readonly<Record<BuildStage, string>> = {
   scan: 'scanning',

@@ -3,11 +3,11 @@ import type { JobSummary } from '../../indexer/building/build-shard-job.ts';
 import type { StageTimes } from '../../indexer/stage-clock.ts';
 import type { RemoveSummary } from '../../indexer/update/remove-passages.ts';
 import type { UpdateSummary } from '../../indexer/update/update-index.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import type { Bm25Record } from '../../src/index/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import type { Duplicates } from '../../src/index/passages/duplicate-ids.ts';
-import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
 
 type Manifest = IndexManifest | ShardManifest;
 
@@ -25,15 +25,16 @@ export function jsonJobSummary({ manifest, wasComplete, ...summary }: JobSummary
 }
 
 export function jsonUpdateSummary({ manifest, ...summary }: UpdateSummary): object {
-  return { ...summary, ...jsonFacts(manifest), ...deletedFacts(manifest), shards: manifest.shards.length };
+  return {
+    ...summary,
+    ...jsonFacts(manifest),
+    deletedRows: manifest.tombstones?.rows ?? 0,
+    shards: manifest.shards.length,
+  };
 }
 
 export function jsonRemoveSummary({ manifest, ...summary }: RemoveSummary): object {
-  return { ...summary, ...jsonFacts(manifest), ...deletedFacts(manifest) };
-}
-
-function deletedFacts({ tombstones }: IndexManifest): object {
-  return { deletedRows: tombstones?.rows ?? 0 };
+  return { ...summary, ...jsonFacts(manifest), deletedRows: manifest.tombstones?.rows ?? 0 };
 }
 
 export function textUpdateSummary(summary: UpdateSummary): string[] {

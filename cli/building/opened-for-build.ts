@@ -1,5 +1,5 @@
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
-import { asUsage } from '../model/model-options.ts';
+import { asUsage } from '../../src/base/options/as-usage.ts';
 
 /**
  * Waits for the encoder of a build. After SIGTERM a scheduler is to start the build again, also if the encoder was not open yet.

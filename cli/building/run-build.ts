@@ -1,12 +1,11 @@
+import { buildForecast, type SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { planBuild } from '../../indexer/building/plan-build.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { EXIT } from '../program/command.ts';
-import { buildForecast } from '../speed/build-forecast.ts';
-import type { SearchForecast } from '../speed/search-forecast.ts';
 import { parseShard } from './build-options.ts';
 import { planReport } from './build-plan.ts';
 import { buildProgress, type ShownProgress } from './build-progress.ts';
@@ -55,7 +54,7 @@ export function shardOf(
 ): { index: number; of: number } | undefined {
   const parsed = parseShard(shard);
   if (parsed !== undefined && given.has('shard-rows')) {
-    throw new TrawlError('USAGE', '--shard already sets the number of shards. Omit --shard-rows.');
+    throw usageError('--shard already sets the number of shards. Omit --shard-rows.');
   }
   return parsed;
 }
@@ -126,7 +125,7 @@ export function printPlan(
 }
 
 /** The engine that writes search codes. Without it the index is complete, but slow to search. */
-function codesEngine(note: (text: string) => void): Kernel | undefined {
+export function codesEngine(note: (text: string) => void): Kernel | undefined {
   const loaded = loadKernel();
   if (loaded.ok) return loaded.kernel;
   note(

@@ -1,7 +1,9 @@
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
+import { buildForecast } from '../../evaluation/speed/search-forecast.ts';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { planUpdate } from '../../indexer/update/plan-update.ts';
 import { type UpdateOptions, updateIndex } from '../../indexer/update/update-index.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
@@ -14,11 +16,9 @@ import { recordedModel, recordedOverrides } from '../../src/search/opening/open-
 import { type ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
 import { EXIT } from '../program/command.ts';
-import { buildForecast } from '../speed/build-forecast.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { openedForBuild } from './opened-for-build.ts';
-import { recordedReading } from './recorded-reading.ts';
 import { printPlan, sharedBuildOptions, withProgress } from './run-build.ts';
 
 export interface UpdateRun {
@@ -81,7 +81,7 @@ function encoderFor(
 ): Promise<TextEncoder | undefined> {
   const override = Object.keys(OVERRIDE_OPTIONS).find((name) => given.has(name));
   if (override !== undefined && given.has('model') && isServerUrl(options.model)) {
-    throw new TrawlError('USAGE', `--${override} has no effect: an update takes the settings of the index. Omit it.`);
+    throw usageError(`--${override} has no effect: an update takes the settings of the index. Omit it.`);
   }
   const { model } = manifest;
   if (model === null) return Promise.resolve(undefined);
@@ -102,8 +102,7 @@ function encoderFor(
 
 function checkTemplate({ corpus }: IndexManifest, template: string, given: ReadonlySet<string>): void {
   if (!given.has('passage-template') || template === corpus.passageTemplate) return;
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `--passage-template is ${JSON.stringify(template)}, but the index was built with ` +
       `${JSON.stringify(corpus.passageTemplate)}. Omit the option, or build the index again.`,
   );

@@ -1,6 +1,6 @@
 import { openVectorFiles, VECTOR_FILE_FORMATS } from '../../indexer/vector-files/open-vector-files.ts';
 import { checkFits, type PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
@@ -39,7 +39,7 @@ export const VECTOR_FILE_OPTIONS = {
 export function refuseVectorFileOptions(given: ReadonlySet<string>): void {
   const other = Object.keys(VECTOR_FILE_OPTIONS).find((name) => given.has(name));
   if (other === undefined) return;
-  throw new TrawlError('USAGE', `--${other} is only for vectors from files (--from-embeddings).`);
+  throw usageError(`--${other} is only for vectors from files (--from-embeddings).`);
 }
 
 /** @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID, VECTORS_UNSUPPORTED, VECTORS_MISMATCH. */

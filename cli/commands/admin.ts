@@ -1,12 +1,13 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { type RolloutReport, rollOut } from '../../training/rollout/roll-out.ts';
+import { rolloutProbe } from '../../training/rollout/rollout-probe.ts';
 import { RolloutServer } from '../../training/rollout/rollout-server.ts';
 import { readApiKey } from '../options/api-key.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { actionOf, requiredOption } from '../options/checks.ts';
+import { shareOption } from '../options/numbers.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { rolloutProbe } from '../training/rollout-probe.ts';
 
 const ACTIONS = ['rollout'] as const;
 
@@ -99,16 +100,14 @@ export const adminCommand = defineCommand({
   async run(context) {
     const { options, positionals, signal, out, note } = context;
     const [action, ...urls] = positionals;
-    if (action !== 'rollout')
-      throw new TrawlError('USAGE', `Unknown action ${JSON.stringify(action)}; expected rollout.`);
-    const { index, back, to, generation } = options;
-    if (index === undefined) throw new TrawlError('USAGE', '--index NAME is required.');
-    if (back && to !== undefined)
-      throw new TrawlError('USAGE', '--back finds the folders itself; --to cannot be given, too.');
+    actionOf('admin', ACTIONS, action);
+    const { back, to, generation } = options;
+    const index = requiredOption('index', options.index, 'the name of the index on the servers');
+    if (back && to !== undefined) throw usageError('--back finds the folders itself; --to cannot be given, too.');
     const apiKey = readApiKey(options['key-file'], { option: '--key-file', variable: 'TRAWL_ADMIN_KEY' });
     const servers = urls.map((url) => new RolloutServer(url, index, apiKey));
     const repeated = servers.find(({ url }, i) => servers.findIndex((other) => other.url === url) < i);
-    if (repeated !== undefined) throw new TrawlError('USAGE', `${repeated.url} is given twice.`);
+    if (repeated !== undefined) throw usageError(`${repeated.url} is given twice.`);
     const report = await rollOut({
       servers,
       to,
@@ -132,11 +131,9 @@ async function probeOf({ options, given, signal }: Context) {
     const limit = ['qrels', 'min-recall', 'max-recall-drop', 'max-changed', 'max-replaced'].find((name) =>
       given.has(name),
     );
-    if (limit !== undefined) throw new TrawlError('USAGE', `--${limit} needs questions: --eval PATH.`);
+    if (limit !== undefined) throw usageError(`--${limit} needs questions: --eval PATH.`);
     return undefined;
   }
-  const share = (name: 'min-recall' | 'max-recall-drop' | 'max-changed' | 'max-replaced'): number | undefined =>
-    options[name] === undefined ? undefined : numberFrom(name, options[name], { max: 1 });
   return rolloutProbe({
     questions: options.eval,
     qrels: options.qrels,
@@ -144,10 +141,10 @@ async function probeOf({ options, given, signal }: Context) {
     recallK: options['recall-k'],
     changedK: options['changed-k'],
     gates: {
-      minRecall: share('min-recall'),
-      maxRecallDrop: share('max-recall-drop')!,
-      maxChanged: share('max-changed'),
-      maxReplaced: share('max-replaced'),
+      minRecall: shareOption(options, 'min-recall'),
+      maxRecallDrop: shareOption(options, 'max-recall-drop')!,
+      maxChanged: shareOption(options, 'max-changed'),
+      maxReplaced: shareOption(options, 'max-replaced'),
     },
     isRecallDropGiven: given.has('max-recall-drop'),
     signal,

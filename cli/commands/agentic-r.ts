@@ -1,18 +1,28 @@
-import { TrawlError } from '../../src/base/errors.ts';
-import { defineCommand } from '../program/command.ts';
-import type { Action } from '../training/action.ts';
-import { candidatesAction } from '../training/candidates-action.ts';
-import { checkAction } from '../training/check-action.ts';
-import { constructAction } from '../training/construct-action.ts';
-import { handOverAction } from '../training/hand-over-action.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { candidatesAction } from '../agentic-r/candidates-action.ts';
+import { checkAction } from '../agentic-r/check-action.ts';
+import { constructAction } from '../agentic-r/construct-action.ts';
+import { handOverAction } from '../agentic-r/hand-over-action.ts';
+import { actionOf } from '../options/checks.ts';
+import { type CommandContext, defineCommand } from '../program/command.ts';
 
 /** In the order of the work. */
-const ACTIONS: Readonly<Record<string, Action>> = {
+const ACTIONS = {
   candidates: candidatesAction,
   'hand-over': handOverAction,
   check: checkAction,
   construct: constructAction,
-};
+} as const;
+type ActionName = keyof typeof ACTIONS;
+
+const options = {
+  ...candidatesAction.options,
+  ...handOverAction.options,
+  ...checkAction.options,
+  ...constructAction.options,
+} as const;
+
+type Context = CommandContext<typeof options>;
 
 export const agenticRCommand = defineCommand({
   name: 'agentic-r',
@@ -40,7 +50,7 @@ export const agenticRCommand = defineCommand({
     min: 1,
     max: 3,
   },
-  options: Object.assign({}, ...Object.values(ACTIONS).map(({ options }) => options)) as Action['options'],
+  options,
   examples: [
     'trawl agentic-r candidates indexes/wiki18 T/trajectory/A/hotpotqa.json --out T/passage_candidates/A/hotpotqa.json',
     'trawl agentic-r candidates --url http://127.0.0.1:8000 T/trajectory/A/hotpotqa.json --out T/passage_candidates/A/hotpotqa.json',
@@ -50,38 +60,27 @@ export const agenticRCommand = defineCommand({
   ],
   resumable: true,
   async run(context) {
-    const [name, ...positionals] = context.positionals;
-    const action = Object.hasOwn(ACTIONS, name!) ? ACTIONS[name!]! : undefined;
-    if (action === undefined) {
-      const known = Object.keys(ACTIONS).join(', ');
-      throw new TrawlError('USAGE', `Unknown action trawl agentic-r ${name}; expected one of ${known}.`);
-    }
-    checkArguments(name!, action, positionals, context);
-    return action.run({ ...context, positionals } as Parameters<Action['run']>[0]);
+    const [given, ...positionals] = context.positionals;
+    const name = actionOf('agentic-r', Object.keys(ACTIONS) as ActionName[], given);
+    checkArguments(name, { ...context, positionals });
+    return ACTIONS[name].run({ ...context, positionals });
   },
 });
 
-function checkArguments(
-  name: string,
-  action: Action,
-  positionals: readonly string[],
-  { given, options }: { readonly given: ReadonlySet<string>; readonly options: object },
-): void {
-  const isServed = Object.hasOwn(action.options, 'url') && 'url' in options && options.url !== undefined;
+function checkArguments(name: ActionName, { options: { url }, positionals, given }: Context): void {
+  const action = ACTIONS[name];
+  const isServed = Object.hasOwn(action.options, 'url') && url !== undefined;
   const expected = action.arguments.filter((argument) => argument !== 'index' || !isServed);
   if (positionals.length !== expected.length) {
     const usage = expected.map((argument) => `<${argument}>`).join(' ');
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `Expected trawl agentic-r ${name} ${usage}, got ${positionals.length} arguments after ${name}. See \`trawl agentic-r --help\`.`,
     );
   }
-  const all = new Set(Object.values(ACTIONS).flatMap(({ options }) => Object.keys(options)));
-  const misplaced = [...given].find((option) => all.has(option) && !Object.hasOwn(action.options, option));
+  const misplaced = [...given].find((option) => option in options && !Object.hasOwn(action.options, option));
   if (misplaced === undefined) return;
-  const owners = Object.keys(ACTIONS).filter((other) => Object.hasOwn(ACTIONS[other]!.options, misplaced));
-  throw new TrawlError(
-    'USAGE',
-    `--${misplaced} has no effect on trawl agentic-r ${name}; it is an option of ${owners.join(', ')}.`,
+  const owners = Object.entries(ACTIONS).flatMap(([other, own]) =>
+    Object.hasOwn(own.options, misplaced) ? [other] : [],
   );
+  throw usageError(`--${misplaced} has no effect on trawl agentic-r ${name}; it is an option of ${owners.join(', ')}.`);
 }

@@ -1,9 +1,12 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { bashCompletion } from '../program/completion/bash.ts';
-import { type CompletionCommand, completionCommands } from '../program/completion/completion-words.ts';
-import { fishCompletion } from '../program/completion/fish.ts';
-import { zshCompletion } from '../program/completion/zsh.ts';
+import {
+  bashCompletion,
+  type CompletionCommand,
+  completionCommands,
+  fishCompletion,
+  zshCompletion,
+} from '../program/completion.ts';
 
 const SHELLS: Readonly<Record<string, (commands: readonly CompletionCommand[]) => string>> = {
   bash: bashCompletion,
@@ -34,7 +37,7 @@ export const completionCommand = defineCommand({
     const [shell] = positionals as [string];
     const script = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
     if (script === undefined)
-      throw new TrawlError('USAGE', `Unknown shell ${shell}; expected one of ${Object.keys(SHELLS).join(', ')}.`);
+      throw usageError(`Unknown shell ${shell}; expected one of ${Object.keys(SHELLS).join(', ')}.`);
     out(script(completionCommands(await program.commands())));
     return EXIT.ok;
   },

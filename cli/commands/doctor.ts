@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
 import { availableMemory, memoryLimit } from '../../src/base/system/memory.ts';
@@ -14,7 +15,6 @@ import { cudaLibrary, type NativeGpus } from '../../src/engine/native/search-fun
 import { sqliteVersion } from '../../src/index/passages/passage-file.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
-import { formatBytes, formatNumberOf } from '../output/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { milvusFacts, milvusLines } from '../stores/doctor-milvus.ts';
 import { openSearchFacts, openSearchLines } from '../stores/doctor-opensearch.ts';
@@ -35,7 +35,7 @@ const NOTABLE_FLAGS = [
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'show what this machine supports and what is missing',
   description:
     'Reports the versions of Trawl, Node.js, onnxruntime and SQLite; the processor with its relevant instruction sets; the ' +
@@ -90,10 +90,7 @@ async function storeFacts(
     return { json: { opensearch }, lines: openSearchLines(opensearch), isReady: opensearch.problems.length === 0 };
   }
   if (!isMilvusAddress(address)) {
-    throw new TrawlError(
-      'USAGE',
-      'trawl doctor takes an address in Milvus or OpenSearch: milvus://… or opensearch://….',
-    );
+    throw usageError('trawl doctor takes an address in Milvus or OpenSearch: milvus://… or opensearch://….');
   }
   const milvus = await milvusFacts(address);
   return { json: { milvus }, lines: milvusLines(milvus), isReady: milvus.problems.length === 0 };

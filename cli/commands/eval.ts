@@ -1,37 +1,52 @@
 import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
 import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
+import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../../evaluation/judged-questions.ts';
+import { comparisonHtml } from '../../evaluation/report/comparison-html.ts';
+import { type ComparisonInput, checkBy, compareSystems } from '../../evaluation/systems/comparison.ts';
+import {
+  type EvalContext,
+  evaluationJson,
+  hasMeasured,
+  type MeasuredSystem,
+  measureSystem,
+  perQuestionLines,
+} from '../../evaluation/systems/measured-system.ts';
+import { answeredByAll, type SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { isFolder } from '../../evaluation/whole-file.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
+import { openRecords } from '../../training/trajectories/open-trajectories.ts';
 import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
 import { reportText } from '../../training/trajectories/report/report-text.ts';
 import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import type { Trajectory } from '../../training/trajectories/trajectory.ts';
-import { type ComparisonInput, checkBy, compareSystems, hasMeasured } from '../eval/comparison.ts';
-import { comparisonHtml } from '../eval/comparison-html.ts';
-import { comparisonText } from '../eval/comparison-text.ts';
-import { countLine, type EvalContext, evalJson, evalText } from '../eval/eval-report.ts';
-import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../eval/judged-questions.ts';
-import { type MeasuredSystem, measureSystem } from '../eval/measured-system.ts';
-import { perQuestionLines } from '../eval/per-question.ts';
-import { searchSystems } from '../eval/search-systems.ts';
-import { answeredByAll, type SearchedSystem } from '../eval/searched-system.ts';
-import { serverLines } from '../eval/server-lines.ts';
-import { SYSTEM_OPTIONS, type SystemOptions, UNUSED_OPTIONS } from '../eval/system-options.ts';
-import { parseSystem, type SystemSpec } from '../eval/system-text.ts';
-import { coverageOf, type TrajectoryQuestions, trajectoryQuestions } from '../eval/trajectory-questions.ts';
+import {
+  coverageOf,
+  type TrajectoryQuestions,
+  trajectoryQuestions,
+} from '../../training/trajectories/trajectory-questions.ts';
+import { comparisonText, countLine, evalText, serverLines } from '../eval/eval-text.ts';
+import {
+  parseSystem,
+  SYSTEM_OPTIONS,
+  type SystemOptions,
+  type SystemSpec,
+  searchSystems,
+  UNUSED_OPTIONS,
+} from '../eval/systems.ts';
 import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
+import { refuseOptions, requiredOption } from '../options/checks.ts';
 import { filterOption } from '../options/filter-option.ts';
+import { parseCutoffs } from '../options/numbers.ts';
 import { writeOutputFile } from '../output/output-file.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { LineOutput } from '../training/line-output.ts';
-import { openRecords } from '../training/open-trajectories.ts';
 
 export const evalCommand = defineCommand({
   name: 'eval',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'measure recall, nDCG, MAP, MRR and answer hits of an index',
   description:
     'Searches for every question and compares the passages with the judgements. recall@k, precision@k, nDCG@k, MAP@k, MRR@k, ' +
@@ -150,9 +165,11 @@ export const evalCommand = defineCommand({
     'trawl eval old=indexes/wiki18 --queries questions.jsonl --compare new=indexes/wiki18-new --compare pyserini=run.txt',
   ],
   async run({ options, positionals, given, signal, out, note }) {
-    if (options.queries === undefined) {
-      throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
-    }
+    const queries = requiredOption(
+      'queries',
+      options.queries,
+      'the file of questions, such as --queries questions.jsonl',
+    );
     const cutoffs = parseCutoffs(options.cutoffs);
     filterOption(options.filter);
     const specs = systemsOf(positionals[0], options, given);
@@ -163,7 +180,7 @@ export const evalCommand = defineCommand({
       namedFiles(options, ['queries', 'qrels', 'trajectories', 'records']),
       [],
     );
-    const all = await readJudgedQuestions(options.queries, options);
+    const all = await readJudgedQuestions(queries, options);
     const agents = await agentQuestions(all, options, { signal, note });
     const set = agents ?? all;
     const { questions, judgements } = set;
@@ -180,7 +197,7 @@ export const evalCommand = defineCommand({
       if (each !== undefined) lines = await LineOutput.create(each, true);
       const k = Math.max(...cutoffs);
       const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
-      const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(options.queries)) ? 'yes' : 'no');
+      const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(queries)) ? 'yes' : 'no');
       const ownId = ignoring === 'yes' ? questionOf : undefined;
       const searched = await searchSystems(specs, {
         asked: { questions, judgements, k, ownId, gold: goldIds(set), signal, note },
@@ -279,7 +296,7 @@ function printEvaluation(
   const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
   out(
     JSON.stringify({
-      ...evalJson(evaluation, context),
+      ...evaluationJson(evaluation, context),
       ...server,
       coverage,
     }),
@@ -298,32 +315,25 @@ function systemsOf(
 ): SystemSpec[] {
   const { url, compare } = options;
   if ((index === undefined) === (url === undefined))
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `Expected either an index or --url URL; ${url === undefined ? 'neither is given' : 'compare both with --compare URL'}.`,
     );
   if (url !== undefined && !isServerUrl(url))
-    throw new TrawlError(
-      'USAGE',
-      `--url is ${JSON.stringify(url)}; expected the URL of a server, such as http://127.0.0.1:8000.`,
-    );
+    throw usageError(`--url is ${JSON.stringify(url)}; expected the URL of a server, such as http://127.0.0.1:8000.`);
   const first = parseSystem((index ?? url)!, { place: undefined, options, given });
   const specs = [first, ...compare.map((text) => parseSystem(text, { place: first.place, options, given }))];
   for (const [i, { name }] of specs.entries()) {
     if (specs.findIndex((other) => other.name === name) < i)
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `Two systems have the name ${name}. Choose another name for one: --compare NAME=${compare[i - 1]}.`,
       );
   }
-  const useless = [...given].find(
+  const useless = [...given].filter(
     (option) => option in SYSTEM_OPTIONS && specs.every(({ kind }) => UNUSED_OPTIONS[kind].includes(option)),
   );
-  if (useless === undefined) return specs;
-  const kinds = [
-    ...new Set(specs.map(({ kind }) => ({ index: 'an index', run: 'a run file', server: 'a server' })[kind])),
-  ];
-  throw new TrawlError('USAGE', `--${useless} has no effect with ${kinds.join(' and ')}.`);
+  const kinds = new Set(specs.map(({ kind }) => ({ index: 'an index', run: 'a run file', server: 'a server' })[kind]));
+  refuseOptions(given, useless, `with ${[...kinds].join(' and ')}`);
+  return specs;
 }
 
 /** The trajectories as questions; undefined without `--trajectories` and `--records`. */
@@ -357,14 +367,8 @@ async function coverages(
 }
 
 function checkCompareOptions(given: ReadonlySet<string>, comparing: boolean): void {
-  const useless = (comparing ? ['run', 'tag'] : ['html', 'by', 'examples']).find((name) => given.has(name));
-  if (useless === undefined) return;
-  throw new TrawlError(
-    'USAGE',
-    comparing
-      ? `--${useless} has no effect with --compare: write the run of each system by itself.`
-      : `--${useless} has no effect without --compare SYSTEM.`,
-  );
+  if (comparing) refuseOptions(given, ['run', 'tag'], 'with --compare: write the run of each system by itself');
+  else refuseOptions(given, ['html', 'by', 'examples'], 'without --compare SYSTEM');
 }
 
 /** The files of options that are given. */
@@ -373,10 +377,4 @@ function namedFiles<Name extends string>(
   names: readonly Name[],
 ): NamedFile[] {
   return names.flatMap((name) => [options[name] ?? []].flat().map((path) => ({ name: `--${name}`, path })));
-}
-
-function parseCutoffs(text: string): number[] {
-  const cutoffs = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (cutoffs.every((k) => k >= 1 && Number.isSafeInteger(k))) return [...new Set(cutoffs)].sort((a, b) => a - b);
-  throw new TrawlError('USAGE', `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,5,10.`);
 }

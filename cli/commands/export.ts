@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import { type ExportProgress, type ExportSummary, exportIndex } from '../../indexer/export/export-index.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { defined } from '../../src/base/objects.ts';
 import { LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 

@@ -1,6 +1,6 @@
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
@@ -14,6 +14,7 @@ import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION, recordedFolder } from '../model/model-options.ts';
+import { requiredOption } from '../options/checks.ts';
 import { defineCommand } from '../program/command.ts';
 
 export const importCommand = defineCommand({
@@ -76,14 +77,11 @@ export const importCommand = defineCommand({
   ],
   async run(context) {
     const { options, positionals, given } = context;
-    const folder = required('--out DIR', options.out, 'the index directory to write');
-    const model = required('--model NAME|DIR|URL', options.model, 'the model that the vectors were made with');
-    required('--corpus FILE', options.corpus[0], 'the corpus of the vectors');
+    const folder = requiredOption('out DIR', options.out, 'the index directory to write');
+    const model = requiredOption('model NAME|DIR|URL', options.model, 'the model that the vectors were made with');
+    requiredOption('corpus FILE', options.corpus[0], 'the corpus of the vectors');
     if (options.copy && options['relative-paths']) {
-      throw new TrawlError(
-        'USAGE',
-        '--relative-paths has no effect with --copy, which records no paths. Omit one of them.',
-      );
+      throw usageError('--relative-paths has no effect with --copy, which records no paths. Omit one of them.');
     }
     parseTemplate(options['passage-template']);
     const shard = shardOf(options.shard, given);
@@ -132,8 +130,3 @@ export const importCommand = defineCommand({
     }
   },
 });
-
-function required(option: string, value: string | undefined, meaning: string): string {
-  if (value !== undefined && value !== '') return value;
-  throw new TrawlError('USAGE', `${option} is missing: ${meaning}.`);
-}

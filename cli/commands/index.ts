@@ -4,7 +4,7 @@ import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
@@ -33,6 +33,7 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model/model-options.ts';
+import { refuseOptions, requiredOption } from '../options/checks.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { publishFolder } from '../stores/publish-folder.ts';
 import { workFolder } from '../stores/work-folder.ts';
@@ -130,11 +131,10 @@ export const indexCommand = defineCommand({
   resumable: true,
   async run(context) {
     const { options, positionals, given, signal, out, note } = context;
-    const place = required(options.out);
+    const place = requiredOption('out', options.out, 'the index directory to write, such as --out indexes/wiki18');
     const isRemote = isPublishedAddress(place);
     if (!isRemote && options.work !== undefined) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         '--work has no effect: --out is a folder. Omit it, or name an address in Milvus or OpenSearch as --out.',
       );
     }
@@ -167,14 +167,17 @@ export const indexCommand = defineCommand({
         }),
       );
     if (fromFiles && options['if-changed']) {
-      throw new TrawlError(
-        'USAGE',
-        '--if-changed does not compare vectors from files. Use --overwrite with --from-embeddings.',
-      );
+      throw usageError('--if-changed does not compare vectors from files. Use --overwrite with --from-embeddings.');
     }
     // An index for BM25 alone needs no encoder.
     const bm25Only = bm25 !== undefined && !given.has('model') && !fromFiles;
-    if (bm25Only) refuseWithoutModel(given);
+    if (bm25Only) {
+      refuseOptions(
+        given,
+        [...Object.keys(OVERRIDE_OPTIONS), 'precision', 'device', 'share-weights', 'workers'],
+        'on --bm25 without --model, which builds an index without vectors; add --model to also embed the passages',
+      );
+    }
     const encoder = bm25Only ? undefined : await open({});
     // A complete index of an earlier run is not built again, but only published.
     const keepsCurrent = options['if-changed'] || (isRemote && !options.overwrite);
@@ -220,23 +223,6 @@ export const indexCommand = defineCommand({
     return publishFolder(folder, place, settings, { quiet, json, signal, out, note });
   },
 });
-
-/** @throws TrawlError USAGE for an encoder option, because an index for BM25 alone has no encoder. */
-function refuseWithoutModel(given: ReadonlySet<string>): void {
-  const useless = [...Object.keys(OVERRIDE_OPTIONS), 'precision', 'device', 'share-weights', 'workers'].find((name) =>
-    given.has(name),
-  );
-  if (useless === undefined) return;
-  throw new TrawlError(
-    'USAGE',
-    `--${useless} has no effect: --bm25 without --model builds an index without vectors. Add --model to also embed the passages.`,
-  );
-}
-
-function required(out: string | undefined): string {
-  if (out !== undefined && out !== '') return out;
-  throw new TrawlError('USAGE', '--out is missing: the index directory to write, such as --out indexes/wiki18.');
-}
 
 /** Builds for --if-changed. Discards an unfinished build of another corpus or model. */
 async function buildChanged(build: BuildOptions): ReturnType<typeof buildIndex> {

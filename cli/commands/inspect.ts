@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
@@ -9,16 +10,13 @@ import {
   within,
 } from '../../src/search/opening/index-directory.ts';
 import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
-import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
-import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
-import { formatBytes, formatCount, formatNumberOf } from '../output/format.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { inspectCollection } from '../stores/inspect-collection.ts';
-import { inspectIndex } from '../stores/inspect-index.ts';
+import { inspectPublished } from '../stores/inspect-published.ts';
 
 export const inspectCommand = defineCommand({
   name: 'inspect',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'show how an index was built and its sizes',
   description:
     'Prints rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Like `trawl serve` at its start, ' +
@@ -34,8 +32,7 @@ export const inspectCommand = defineCommand({
   examples: ['trawl inspect indexes/sample', 'trawl inspect indexes/sample --json'],
   async run({ options, positionals, out }) {
     const place = positionals[0]!;
-    if (isMilvusAddress(place)) return inspectCollection(place, { options, out }, modelLines);
-    if (isOpenSearchAddress(place)) return inspectIndex(place, { options, out }, modelLines);
+    if (isPublishedAddress(place)) return inspectPublished(place, { options, out }, modelLines);
     const directory = openIndexDirectory(positionals[0]!);
     const { manifest } = directory;
     const sizes = {

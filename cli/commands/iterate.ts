@@ -1,24 +1,28 @@
 import { resolve } from 'node:path';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { discardIteration } from '../../training/iteration/claim-iteration.ts';
 import { goBack } from '../../training/iteration/go-back.ts';
+import { type IterationSettings, iterationSteps } from '../../training/iteration/iteration-steps.ts';
 import { IterationsFolder } from '../../training/iteration/iterations-folder.ts';
+import { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
 import { pruneIterations } from '../../training/iteration/prune.ts';
 import { readJournal } from '../../training/iteration/records.ts';
 import { runIteration } from '../../training/iteration/run-iteration.ts';
 import { ServedIndex } from '../../training/iteration/served-index.ts';
-import { recordedReading } from '../building/recorded-reading.ts';
-import { givenOverrides } from '../model/model-options.ts';
-import { numberFrom } from '../options/number-from.ts';
-import { readKey } from '../options/read-key.ts';
+import { buildProgress } from '../building/build-progress.ts';
+import { codesEngine } from '../building/run-build.ts';
+import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../iterate/iterate-options.ts';
+import { statusLines, summaryJson, summaryLines } from '../iterate/iterate-report.ts';
+import { givenOverrides, shareWeights } from '../model/model-options.ts';
+import { readApiKey } from '../options/api-key.ts';
+import { shareOption } from '../options/numbers.ts';
 import { machineOptions } from '../options/retriever-options.ts';
+import { modelProgress } from '../output/progress/model-progress.ts';
+import { triageProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../training/iterate-options.ts';
-import { statusLines, summaryJson, summaryLines } from '../training/iterate-report.ts';
-import { iterationWork } from '../training/iteration-work.ts';
-import { IterationMeasurement } from '../training/measure-iteration.ts';
 
 type Context = CommandContext<typeof ITERATE_OPTIONS>;
 
@@ -71,17 +75,15 @@ export const iterateCommand = defineCommand({
 async function run(context: Context, servers: readonly ServedIndex[]): Promise<number> {
   const { options, positionals, signal, out, note } = context;
   const checkpoint = resolve(positionals[0]!);
-  const share = (name: ShareOption): number | undefined =>
-    options[name] === undefined ? undefined : numberFrom(name, options[name], { max: 1 });
   const gates = {
-    minRecall: share('min-recall'),
-    maxRecallDrop: share('max-recall-drop')!,
-    maxChanged: share('max-changed'),
-    maxReplaced: share('max-replaced'),
+    minRecall: shareOption(options, 'min-recall'),
+    maxRecallDrop: shareOption(options, 'max-recall-drop')!,
+    maxChanged: shareOption(options, 'max-changed'),
+    maxReplaced: shareOption(options, 'max-replaced'),
   };
   const trialGates = {
-    minRecall: share('triage-min-recall') ?? gates.minRecall,
-    maxDrop: share('triage-max-drop') ?? gates.maxRecallDrop,
+    minRecall: shareOption(options, 'triage-min-recall') ?? gates.minRecall,
+    maxDrop: shareOption(options, 'triage-max-drop') ?? gates.maxRecallDrop,
   };
   const measurement = await IterationMeasurement.prepare({
     questions: options.eval!,
@@ -104,7 +106,7 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
       corpusFormat: recordedReading(base, readIndexManifest(base)).format,
       settings: inputSettings(options),
     },
-    work: iterationWork({ options, checkpoint, measurement, signal, out, note }),
+    work: iterationSteps(stepSettings(context, checkpoint, measurement)),
     gates,
     trialGates,
     servers,
@@ -119,14 +121,6 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
   return summary.state === 'refused' ? EXIT.problems : EXIT.ok;
 }
 
-type ShareOption =
-  | 'min-recall'
-  | 'max-recall-drop'
-  | 'max-changed'
-  | 'max-replaced'
-  | 'triage-min-recall'
-  | 'triage-max-drop';
-
 const STEPS = {
   model: 'importing the model',
   triage: 'trying the model on a part of the served index',
@@ -134,6 +128,49 @@ const STEPS = {
   measures: 'measuring',
   publish: 'publishing',
 } as const;
+
+function stepSettings(
+  { options, signal, note }: Context,
+  checkpoint: string,
+  measurement: IterationMeasurement,
+): IterationSettings {
+  const { quiet, json } = options;
+  return {
+    checkpoint,
+    measurement,
+    precision: options.precision,
+    overrides: givenOverrides(options),
+    encoder: {
+      workers: options['encoder-threads'],
+      device: options.device,
+      shareWeights: shareWeights(options['share-weights']),
+    },
+    corpus: options.corpus,
+    building: {
+      kernel: codesEngine(note),
+      shardRows: options['shard-rows'],
+      checkpointMs: 1000 * options['checkpoint-seconds'],
+    },
+    triage: options.triage
+      ? {
+          depth: options['triage-depth'],
+          sample: options['triage-sample'],
+          alsoBm25: options['triage-also-bm25'],
+          searching: machineOptions(options),
+        }
+      : undefined,
+    show: {
+      model: () => {
+        const { step, stop } = modelProgress({ silent: quiet || json });
+        return { update: step, stop };
+      },
+      triage: () => triageProgress({ silent: quiet || json }),
+      index: () => buildProgress({ silent: quiet, json }),
+    },
+    note,
+    signal,
+  };
+}
 
 /** The options that change the index, as JSON. */
 function inputSettings(options: IterateOptions): Record<string, unknown> {
@@ -239,7 +276,6 @@ async function discard({ options, out }: Context, folder: IterationsFolder): Pro
 }
 
 function serversOf(options: IterateOptions): ServedIndex[] {
-  const file = options['key-file'];
-  const apiKey = file === undefined ? undefined : readKey(file);
+  const apiKey = readApiKey(options['key-file']);
   return options.server.map((url) => new ServedIndex(url, { apiKey, folder: options['server-folder'] }));
 }

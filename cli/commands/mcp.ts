@@ -17,7 +17,7 @@ import { parseServedIndexes } from '../serve/served-indexes.ts';
 
 export const mcpCommand = defineCommand({
   name: 'mcp',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +

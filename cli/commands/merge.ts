@@ -1,6 +1,6 @@
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { duplicateLines, jsonFacts } from '../building/build-summary.ts';
-import { formatCount } from '../output/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const mergeCommand = defineCommand({

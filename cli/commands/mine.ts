@@ -1,9 +1,13 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { formatCount } from '../../src/base/format.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../src/search/calls/retrieve-call.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import { type MiningProgress, mineNegatives } from '../../training/mining/mine-negatives.ts';
 import { RecordSource } from '../../training/mining/record-source.ts';
+import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
+import { reportText } from '../mine/mine-report.ts';
+import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../mine/mine-settings.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
 import { filterOption } from '../options/filter-option.ts';
@@ -12,12 +16,8 @@ import { modesOption, RANKING_OPTIONS } from '../options/ranking-options.ts';
 import { checkRerankOptions } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatCount } from '../output/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../training/mine-options.ts';
-import { reportText } from '../training/mine-report.ts';
-import { batchSettings, JUDGE_OPTIONS, type MineValues, mineSettings, querySource } from '../training/mine-settings.ts';
 
 export const mineCommand = defineCommand({
   name: 'mine',
@@ -87,7 +87,7 @@ export const mineCommand = defineCommand({
         ],
         records,
         out: options.out!,
-        restart: options.restart || options.overwrite,
+        restart: options.restart,
         format: options.format!,
         outputScores: options['output-scores'],
         batch,
@@ -112,8 +112,8 @@ export const mineCommand = defineCommand({
 /** @throws TrawlError USAGE. */
 function checkIndex(folder: string | undefined, { url, index }: MineValues): void {
   if (url !== undefined) return;
-  if (folder === undefined) throw new TrawlError('USAGE', 'Expected an index directory, or --url URL.');
-  if (index !== undefined) throw new TrawlError('USAGE', '--index has no effect without --url URL.');
+  if (folder === undefined) throw usageError('Expected an index directory, or --url URL.');
+  if (index !== undefined) throw usageError('--index has no effect without --url URL.');
 }
 
 /** The modes that the index must have; undefined if the index decides. @throws TrawlError USAGE. */
@@ -121,7 +121,7 @@ function minedModes(options: MineValues, given: ReadonlySet<string>): readonly S
   const modes = modesOption(options, given);
   if (!options['also-bm25']) return modes;
   if (modes !== undefined && modes[0] !== 'dense') {
-    throw new TrawlError('USAGE', `--also-bm25 has no effect with --mode ${modes[0]}; it adds to dense search.`);
+    throw usageError(`--also-bm25 has no effect with --mode ${modes[0]}; it adds to dense search.`);
   }
   return undefined;
 }

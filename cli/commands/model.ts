@@ -1,11 +1,16 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { addModel } from '../../indexer/model-import/add-model.ts';
+import { asTrawlError, usageError } from '../../src/base/errors.ts';
+import { formatBytes } from '../../src/base/format.ts';
 import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
-import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
+import { readModelFolder, verifyModelFolder } from '../../src/encoder/model/model-folder.ts';
+import { listModels, locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import { STATED_POOLINGS } from '../../src/encoder/model/transformers-folder.ts';
-import { addModel } from '../model/model-add.ts';
-import { factsOf, factsText } from '../model/model-facts.ts';
-import { removeModel, verifyModel } from '../model/model-folders.ts';
-import { listedModels, modelNameFor, modelTable } from '../model/model-list.ts';
+import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
+import { factsOf, factsText, type ModelFacts, sourceOf } from '../model/model-facts.ts';
+import { actionOf } from '../options/checks.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
@@ -74,30 +79,24 @@ export const modelCommand = defineCommand({
   ],
   async run(context) {
     const [first, subject] = context.positionals;
-    const action = parseAction(first!);
+    const action = actionOf('model', ACTIONS, first);
     checkArguments(action, subject, context.given);
     if (action === 'list') return list(context);
     return { add, show, verify, remove }[action](subject!, context);
   },
 });
 
-function parseAction(text: string): Action {
-  const action = ACTIONS.find((known) => known === text);
-  if (action !== undefined) return action;
-  throw new TrawlError('USAGE', `Unknown action trawl model ${text}; expected one of ${ACTIONS.join(', ')}.`);
-}
-
 function checkArguments(action: Action, subject: string | undefined, given: ReadonlySet<string>): void {
   const misplaced = Object.keys(options).find((option) => given.has(option));
   if (action !== 'add' && misplaced !== undefined) {
-    throw new TrawlError('USAGE', `--${misplaced} is an option of trawl model add, not of trawl model ${action}.`);
+    throw usageError(`--${misplaced} is an option of trawl model add, not of trawl model ${action}.`);
   }
   if (action === 'list' && subject !== undefined) {
-    throw new TrawlError('USAGE', 'trawl model list takes no further argument.');
+    throw usageError('trawl model list takes no further argument.');
   }
   if (action !== 'list' && subject === undefined) {
     const missing = action === 'add' ? 'a folder or a hub id, such as intfloat/e5-base-v2' : 'a model';
-    throw new TrawlError('USAGE', `trawl model ${action} needs ${missing}. See \`trawl model --help\`.`);
+    throw usageError(`trawl model ${action} needs ${missing}. See \`trawl model --help\`.`);
   }
 }
 
@@ -140,7 +139,7 @@ function parsePrecisions(text: string): Precision[] {
   return [...new Set(text.split(',').map((part) => part.trim()))].map((part) => {
     const precision = PRECISIONS.find((known) => known === part);
     if (precision !== undefined) return precision;
-    throw new TrawlError('USAGE', `--precision is ${JSON.stringify(part)}; expected some of ${PRECISIONS.join(', ')}.`);
+    throw usageError(`--precision is ${JSON.stringify(part)}; expected some of ${PRECISIONS.join(', ')}.`);
   });
 }
 
@@ -169,4 +168,78 @@ async function remove(model: string, { options: given, out, note }: Context): Pr
   if (given.json) out(JSON.stringify(removed));
   else note(`${removed.folder} removed`);
   return EXIT.ok;
+}
+
+/** Compares the files of a model with their checksums. */
+async function verifyModel(
+  nameOrPath: string,
+): Promise<{ name: string; folder: string; problems: string[]; files: number }> {
+  const folder = locateModelFolder(nameOrPath);
+  try {
+    const model = await readModelFolder(folder, {}, { kind: 'any', checksums: false });
+    const files = await verifyModelFolder(model);
+    return { name: model.identity.name, folder, problems: [], files };
+  } catch (error) {
+    const { code, message } = asTrawlError(error);
+    if (code !== 'MODEL_INVALID') throw error;
+    return { name: nameOrPath, folder, problems: [message], files: 0 };
+  }
+}
+
+/** @throws TrawlError USAGE for a folder that `trawl model add` did not make. */
+async function removeModel(nameOrPath: string): Promise<{ name: string; folder: string }> {
+  const folder = locateModelFolder(nameOrPath);
+  // The description alone, so that a model can be deleted whose other files are damaged or missing.
+  const described = existsSync(join(folder, TRAWL_MODEL_FILE)) ? await readTrawlModelFile(folder) : undefined;
+  if (described === undefined || sourceOf(described) === null) {
+    throw usageError(
+      `${folder} was not made by trawl model add, so it is not deleted. If you no longer need it, delete the folder yourself.`,
+    );
+  }
+  await rm(folder, { recursive: true });
+  return { name: described.name, folder };
+}
+
+type ListedModel = ModelFacts | { readonly name: string; readonly problem: string };
+
+/** Every model in models/, or why it cannot be used. */
+async function listedModels(): Promise<ListedModel[]> {
+  const models: ListedModel[] = [];
+  for (const name of listModels()) {
+    try {
+      models.push(await factsOf(locateModelFolder(name)));
+    } catch (error) {
+      models.push({ name, problem: asTrawlError(error).message });
+    }
+  }
+  return models;
+}
+
+/** One line per model. */
+function modelTable(models: readonly ListedModel[]): string[] {
+  const width = Math.max(0, ...models.map((model) => modelNameFor(model).length));
+  return models.map((model) => {
+    const facts =
+      'problem' in model
+        ? `cannot be used: ${model.problem}`
+        : `${whatOf(model)}, ${model.precisions.join(' + ')}, ${formatBytes(model.bytes)}`;
+    return `${modelNameFor(model).padEnd(width)}  ${facts}`;
+  });
+}
+
+function whatOf({ kind, architecture, dimension }: ModelFacts): string {
+  return kind === 'cross-encoder' ? `${architecture}, cross-encoder` : `${architecture}, ${dimension} dimensions`;
+}
+
+/** The value to use for `--model`: the folder's name if a look-up finds it, else its path. */
+function modelNameFor(model: ListedModel): string {
+  if ('problem' in model) return model.name;
+  const folderName = model.folder.split(sep).at(-1)!;
+  try {
+    if (locateModelFolder(folderName) === model.folder) return folderName;
+  } catch {
+    // Not in models/.
+  }
+  const path = relative(process.cwd(), model.folder);
+  return path.includes(sep) ? path : `.${sep}${path}`;
 }

@@ -1,12 +1,12 @@
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
 import { parseColumns } from '../../src/engine/filter/column.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { CHANGED_BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { COLUMN_OPTIONS } from '../building/column-options.ts';
-import { formatNumberOf } from '../output/format.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const optimizeCommand = defineCommand({

@@ -1,10 +1,10 @@
 import { ID_SOURCES } from '../../indexer/prepare/format-rows.ts';
 import { DOCUMENT_FORMATS } from '../../indexer/prepare/list-documents.ts';
 import { RULE_NAMES } from '../../indexer/prepare/open-rule.ts';
-import { type PrepareSummary, preparePassages } from '../../indexer/prepare/prepare-passages.ts';
-import { TrawlError } from '../../src/base/errors.ts';
-import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../output/format.ts';
-import { prepareProgress } from '../output/progress/prepare-progress.ts';
+import { type PrepareProgress, type PrepareSummary, preparePassages } from '../../indexer/prepare/prepare-passages.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
+import { requiredOption } from '../options/checks.ts';
+import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const prepareCommand = defineCommand({
@@ -75,12 +75,12 @@ export const prepareCommand = defineCommand({
     'trawl prepare extracted/ --rule sentences --size 6 --overlap 3 --out passages.jsonl.zst',
   ],
   async run({ options, positionals, signal, out, note }) {
-    const progress = prepareProgress({ silent: options.quiet || options.json });
+    const progress = stepProgress({ silent: options.quiet || options.json });
     try {
       const summary = await preparePassages({
         documents: positionals,
         format: options.format,
-        out: required(options.out),
+        out: requiredOption('out', options.out, 'the file to write, such as --out passages.jsonl'),
         overwrite: options.overwrite,
         rule: options.rule,
         size: options.size,
@@ -91,7 +91,7 @@ export const prepareCommand = defineCommand({
         columns: options.columns,
         skipBadLines: options['skip-bad-lines'],
         workers: options.workers,
-        onProgress: progress.update,
+        onProgress: showOn(progress.update),
         signal,
       });
       progress.stop();
@@ -103,11 +103,6 @@ export const prepareCommand = defineCommand({
     }
   },
 });
-
-function required(out: string | undefined): string {
-  if (out !== undefined && out !== '') return out;
-  throw new TrawlError('USAGE', '--out is missing: the file to write, such as --out passages.jsonl.');
-}
 
 function textSummary(summary: PrepareSummary): string[] {
   const { out, documents, passages, emptyDocuments, writtenBytes, elapsedMs, skippedLines, skippedExamples } = summary;
@@ -124,4 +119,17 @@ function textSummary(summary: PrepareSummary): string[] {
     );
   }
   return lines;
+}
+
+function showOn(update: ReturnType<typeof stepProgress>['update']): (progress: PrepareProgress) => void {
+  const started = performance.now();
+  return ({ readBytes, sizeBytes, passages, documents, writtenBytes }) => {
+    const rate = formatCount(Math.round((1000 * passages) / Math.max(1, performance.now() - started)));
+    update({
+      step: 'preparing',
+      // The size of a pipe is not known.
+      share: sizeBytes > 0 ? Math.min(1, readBytes / sizeBytes) : 0,
+      facts: `${formatCount(passages)} passages of ${formatCount(documents)} documents, ${rate} passages/s, ${formatBytes(writtenBytes)} written`,
+    });
+  };
 }

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { INDEX_TYPES, MILVUS_DEFAULTS } from '../../src/stores/publish/publish-milvus.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
@@ -7,7 +7,7 @@ import { type PublishSettings, publishFolder } from '../stores/publish-folder.ts
 
 export const publishCommand = defineCommand({
   name: 'publish',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'load an index into Milvus or OpenSearch, to be searched past one machine',
   description:
     'Loads the vectors, passages, columns for filters and the manifest of an index into a collection of Milvus or an index of OpenSearch, compares a sample ' +
@@ -79,8 +79,7 @@ export const publishCommand = defineCommand({
   async run({ options, positionals, given, signal, out, note }) {
     const [folder, address] = positionals as [string, string];
     if (isPublishedAddress(folder) || !isPublishedAddress(address)) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         'Expected an index directory, then an address: trawl publish INDEX milvus://HOST/DATABASE/COLLECTION, or opensearch://HOST/INDEX.',
       );
     }
@@ -88,10 +87,7 @@ export const publishCommand = defineCommand({
       given.has(name),
     );
     if (unused !== undefined) {
-      throw new TrawlError(
-        'USAGE',
-        `--${unused} is not for ${isOpenSearchAddress(address) ? 'OpenSearch' : 'Milvus'}.`,
-      );
+      throw usageError(`--${unused} is not for ${isOpenSearchAddress(address) ? 'OpenSearch' : 'Milvus'}.`);
     }
     const common = { alias: options.alias, sample: options.sample };
     const settings: PublishSettings = isOpenSearchAddress(address)

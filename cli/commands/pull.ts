@@ -2,12 +2,12 @@ import { join, resolve } from 'node:path';
 import { type DownloadedRepository, downloadRepository } from '../../indexer/hub/download-repository.ts';
 import { type DownloadPlan, planDownload } from '../../indexer/hub/plan-download.ts';
 import { PUBLISHED } from '../../indexer/hub/published.ts';
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
+import { formatBytes } from '../../src/base/format.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { nextCommands } from '../model/pull-next.ts';
 import { dryRunReport, lengthRemarks, publishedTable, repositoryFacts } from '../model/pull-report.ts';
 import { type PullSubject, pullSubject } from '../model/pull-subject.ts';
-import { formatBytes } from '../output/format.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
@@ -71,7 +71,7 @@ export const pullCommand = defineCommand({
     const { positionals, out } = context;
     const { list, type, include, exclude, json } = context.options;
     if (list || positionals.length === 0) {
-      if (positionals.length > 0) throw new TrawlError('USAGE', '--list takes no name.');
+      if (positionals.length > 0) throw usageError('--list takes no name.');
       out(json ? JSON.stringify(PUBLISHED) : publishedTable());
       return EXIT.ok;
     }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
 import { mergeRecords } from '../../training/records/merge-records.ts';
 import {
   type AnyLine,
@@ -11,10 +12,10 @@ import {
 import { recordFilter } from '../../training/records/record-filter.ts';
 import { RecordSummary } from '../../training/records/record-statistics.ts';
 import { redactor } from '../../training/records/redact-record.ts';
-import { formatNumberOf } from '../output/format.ts';
+import { actionOf } from '../options/checks.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { writeRecords } from '../training/record-output.ts';
-import { statisticsText } from '../training/statistics-text.ts';
+import { writeRecords } from '../records/record-output.ts';
+import { statisticsText } from '../records/statistics-text.ts';
 
 const ACTIONS = ['stats', 'cat', 'merge', 'redact'] as const;
 type Action = (typeof ACTIONS)[number];
@@ -98,18 +99,12 @@ export const recordsCommand = defineCommand({
   ],
   async run(context) {
     const [first, ...files] = context.positionals;
-    const action = ACTIONS.find((known) => known === first);
-    if (action === undefined) {
-      throw new TrawlError('USAGE', `Unknown action trawl records ${first}; expected one of ${ACTIONS.join(', ')}.`);
-    }
+    const action = actionOf('records', ACTIONS, first);
     const misplaced = Object.keys(options).find(
       (name) => context.given.has(name) && !OPTIONS_OF[action].includes(name),
     );
     if (misplaced !== undefined) {
-      throw new TrawlError(
-        'USAGE',
-        `--${misplaced} is no option of trawl records ${action}. See \`trawl records --help\`.`,
-      );
+      throw usageError(`--${misplaced} is no option of trawl records ${action}. See \`trawl records --help\`.`);
     }
     if (action === 'stats') return stats(files, context);
     if (action === 'cat') return write(files, context, (reading) => readAllRecords(files, reading), 'record');
@@ -149,7 +144,7 @@ async function merge(files: readonly string[], context: Context): Promise<number
 async function redact(files: readonly string[], context: Context): Promise<number> {
   const { drop, hash, 'key-file': keyFile } = context.options;
   if (drop.length + hash.length === 0) {
-    throw new TrawlError('USAGE', 'trawl records redact needs --drop FIELD or --hash FIELD.');
+    throw usageError('trawl records redact needs --drop FIELD or --hash FIELD.');
   }
   const change = redactor({ drop, hash, key: keyFile === undefined ? undefined : await readKey(keyFile) });
   return write(files, context, (reading) => readAllRecords(files, reading), 'redacted record', change);
@@ -193,11 +188,10 @@ async function readKey(file: string): Promise<Uint8Array> {
   try {
     key = await readFile(file);
   } catch (cause) {
-    throw new TrawlError('USAGE', `--key-file ${file} cannot be read: ${(cause as Error).message}.`, { cause });
+    throw usageError(`--key-file ${file} cannot be read: ${(cause as Error).message}.`, { cause });
   }
   if (key.length >= MIN_KEY_BYTES) return key;
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `--key-file ${file} has ${formatNumberOf(key.length, 'byte')}; expected at least ${MIN_KEY_BYTES}, such as head -c 32 /dev/urandom writes.`,
   );
 }

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { isNodeError, usageError } from '../../src/base/errors.ts';
 import { jsonRemoveSummary, textRemoveSummary } from '../building/build-summary.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
@@ -26,7 +26,7 @@ export const removeCommand = defineCommand({
   async run({ options, positionals, signal, out, note }) {
     const [index, ...ids] = positionals;
     if ((ids.length === 0) === (options.ids === undefined)) {
-      throw new TrawlError('USAGE', 'Expected either ids or --ids FILE.');
+      throw usageError('Expected either ids or --ids FILE.');
     }
     const summary = await removePassages(index!, options.ids === undefined ? ids : idsOf(options.ids), { signal });
     if (options.json) out(JSON.stringify(jsonRemoveSummary(summary)));
@@ -47,7 +47,7 @@ async function* idsOf(path: string): AsyncGenerator<string> {
     }
   } catch (error) {
     if (!isNodeError(error)) throw error;
-    throw new TrawlError('USAGE', `--ids ${path} cannot be read (${error.message}).`, { cause: error });
+    throw usageError(`--ids ${path} cannot be read (${error.message}).`, { cause: error });
   }
   if (withoutReturn(rest) !== '') yield withoutReturn(rest);
 }

@@ -1,5 +1,6 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
 import type { KeyedCall } from '../../training/replay/answer-key.ts';
@@ -12,16 +13,16 @@ import { ServerTarget } from '../../training/replay/server-target.ts';
 import { type BundleSummary, writeBundle } from '../../training/replay/write-bundle.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
+import { readApiKey } from '../options/api-key.ts';
+import { refuseOptions } from '../options/checks.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../options/filter-option.ts';
-import { numberFrom } from '../options/number-from.ts';
-import { QUERY_TEMPLATE_OPTION, templateOf } from '../options/query-form.ts';
+import { numberFrom, parseCutoffs } from '../options/numbers.ts';
+import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { MODE_OPTION } from '../options/ranking-options.ts';
-import { readKey } from '../options/read-key.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { formatCount, formatNumberOf } from '../output/format.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { reportLines } from '../training/replay-report.ts';
+import { reportLines } from '../replay/replay-report.ts';
 
 const options = {
   against: {
@@ -120,11 +121,10 @@ export const replayCommand = defineCommand({
   async run(context) {
     const { against, bundle, index } = context.options;
     if ((against === undefined) === (bundle === undefined)) {
-      throw new TrawlError('USAGE', 'Expected either --against URL|INDEX or --bundle OUT.');
+      throw usageError('Expected either --against URL|INDEX or --bundle OUT.');
     }
     if ((bundle === undefined) !== (index === undefined)) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         bundle === undefined ? '--index has no effect without --bundle OUT.' : '--bundle needs --index INDEX.',
       );
     }
@@ -141,8 +141,8 @@ async function makeBundle(
   bundle: string,
   index: string,
 ): Promise<number> {
-  const useless = [...given].find((name) => !OF_BUNDLE.includes(name));
-  if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect with --bundle.`);
+  const others = [...given].filter((name) => !OF_BUNDLE.includes(name));
+  refuseOptions(given, others, 'with --bundle');
   const summary = await writeBundle({
     records: positionals,
     index,
@@ -231,23 +231,18 @@ const OF_INDEX: readonly string[] = [...Object.keys(RETRIEVER_OPTIONS), ...Objec
 async function openTarget({ options, given, signal, note }: Context, against: string): Promise<OpenTarget> {
   const isUrl = /^https?:\/\//.test(against);
   const filter = filterOption(options.filter);
-  const changes = defined({
-    k: options.k,
-    mode: options.mode,
-    truncate: options.truncate,
-    filter,
-    ...templateOf(options['query-template']),
-  });
+  const { k, mode, truncate, 'query-template': template } = options;
+  // What is not given stays as recorded.
+  const changes = defined({ k, mode, truncate, filter, template });
   if (isUrl) {
-    const useless = OF_INDEX.find((name) => given.has(name));
-    if (useless !== undefined) {
-      throw new TrawlError('USAGE', `--${useless} has no effect with a URL: the server was started with its own.`);
-    }
-    const key = options['key-file'];
-    const apiKey = key === undefined ? undefined : readKey(key);
-    return { target: new ServerTarget(against, { apiKey }), changes, close: async () => undefined };
+    refuseOptions(given, OF_INDEX, 'with a URL: the server was started with its own');
+    return {
+      target: new ServerTarget(against, { apiKey: readApiKey(options['key-file']) }),
+      changes,
+      close: async () => undefined,
+    };
   }
-  if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
+  refuseOptions(given, ['key-file'], 'unless --against is a URL');
   checkRerankOptions(options, given);
   checkEndpointOptions(options.model, given);
   const retrieving = { ...retrieverOptions(options), signal, onWarning: note };
@@ -268,11 +263,5 @@ async function openTarget({ options, given, signal, note }: Context, against: st
 function persistence(text: string): number {
   const p = numberFrom('p', text, { max: 1 });
   if (p > 0 && p < 1) return p;
-  throw new TrawlError('USAGE', `--p is ${text}; expected a number larger than 0 and less than 1, such as 0.9.`);
-}
-
-function parseCutoffs(text: string): number[] {
-  const cutoffs = text.split(',').map((part) => (/^\s*\d{1,6}\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (cutoffs.every((k) => k >= 1)) return [...new Set(cutoffs)].sort((a, b) => a - b);
-  throw new TrawlError('USAGE', `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,3,10.`);
+  throw usageError(`--p is ${text}; expected a number larger than 0 and less than 1, such as 0.9.`);
 }

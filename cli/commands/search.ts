@@ -1,24 +1,22 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { formatDuration } from '../../src/base/format.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
 import type { ExplainedTerm } from '../../src/search/calls/lookup-calls.ts';
 import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { explainedFusion, explainedPlaces } from '../../src/search/hybrid/explain-fusion.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { BULK_OPTIONS, isBulkSearch } from '../bulk/bulk-options.ts';
-import { searchQueries } from '../bulk/search-queries.ts';
-import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
-import { SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
-import { filterOption } from '../options/filter-option.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../options/query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS } from '../options/rerank-options.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { SERVER_OPTIONS, searchSettings, withFolder } from '../open/search-source.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
+import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
+import { RERANK_OPTIONS } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { formatDuration } from '../output/format.ts';
-import { hitJson, hitLines, type ShownHit } from '../output/found-hits.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { BULK_OPTIONS, isBulkSearch } from '../search/bulk-options.ts';
+import { hitJson, hitLines, type ShownHit } from '../search/found-hits.ts';
+import { searchQueries } from '../search/search-queries.ts';
 
 const options = {
   k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },
@@ -50,7 +48,7 @@ const options = {
 
 export const searchCommand = defineCommand({
   name: 'search',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'search an index from the terminal, with one query or a file of queries',
   description:
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
@@ -85,26 +83,17 @@ export const searchCommand = defineCommand({
     const { url } = context.options;
     const [folder, query] = withFolder(context.positionals, context.options, context.given, 1);
     if (url === undefined && folder === undefined) {
-      throw new TrawlError('USAGE', 'Expected an index directory, or --url URL with --queries FILE.');
+      throw usageError('Expected an index directory, or --url URL with --queries FILE.');
     }
     const isBulk = isBulkSearch(context.options, query, context.given);
     if (context.options.explain && context.options.mode !== 'bm25' && context.options.mode !== 'hybrid') {
-      throw new TrawlError('USAGE', '--explain has no effect without --mode bm25 or hybrid.');
+      throw usageError('--explain has no effect without --mode bm25 or hybrid.');
     }
     if (context.options.explain && isBulk) {
-      throw new TrawlError('USAGE', '--explain explains one query; it cannot be combined with --queries.');
+      throw usageError('--explain explains one query; it cannot be combined with --queries.');
     }
-    filterOption(context.options.filter);
-    const modes = modesOption(context.options, context.given);
-    checkRerankOptions(context.options, context.given);
-    checkEndpointOptions(context.options.model, context.given);
-    if (isBulk) return searchQueries(folder, context);
-    const retrieving = {
-      ...retrieverOptions(context.options),
-      signal: context.signal,
-      modes,
-      onWarning: context.note,
-    };
+    const retrieving = searchSettings(context.options, context.given, context);
+    if (isBulk) return searchQueries(folder, retrieving, context);
     const { retriever, close } = await openReranked(folder!, context.options, retrieving, context.options.index);
     try {
       await searchOne(retriever, query!, context);
@@ -121,10 +110,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   const { question, history } = options;
   const input: EncoderInput =
     question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
-  const ranking = {
-    ...rankingOf(options, retriever.info, options.k),
-    ...templateOf(options['query-template']),
-  };
+  const ranking = { ...rankingOf(options, retriever.info, options.k), template: options['query-template'] };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const answer = okOutcome(outcomes[0]!);
   const { hits, tokens, truncated, certificate } = answer;
@@ -166,7 +152,7 @@ async function explainHits(
   const rows = hits.map(({ row }) => row);
   const { explained } = await retriever.explain({
     queries: [{ query, rows }],
-    ...templateOf(template),
+    template,
     bm25,
     signal,
   });

@@ -1,20 +1,20 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
+import { type AddressFile, writeAddressFile } from '../../src/server/connections/address-file.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { checkRerankOptions } from '../options/rerank-options.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { exitProcess } from '../program/exit-process.ts';
-import { type AddressFile, writeAddressFile } from '../serve/address-file.ts';
 import type { TrawlServer } from '../serve/make-server.ts';
 import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
+import { printServePlan } from '../serve/serve-plan.ts';
 import { readServeSettings, type ServeSettings } from '../serve/serve-settings.ts';
 import { banner, exposureNotes, perturbationNotes, startFacts } from '../serve/start-messages.ts';
-import { printServePlan } from '../speed/serve-plan.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'serve indexes over HTTP to search agents',
   description:
     'Answers the retrieval requests of Search-R1, SkyRL, rLLM, R1-Searcher, ReSearch and others at /retrieve and the other ' +

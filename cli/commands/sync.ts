@@ -3,11 +3,11 @@ import { folderSource } from '../../indexer/sync/folder-source.ts';
 import { parseS3Url, s3Source } from '../../indexer/sync/s3-source.ts';
 import { parseIndexUrl, serverSource } from '../../indexer/sync/server-source.ts';
 import { type SyncReport, syncIndex } from '../../indexer/sync/sync-index.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { readApiKey } from '../options/api-key.ts';
-import { formatBytes, formatNumberOf } from '../output/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
@@ -125,7 +125,7 @@ function sourceOf(from: string, options: OptionValues<typeof SOURCE_OPTIONS>, gi
   );
   if (foreign !== undefined) {
     const needed = foreign === 'key-file' ? 'http://HOST:PORT/indexes/NAME' : 's3://BUCKET/FOLDER';
-    throw new TrawlError('USAGE', `--${foreign} needs a source ${needed}, but it is ${from}.`);
+    throw usageError(`--${foreign} needs a source ${needed}, but it is ${from}.`);
   }
   if (type === 'folder') return folderSource(from);
   if (type === 'server') {

@@ -1,15 +1,16 @@
 import { basename } from 'node:path';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
+import { openRecords } from '../../training/trajectories/open-trajectories.ts';
 import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
 import { reportHtml } from '../../training/trajectories/report/report-html.ts';
 import { reportText } from '../../training/trajectories/report/report-text.ts';
 import { trajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import type { Trajectory } from '../../training/trajectories/trajectory.ts';
+import { openTruncationCheck, type TruncationCheck } from '../../training/trajectories/truncation-check.ts';
+import { actionOf } from '../options/checks.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
-import { LineOutput } from '../training/line-output.ts';
-import { openRecords } from '../training/open-trajectories.ts';
-import { openTruncationCheck, type TruncationCheck } from '../training/truncation-check.ts';
 
 export const trajectoriesCommand = defineCommand({
   name: 'trajectories',
@@ -66,17 +67,12 @@ export const trajectoriesCommand = defineCommand({
   ],
   async run({ positionals, options: given, signal, out, note }) {
     const [action, ...files] = positionals;
-    if (action !== 'report') {
-      throw new TrawlError('USAGE', `Unknown action trawl trajectories ${action}; expected report.`);
-    }
+    actionOf('trajectories', ['report'], action);
     if (given['max-query-tokens'] !== undefined && given.model === undefined) {
-      throw new TrawlError(
-        'USAGE',
-        '--max-query-tokens has no effect without --model, whose tokenizer counts the tokens.',
-      );
+      throw usageError('--max-query-tokens has no effect without --model, whose tokenizer counts the tokens.');
     }
     if (given.records && given.model !== undefined) {
-      throw new TrawlError('USAGE', '--model has no effect with --records, which say what was truncated.');
+      throw usageError('--model has no effect with --records, which say what was truncated.');
     }
     const questions = given.questions === undefined ? undefined : (await readQuestionSet(given.questions)).questions;
     const check =

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { queryOf } from '../../evaluation/query-form.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
@@ -7,19 +8,21 @@ import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
+import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { triageModel } from '../../training/triage/triage-model.ts';
+import { openTriedModel, type TriedModel } from '../../training/triage/tried-model.ts';
+import { modelOverrides, shareWeights } from '../model/model-options.ts';
+import { requiredOption } from '../options/checks.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
-import { queryOf } from '../options/query-form.ts';
+import { parseCutoffs } from '../options/numbers.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { viewOption } from '../options/view-options.ts';
-import { stepProgress } from '../output/progress/step-progress.ts';
+import { triageProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../training/triage-options.ts';
-import { shownProgress } from '../training/triage-progress.ts';
-import { triageText } from '../training/triage-report.ts';
-import { openTriedModel, type TriedModel } from '../training/tried-model.ts';
+import { gateOf, TRIAGE_OPTIONS } from '../triage/triage-options.ts';
+import { triageText } from '../triage/triage-report.ts';
 
 export const triageCommand = defineCommand({
   name: 'triage',
@@ -52,14 +55,12 @@ export const triageCommand = defineCommand({
   ],
   async run({ options, positionals, signal, out, note }) {
     const [folder, model] = positionals as [string, string];
-    if (options.queries === undefined) {
-      throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries dev.jsonl.');
-    }
-    const cutoffs = triageCutoffs(options.cutoffs);
+    const queries = requiredOption('queries', options.queries, 'the file of questions, such as --queries dev.jsonl');
+    const cutoffs = parseCutoffs(options.cutoffs, DEFAULT_SERVER_CONFIG.maxK);
     const gate = gateOf(options, cutoffs);
     const filter = filterOption(options.filter);
     const view = viewOption(options);
-    const { questions, judgements, source } = await readQuestionSet(options.queries, { qrels: options.qrels });
+    const { questions, judgements, source } = await readQuestionSet(queries, { qrels: options.qrels });
     const work = resolve(options.work ?? `${resolve(folder)}.triage`);
     const retrieving = {
       ...machineOptions(options),
@@ -67,13 +68,13 @@ export const triageCommand = defineCommand({
       signal,
       onWarning: note,
     };
-    const progress = stepProgress({ silent: options.quiet || options.json });
+    const progress = triageProgress({ silent: options.quiet || options.json });
     const opened: OpenRetriever[] = [];
     let tried: TriedModel | undefined;
     try {
       const present = await openIndex(folder, {
         ...retrieving,
-        ...(options['index-model'] === undefined ? {} : { model: options['index-model'] }),
+        model: options['index-model'],
         views: view === undefined ? [] : [view],
       });
       opened.push(present);
@@ -81,8 +82,15 @@ export const triageCommand = defineCommand({
       for (const { name, folder: other } of parseServedIndexes(options.index)) {
         opened.push(await openIndex(other, { ...retrieving, name }));
       }
-      tried = await openTriedModel(model, options, {
+      tried = await openTriedModel(model, {
         work,
+        encoder: {
+          overrides: modelOverrides({ ...options, 'query-template': undefined }),
+          precision: options.precision,
+          device: options.device,
+          shareWeights: shareWeights(options['share-weights']),
+          workers: options['encoder-threads'],
+        },
         onImport: () => note(`importing the checkpoint ${model}`),
         onWait: () => note('another run imports or removes the model of this checkpoint: waiting for it'),
         signal,
@@ -98,7 +106,7 @@ export const triageCommand = defineCommand({
         judgements,
         inputOf: (question) => queryOf(question, options['query-form']),
         template: options['query-template'],
-        scope: filter === undefined ? {} : { filter },
+        scope: { filter },
         depth: options.depth,
         sample: options.sample,
         seed: options.seed,
@@ -112,7 +120,7 @@ export const triageCommand = defineCommand({
         keepVectors: options['keep-vectors'],
         searchThreads: options['search-threads'],
         checkpointMs: 1000 * options['checkpoint-seconds'],
-        onProgress: (state) => progress.update(shownProgress(state)),
+        onProgress: progress.update,
         onWarning: note,
         signal,
       });

@@ -1,13 +1,13 @@
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
+import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { openIndexEncoder } from '../../src/search/opening/open-index-encoder.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS } from '../model/endpoint-options.ts';
-import { numberFrom } from '../options/number-from.ts';
+import { numberFrom } from '../options/numbers.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { formatBytes, formatNumberOf } from '../output/format.ts';
 import { type ShownSteps, stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
@@ -15,7 +15,7 @@ const { model, precision, device, 'share-weights': weights, 'encoder-threads': t
 
 export const verifyCommand = defineCommand({
   name: 'verify',
-  takesMilvus: true,
+  takesStoreAddress: true,
   summary: 'check every byte of an index',
   description:
     'Checks the sha256 of every file, every page of the passage files with their look-ups and content hash, that all vectors ' +

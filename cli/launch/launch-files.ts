@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { parseModelSource } from '../../indexer/model-import/model-source.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import { TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
-import { parseModelSource } from '../model/model-source.ts';
 
 /** The files found for a path in a launch line. */
 export interface FoundFiles {

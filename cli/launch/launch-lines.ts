@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 
 /** The command line of another retrieval server, translated to what to index and how to serve it. */
 export type LaunchLine = DenseLine | Bm25Line | RerankLine;
@@ -266,7 +266,7 @@ function queryTokens(values: ReadonlyMap<string, string>): number {
   const given = values.get('query_max_length');
   if (given === undefined) return MAX_QUERY_TOKENS;
   if (/^[1-9]\d{0,5}$/.test(given)) return Number(given);
-  throw new TrawlError('USAGE', `--query-max-length is ${given}; expected a number of tokens from 1 to 999999.`);
+  throw usageError(`--query-max-length is ${given}; expected a number of tokens from 1 to 999999.`);
 }
 
 interface ReadFlags {
@@ -293,10 +293,10 @@ function readFlags(argv: readonly string[]): ReadFlags {
     if (flag.refused !== undefined) {
       throw new TrawlError('NOT_SUPPORTED', `--${name}: ${flag.refused} is not supported. Omit the flag.`);
     }
-    if (!flag.takesValue && inline !== undefined) throw new TrawlError('USAGE', `--${name} takes no value.`);
+    if (!flag.takesValue && inline !== undefined) throw usageError(`--${name} takes no value.`);
     const value = flag.takesValue ? (inline ?? argv[++i]) : '';
     if (value === undefined || (inline === undefined && value.startsWith('--'))) {
-      throw new TrawlError('USAGE', `--${name} needs a value.`);
+      throw usageError(`--${name} needs a value.`);
     }
     // The last value of a repeated flag is used, as in argparse.
     values.set(known, value);
@@ -313,7 +313,7 @@ function required(
 ): string {
   const value = values.get(name);
   if (value !== undefined && value !== '') return value;
-  throw new TrawlError('USAGE', `--${spelling(name)} is missing: ${meaning}.`);
+  throw usageError(`--${spelling(name)} is missing: ${meaning}.`);
 }
 
 function unknownFlag(name: string): TrawlError {
@@ -321,7 +321,7 @@ function unknownFlag(name: string): TrawlError {
     .filter((each) => FLAGS[each]!.refused === undefined)
     .map((each) => `--${each}`)
     .join(', ');
-  return new TrawlError('USAGE', `Unknown flag --${name}. Expected one of ${known}, or an option of trawl serve.`);
+  return usageError(`Unknown flag --${name}. Expected one of ${known}, or an option of trawl serve.`);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { quoteForShell } from '../../src/base/format.ts';
 import { findCorpus, findModel, findVectors, indexFolderOf, isImported, wordIndexFolderOf } from './launch-files.ts';
 import { type Bm25Line, type DenseLine, type LaunchLine, translateLaunchLine } from './launch-lines.ts';
 
@@ -75,6 +76,5 @@ async function planDense(line: DenseLine): Promise<LaunchPlan> {
 
 /** A command as a user would type it in a shell. */
 export function shownCommand([command, ...argv]: readonly string[]): string {
-  const quoted = argv.map((text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`));
-  return ['trawl', command, ...quoted].join(' ');
+  return ['trawl', command, ...argv.map(quoteForShell)].join(' ');
 }

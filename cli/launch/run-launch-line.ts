@@ -1,7 +1,7 @@
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, usageError } from '../../src/base/errors.ts';
 import { EXIT } from '../program/command.ts';
 import { loadCommand } from '../program/commands.ts';
-import { report, resolveCommandOptions, runCommand } from '../program/run-command.ts';
+import { report, resolveCall, runCommand } from '../program/run-command.ts';
 import { planLaunchLine, shownCommand } from './plan-launch.ts';
 
 /** Runs the commands that replace another retrieval server's command line: add the model, import, and serve. */
@@ -35,10 +35,9 @@ export async function runLaunchLine(argv: readonly string[], json: boolean): Pro
 
 /** Reports a misspelt option, or a missing index, before a model is downloaded or millions of vectors are read. */
 async function checkOptions([name, ...argv]: readonly string[]): Promise<void> {
-  const { positionals } = resolveCommandOptions((await loadCommand(name!))!, argv);
+  const { positionals } = resolveCall((await loadCommand(name!))!, argv);
   if (positionals.length > 0) return;
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     '<index> is missing: Trawl reranks beside an index, of any content. Add the folder of one, such as indexes/sample.',
   );
 }

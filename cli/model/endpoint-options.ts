@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { isObject } from '../../src/base/objects.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import type { EndpointOptions } from '../../src/encoder/endpoint/endpoint-options.ts';
@@ -103,8 +103,7 @@ export function checkEndpointOptions(model: string | undefined, given: ReadonlyS
     ? FOLDER_OPTIONS.find((name) => given.has(name))
     : Object.keys(ENDPOINT_OPTIONS).find((name) => given.has(name));
   if (useless === undefined) return;
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     isUrl
       ? `--${useless} has no effect: --model is a URL, and the endpoint decides about it.`
       : `--${useless} has no effect unless --model is a URL.`,
@@ -142,5 +141,5 @@ function members(option: string, text: string | undefined): Readonly<Record<stri
     value = undefined;
   }
   if (isObject(value)) return value;
-  throw new TrawlError('USAGE', `--${option} is not a JSON object; expected members such as {"prompt_name": "query"}.`);
+  throw usageError(`--${option} is not a JSON object; expected members such as {"prompt_name": "query"}.`);
 }

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { formatBytes } from '../../src/base/format.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import {
@@ -8,7 +9,6 @@ import {
   readTrawlModelFile,
   TRAWL_MODEL_FILE,
 } from '../../src/encoder/model/trawl-model-file.ts';
-import { formatBytes } from '../output/format.ts';
 
 /** A model folder as `trawl model show` reports it. */
 export interface ModelFacts {

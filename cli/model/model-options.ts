@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
@@ -120,16 +119,4 @@ export function recordedFolder(nameOrPath: string): string | undefined {
   if (isServerUrl(nameOrPath)) return undefined;
   const folder = locateModelFolder(nameOrPath);
   return folder === join(packageRoot, 'models', nameOrPath) ? undefined : folder;
-}
-
-/** Turns CONFIG_INVALID into USAGE, because the model settings come from the command line. */
-export async function asUsage<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof TrawlError && error.code === 'CONFIG_INVALID') {
-      throw new TrawlError('USAGE', error.message, { details: error.details, cause: error });
-    }
-    throw error;
-  }
 }

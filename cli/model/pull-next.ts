@@ -1,7 +1,7 @@
 import { dirname, join, relative, sep } from 'node:path';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
 import type { Published } from '../../indexer/hub/published.ts';
-import { quoted } from '../output/quoted.ts';
+import { quoteForShell } from '../../src/base/format.ts';
 
 /** The commands that make an index from the pulled files, which stay in place. `folderOf` returns a repository's folder. */
 export function nextCommands(published: Published, folderOf: (repository: string) => string): string[] {
@@ -9,7 +9,7 @@ export function nextCommands(published: Published, folderOf: (repository: string
     published.parts
       .filter((part) => part.holds === holds)
       .flatMap(({ repository, files }) => files.map(({ path }) => join(folderOf(repository), path)));
-  const shown = (all: readonly string[]): string => all.map((path) => quoted(fromHere(path))).join(' ');
+  const shown = (all: readonly string[]): string => all.map((path) => quoteForShell(fromHere(path))).join(' ');
   const { name, index, zipHolds } = published;
   const model = index?.model ?? 'intfloat/e5-base-v2';
   const modelName = model.slice(model.indexOf('/') + 1);
@@ -23,7 +23,9 @@ export function nextCommands(published: Published, folderOf: (repository: string
   }
   if (index === undefined) return [...commands, `trawl index ${shown(corpus)} --model ${modelName} --out ${out}`];
   const template =
-    index.passageTemplate === DEFAULT_PASSAGE_TEMPLATE ? '' : ` --passage-template ${quoted(index.passageTemplate)}`;
+    index.passageTemplate === DEFAULT_PASSAGE_TEMPLATE
+      ? ''
+      : ` --passage-template ${quoteForShell(index.passageTemplate)}`;
   return [
     ...commands,
     `trawl import ${shown(paths('vectors'))} --corpus ${shown(corpus)} --model ${modelName}${template} --out ${out}`,

@@ -1,6 +1,6 @@
 import type { DownloadPlan } from '../../indexer/hub/plan-download.ts';
 import { PUBLISHED, type Published } from '../../indexer/hub/published.ts';
-import { formatBytes, formatCount } from '../output/format.ts';
+import { formatBytes, formatCount } from '../../src/base/format.ts';
 import type { PullPart, PullSubject } from './pull-subject.ts';
 
 /** The JSON fields of one repository. */

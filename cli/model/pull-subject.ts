@@ -1,7 +1,7 @@
 import { PUBLISHED, type Published } from '../../indexer/hub/published.ts';
 import { parseRepositoryName, type Repository, type RepositoryFile } from '../../indexer/hub/repository.ts';
 import { chosenFiles, namedFiles } from '../../indexer/hub/select-files.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { type TrawlError, usageError } from '../../src/base/errors.ts';
 import { closestTo } from '../../src/base/options/closest.ts';
 
 /** The files to pull from one repository. */
@@ -34,7 +34,7 @@ export interface PullChoice {
 export function pullSubject(text: string, choice: PullChoice): PullSubject {
   const at = text.indexOf('@');
   const [name, revision] = at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
-  if (revision === '') throw new TrawlError('USAGE', `${text}: expected a branch, tag or commit after the @.`);
+  if (revision === '') throw usageError(`${text}: expected a branch, tag or commit after the @.`);
   if (name.includes('/')) {
     const repository: Repository = { type: choice.type, name: parseRepositoryName(name) };
     const select = (files: readonly RepositoryFile[]) => chosenFiles(files, choice, name);
@@ -43,8 +43,7 @@ export function pullSubject(text: string, choice: PullChoice): PullSubject {
   const published = PUBLISHED.find((row) => row.name === name);
   if (published === undefined) throw unknownName(name);
   if (revision !== undefined || choice.type !== 'dataset' || choice.include.length + choice.exclude.length > 0) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `${name} names fixed files; a revision, --include, --exclude and --type need owner/name. \`trawl pull\` lists the ` +
         'repositories.',
     );
@@ -70,8 +69,7 @@ function unknownName(name: string): TrawlError {
   const names = PUBLISHED.map((row) => row.name);
   const near = closestTo(name, names);
   const problem = near === undefined ? `expected one of ${names.join(', ')}` : `did you mean ${near}?`;
-  return new TrawlError(
-    'USAGE',
+  return usageError(
     `${JSON.stringify(name)} is not in the table of \`trawl pull\`; ${problem}${near === undefined ? '.' : ''} Other data ` +
       'sets of the hub are written owner/name.',
   );

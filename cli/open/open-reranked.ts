@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { GroupRetriever } from '../../src/search/group/group-retriever.ts';
 import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
@@ -61,7 +61,7 @@ function namedIndexes(texts: readonly string[]): readonly ServedIndex[] {
   const indexes = parseServedIndexes(texts);
   for (const [i, { name }] of indexes.entries()) {
     if (indexes.findIndex((other) => other.name === name) === i) continue;
-    throw new TrawlError('USAGE', `Two indexes have the name ${name}. Choose another name for one: --index NAME=DIR.`);
+    throw usageError(`Two indexes have the name ${name}. Choose another name for one: --index NAME=DIR.`);
   }
   return indexes;
 }

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
@@ -7,9 +7,13 @@ import type { SearchMode } from '../../src/search/search-mode.ts';
 import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
 import { ServerRetriever } from '../../src/stores/trawl-server/server-retriever.ts';
 import { trawlServerUrl } from '../../src/stores/trawl-server/trawl-server-url.ts';
-import { readKey } from '../options/read-key.ts';
-import { RERANK_OPTIONS, type RerankOptions } from '../options/rerank-options.ts';
-import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
+import { readApiKey } from '../options/api-key.ts';
+import { refuseOptions } from '../options/checks.ts';
+import { filterOption } from '../options/filter-option.ts';
+import { modesOption, type RANKING_OPTIONS } from '../options/ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS, type RerankOptions } from '../options/rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS, type ViewOptions } from '../options/view-options.ts';
 import { openReranked } from './open-reranked.ts';
 
@@ -39,7 +43,7 @@ export const SERVED_INDEX_OPTION = {
 } as const;
 
 /** What a server has settled: its encoder, and how its reranker and its views are opened. */
-const OF_SERVER: readonly string[] = [
+const SERVER_SIDE_OPTIONS: readonly string[] = [
   ...Object.keys(RETRIEVER_OPTIONS),
   ...Object.keys(RERANK_OPTIONS).filter((name) => name !== 'rerank' && name !== 'rerank-depth'),
   ...Object.keys(VIEW_OPTIONS).filter((name) => name !== 'view'),
@@ -78,25 +82,18 @@ export function withFolder(
   most: number,
 ): readonly (string | undefined)[] {
   if (url === undefined) {
-    const useless = Object.keys(SERVER_OPTIONS).find((name) => given.has(name));
-    if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect without --url URL.`);
+    refuseOptions(given, Object.keys(SERVER_OPTIONS), 'without --url URL');
     return positionals;
   }
   if (!isServerUrl(url)) {
     // Not repeated: it may have a password.
-    throw new TrawlError(
-      'USAGE',
-      '--url has no http: or https: at its start; expected a URL such as http://127.0.0.1:8000.',
-    );
+    throw usageError('--url has no http: or https: at its start; expected a URL such as http://127.0.0.1:8000.');
   }
   trawlServerUrl(url);
   if (positionals.length >= most) {
-    throw new TrawlError('USAGE', `Expected either an index directory or --url URL, got ${positionals[0]} and --url.`);
+    throw usageError(`Expected either an index directory or --url URL, got ${positionals[0]} and --url.`);
   }
-  const useless = OF_SERVER.find((name) => given.has(name));
-  if (useless !== undefined) {
-    throw new TrawlError('USAGE', `--${useless} has no effect with --url: the server was started with its own.`);
-  }
+  refuseOptions(given, SERVER_SIDE_OPTIONS, 'with --url: the server was started with its own');
   return [undefined, ...positionals];
 }
 
@@ -116,6 +113,23 @@ export async function openSource(opening: SourceOptions): Promise<OpenSource> {
   return { source: retriever, server: undefined, close };
 }
 
+/**
+ * How the index of a command that searches is opened.
+ *
+ * @throws TrawlError USAGE for a filter with a fault, and for options without effect, before anything is opened.
+ */
+export function searchSettings(
+  options: OptionValues<typeof RANKING_OPTIONS> & RerankOptions & Parameters<typeof retrieverOptions>[0],
+  given: ReadonlySet<string>,
+  { signal, note }: { readonly signal: AbortSignal; readonly note: (message: string) => void },
+): OpenRetrieverOptions {
+  filterOption(options.filter);
+  const modes = modesOption(options, given);
+  checkRerankOptions(options, given);
+  checkEndpointOptions(options.model, given);
+  return { ...retrieverOptions(options), signal, modes, onWarning: note };
+}
+
 /** Opens an index of the server of --url. @throws TrawlError as `ServerRetriever.open`. */
 export function openServer(
   options: OptionValues<typeof SERVER_OPTIONS>,
@@ -129,9 +143,8 @@ export function openServer(
     readonly signal?: AbortSignal;
   },
 ): Promise<ServerRetriever> {
-  const key = options['key-file'];
   return ServerRetriever.open(options.url!, {
-    apiKey: key === undefined ? undefined : readKey(key),
+    apiKey: readApiKey(options['key-file']),
     index: served,
     view,
     concurrency: options.concurrency,

@@ -3,15 +3,15 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { environmentVariable } from '../../src/base/options/resolve-options.ts';
 
 /**
- * The key of another server: the content of a file, or an environment variable. Undefined if there is none.
+ * The API key of a server: the content of a file, else of the environment variable, if one is named. Undefined if there is none.
  *
  * @throws TrawlError CONFIG_INVALID for a file that cannot be read or is empty.
  */
 export function readApiKey(
   file: string | undefined,
-  { option, variable }: { readonly option: string; readonly variable: `TRAWL_${string}` },
+  { option = '--key-file', variable }: { readonly option?: string; readonly variable?: `TRAWL_${string}` } = {},
 ): string | undefined {
-  if (file === undefined) return environmentVariable(variable) || undefined;
+  if (file === undefined) return (variable && environmentVariable(variable)) || undefined;
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();

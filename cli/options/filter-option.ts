@@ -1,4 +1,4 @@
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, usageError } from '../../src/base/errors.ts';
 import { bindFilter } from '../../src/engine/filter/bind-filter.ts';
 import type { Filter } from '../../src/engine/filter/filter.ts';
 import { parseFilterExpression } from '../../src/engine/filter/filter-expression.ts';
@@ -30,6 +30,6 @@ function asUsage<T>(read: () => T, name: string): T {
   } catch (error) {
     const { code, message } = asTrawlError(error);
     if (code !== 'INVALID_REQUEST') throw error;
-    throw new TrawlError('USAGE', `${name}: ${message}`, { cause: error });
+    throw usageError(`${name}: ${message}`, { cause: error });
   }
 }

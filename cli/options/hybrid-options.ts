@@ -1,8 +1,7 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { HYBRID_FUSIONS, type HybridOptions, MAX_HYBRID_NUMBER } from '../../src/search/hybrid/hybrid-settings.ts';
-import { namedNumbers } from './named-numbers.ts';
-import { numberFrom } from './number-from.ts';
+import { namedNumbers, numberFrom } from './numbers.ts';
 
 /** The options of commands that set how hybrid search fuses its lists. */
 export const HYBRID_OPTIONS = {
@@ -48,7 +47,7 @@ function parseWeights(text: string): Pick<HybridOptions, 'denseWeight' | 'bm25We
     example: 'dense=0.4,bm25=0.6',
   });
   if (dense === 0 && bm25 === 0) {
-    throw new TrawlError('USAGE', `--hybrid-weights is ${JSON.stringify(text)}; at least one weight must not be 0.`);
+    throw usageError(`--hybrid-weights is ${JSON.stringify(text)}; at least one weight must not be 0.`);
   }
   return {
     denseWeight: dense,

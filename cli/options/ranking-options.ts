@@ -1,4 +1,3 @@
-import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../src/engine/lexical/bm25.ts';
 import type { Bm25Settings, LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
@@ -6,10 +5,10 @@ import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { hybridSettings } from '../../src/search/hybrid/hybrid-settings.ts';
 import type { SearchSourceInfo } from '../../src/search/retriever.ts';
 import { BM25_ORDERS, SEARCH_MODES, type SearchMode } from '../../src/search/search-mode.ts';
+import { refuseOptions } from './checks.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
-import { namedNumbers } from './named-numbers.ts';
-import { numberFrom } from './number-from.ts';
+import { namedNumbers, numberFrom } from './numbers.ts';
 import { type RerankOptions, rerankCall } from './rerank-options.ts';
 
 /** How passages are ranked. */
@@ -68,9 +67,8 @@ const USED_BY: readonly { readonly modes: readonly SearchMode[]; readonly names:
 /** Returns the modes to open; undefined: all modes of the index. @throws TrawlError USAGE. */
 export function modesOption({ mode }: Values, given: ReadonlySet<string>): readonly SearchMode[] | undefined {
   for (const { modes, names } of USED_BY) {
-    const useless = names.find((name) => given.has(name));
-    if (useless === undefined || (mode !== undefined && modes.includes(mode))) continue;
-    throw new TrawlError('USAGE', `--${useless} has no effect without --mode ${modes.join(' or ')}.`);
+    if (mode === undefined || !modes.includes(mode))
+      refuseOptions(given, names, `without --mode ${modes.join(' or ')}`);
   }
   return mode === undefined ? undefined : [mode];
 }

@@ -1,4 +1,3 @@
-import { TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { HttpReranker } from '../../src/encoder/rerank/http-reranker.ts';
@@ -9,6 +8,7 @@ import type { Reranker } from '../../src/encoder/rerank/reranker.ts';
 import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { readApiKey } from './api-key.ts';
+import { refuseOptions } from './checks.ts';
 
 /** The options of the commands that can rerank. */
 export const RERANK_OPTIONS = {
@@ -68,14 +68,9 @@ export type RerankOptions = OptionValues<typeof RERANK_OPTIONS> & { readonly dev
 
 /** @throws TrawlError USAGE for an option that has no effect without --rerank. */
 export function checkRerankOptions({ rerank }: RerankOptions, given: ReadonlySet<string>): void {
-  const useless = [...given].find((name) => name.startsWith('rerank-'));
-  if (rerank === undefined && useless !== undefined) {
-    throw new TrawlError('USAGE', `--${useless} has no effect without --rerank MODEL.`);
-  }
-  const ofServer = URL_OPTIONS.find((name) => given.has(name));
-  if (rerank !== undefined && ofServer !== undefined && !isServerUrl(rerank)) {
-    throw new TrawlError('USAGE', `--${ofServer} has no effect unless --rerank is a URL.`);
-  }
+  const ofReranker = [...given].filter((name) => name.startsWith('rerank-'));
+  if (rerank === undefined) refuseOptions(given, ofReranker, 'without --rerank MODEL');
+  else if (!isServerUrl(rerank)) refuseOptions(given, URL_OPTIONS, 'unless --rerank is a URL');
 }
 
 /** Opens the reranker; undefined without --rerank. Errors: those of `openCrossEncoder` or `HttpReranker.open`. */

@@ -1,7 +1,7 @@
+import { checkStored } from '../../indexer/verify/check-stored.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
-import { checkStored } from '../model/check-stored.ts';
 import { ENDPOINT_OPTIONS, type EndpointOptionValues, endpointOptions } from '../model/endpoint-options.ts';
 import { DEVICE_OPTION, PRECISION_OPTION, SHARE_WEIGHTS_OPTION, shareWeights } from '../model/model-options.ts';
 

@@ -1,4 +1,6 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { createHash } from 'node:crypto';
+import { usageError } from '../../src/base/errors.ts';
+import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { readViews } from '../../src/index/views/read-views.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
 
@@ -29,11 +31,11 @@ export interface ViewOptions {
 export function viewOption({ views: file, view: name }: ViewOptions): ViewDefinition | undefined {
   if (file === undefined) {
     if (name === undefined) return undefined;
-    throw new TrawlError('USAGE', `--view ${name} needs --views FILE, the file that defines it.`);
+    throw usageError(`--view ${name} needs --views FILE, the file that defines it.`);
   }
   const views = readViews(file);
   if (name === undefined) {
-    throw new TrawlError('USAGE', `--views has no effect without --view. ${file} has ${namesOf(views)}.`);
+    throw usageError(`--views has no effect without --view. ${file} has ${namesOf(views)}.`);
   }
   const { indexes: _, ...view } = namedView(views, name, `--view ${name}`, file);
   return view;
@@ -48,9 +50,25 @@ export function namedView(
 ): ViewDefinition {
   const view = views.find((each) => each.name === name);
   if (view !== undefined) return view;
-  throw new TrawlError('USAGE', `${option}: ${file} has no view ${JSON.stringify(name)}; it has ${namesOf(views)}.`);
+  throw usageError(`${option}: ${file} has no view ${JSON.stringify(name)}; it has ${namesOf(views)}.`);
 }
 
 function namesOf(views: readonly ViewDefinition[]): string {
   return views.map(({ name }) => name).join(', ');
+}
+
+/** A hash of the view of `--view` and of the files that it names; null without a view. @throws as `viewOption`. */
+export async function viewHash(options: ViewOptions): Promise<string | null> {
+  const view = viewOption(options);
+  if (view === undefined) return null;
+  const hashes = await Promise.all(viewFiles(view).map((file) => sha256OfFile(file)));
+  return createHash('sha256')
+    .update(JSON.stringify([view, hashes]))
+    .digest('hex');
+}
+
+/** The files that a view names. */
+export function viewFiles(view: ViewDefinition | undefined): string[] {
+  const { rows, blockIds = [], blockTitles = [] } = view ?? {};
+  return [...(rows === undefined ? [] : [rows]), ...blockIds, ...blockTitles];
 }

@@ -1,4 +1,5 @@
-import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import { type OptionSources, type ResolvedOptions, resolveOptions } from '../../src/base/options/resolve-options.ts';
 
 /** Exit codes, the same for every command. */
 export const EXIT = {
@@ -31,11 +32,8 @@ export interface Program {
   readonly run: (name: string, argv: readonly string[], settings?: RunSettings) => Promise<number>;
 }
 
-export interface CommandContext<Table extends OptionTable> {
-  readonly options: OptionValues<Table & typeof COMMON_OPTIONS>;
-  readonly positionals: readonly string[];
-  /** Names of the options that were set, not left at their defaults. */
-  readonly given: ReadonlySet<string>;
+/** What a command works with besides its arguments. */
+interface Host {
   /** Aborts on Ctrl-C or SIGTERM, with the signal's name as the reason. */
   readonly signal: AbortSignal;
   /** Writes a result to stdout. */
@@ -44,6 +42,10 @@ export interface CommandContext<Table extends OptionTable> {
   note(text: string): void;
   readonly program: Program;
 }
+
+export interface CommandContext<Table extends OptionTable>
+  extends ResolvedOptions<Table & typeof COMMON_OPTIONS>,
+    Host {}
 
 interface Positionals {
   /** For the usage line: `<index> [query]`. */
@@ -55,33 +57,8 @@ interface Positionals {
   readonly max: number;
 }
 
-export interface Command<Table extends OptionTable = OptionTable> {
-  readonly name: string;
-  /** One line for the list of commands. */
-  readonly summary: string;
-  /** Paragraphs for the command's own help. */
-  readonly description: string;
-  readonly positionals: Positionals;
-  readonly options: Table;
-  readonly examples: readonly string[];
-  /**
-   * Whether a stopped command can be resumed. If so, a repeated SIGTERM does not end it immediately, which would lose the
-   * checkpoint and the exit code: schedulers send the signal more than once (Slurm to the step and through srun).
-   */
-  readonly resumable?: boolean;
-  /** Whether its arguments may be addresses in Milvus or OpenSearch (docs/cluster.md). If not, an address is refused before it is taken for a path. */
-  readonly takesMilvus?: boolean;
-  /** Resolves to the exit code. */
-  run(context: CommandContext<Table>): Promise<number>;
-}
-
-/** Checks `run` against the types of its options; the table of commands erases them. */
-export function defineCommand<const Table extends OptionTable>(command: Command<Table>): Command {
-  return command as unknown as Command;
-}
-
 /** Options that every command has. */
-export const COMMON_OPTIONS = {
+const COMMON_OPTIONS = {
   config: {
     type: 'string',
     value: 'FILE',
@@ -90,3 +67,63 @@ export const COMMON_OPTIONS = {
   json: { type: 'flag', help: 'Print the result and errors as JSON.' },
   quiet: { type: 'flag', help: 'Print only results and errors: no progress, no remarks.' },
 } as const satisfies OptionTable;
+
+interface Described {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** Paragraphs for the command's own help. */
+  readonly description: string;
+  readonly positionals: Positionals;
+  readonly examples: readonly string[];
+  /**
+   * Whether a stopped command can be resumed. If so, a repeated SIGTERM does not end it immediately, which would lose the
+   * checkpoint and the exit code: schedulers send the signal more than once (Slurm to the step and through srun).
+   */
+  readonly resumable?: boolean;
+  /** Whether its arguments may be addresses in Milvus or OpenSearch (docs/cluster.md). If not, an address is refused before it is taken for a path. */
+  readonly takesStoreAddress?: boolean;
+}
+
+export interface Command extends Described {
+  /** The options of the command, then those that every command has. */
+  readonly options: OptionTable;
+  /** @throws TrawlError USAGE or CONFIG_INVALID. */
+  resolve(sources: OptionSources): CommandCall;
+}
+
+/** A command with the arguments of a call. */
+interface CommandCall {
+  readonly positionals: readonly string[];
+  readonly json: boolean;
+  readonly quiet: boolean;
+  /** Resolves to the exit code. */
+  run(host: Host): Promise<number>;
+}
+
+/** A command whose `run` is typed by its options. */
+export function defineCommand<const Table extends OptionTable>({
+  options: own,
+  run,
+  ...described
+}: Described & {
+  readonly options: Table;
+  /** Resolves to the exit code. */
+  readonly run: (context: CommandContext<Table>) => Promise<number>;
+}): Command {
+  const options = { ...own, ...COMMON_OPTIONS };
+  return {
+    ...described,
+    options,
+    resolve(sources) {
+      const resolved = resolveOptions(options, sources);
+      const { json, quiet } = resolved.options;
+      return {
+        positionals: resolved.positionals,
+        json: Boolean(json),
+        quiet: Boolean(quiet),
+        run: (host) => run({ ...resolved, ...host }),
+      };
+    },
+  };
+}

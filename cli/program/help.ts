@@ -1,6 +1,6 @@
+import { wrapParagraph } from '../../src/base/format.ts';
 import { environmentName, type OptionSpec } from '../../src/base/options/option-spec.ts';
 import type { Command } from './command.ts';
-import { wrapParagraph } from './wrap.ts';
 
 const WIDTH = 100;
 

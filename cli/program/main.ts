@@ -1,12 +1,12 @@
-import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { isNodeError, usageError } from '../../src/base/errors.ts';
 import { closestTo } from '../../src/base/options/closest.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { isLaunchLine } from '../launch/launch-lines.ts';
 import { EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
-import { exitProcess } from './exit-process.ts';
 import { commandHelp, programHelp } from './help.ts';
-import { report, runCommand, withCommonOptions } from './run-command.ts';
+import { report, runCommand } from './run-command.ts';
 
 /** Runs the command line and resolves to the exit code. The caller ends the process. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -22,11 +22,11 @@ export async function main(argv: readonly string[]): Promise<number> {
     const topic = rest.find((argument) => !argument.startsWith('-'));
     if (topic === undefined) return print(programHelp(await loadCommands(), packageVersion));
     const command = await loadCommand(topic);
-    return command === undefined ? unknownCommand(topic, json) : print(commandHelp(withCommonOptions(command)));
+    return command === undefined ? unknownCommand(topic, json) : print(commandHelp(command));
   }
   const command = await loadCommand(name);
   if (command === undefined) return unknownCommand(name, json);
-  if (asksForHelp(rest)) return print(commandHelp(withCommonOptions(command)));
+  if (asksForHelp(rest)) return print(commandHelp(command));
   if (name === 'serve' && isLaunchLine(rest)) {
     // Imported here because loading it takes several times as long as all that `trawl --version` needs.
     const { runLaunchLine } = await import('../launch/run-launch-line.ts');
@@ -51,7 +51,7 @@ function unknownCommand(name: string, json: boolean): number {
   const problem = name.startsWith('-')
     ? `The command comes first, then its options: trawl <command> ${name}.`
     : `Unknown command ${name}${near === undefined ? '.' : `; did you mean ${near}?`}`;
-  report(new TrawlError('USAGE', `${problem} See \`trawl --help\`.`), json);
+  report(usageError(`${problem} See \`trawl --help\`.`), json);
   return EXIT.usage;
 }
 

@@ -1,10 +1,10 @@
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
-import { type ResolvedOptions, resolveOptions, takenVariable } from '../../src/base/options/resolve-options.ts';
+import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
+import { printable } from '../../src/base/format.ts';
+import { takenVariable } from '../../src/base/options/resolve-options.ts';
+import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
-import { printable } from '../output/format.ts';
-import { COMMON_OPTIONS, type Command, EXIT, type Program, type RunSettings } from './command.ts';
+import { type Command, EXIT, type Program, type RunSettings } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
-import { exitProcess } from './exit-process.ts';
 
 /** Runs a command to its end and resolves to the exit code. Errors are reported on stderr. */
 export async function runCommand(
@@ -25,11 +25,11 @@ export async function runCommand(
   });
   let json = jsonErrors ?? argv.includes('--json');
   try {
-    const { options, positionals, given } = resolveCommandOptions(command, argv, { argumentsOnly });
-    json = jsonErrors ?? options['json'] === true;
-    checkPositionals(command, positionals);
-    const note = (text: string): void => void (options['quiet'] || process.stderr.write(`${text}\n`));
-    return await command.run({ options, positionals, given, signal: interrupt.signal, out, note, program });
+    const call = resolveCall(command, argv, { argumentsOnly });
+    json = jsonErrors ?? call.json;
+    checkPositionals(command, call.positionals);
+    const note = (text: string): void => void (call.quiet || process.stderr.write(`${text}\n`));
+    return await call.run({ signal: interrupt.signal, out, note, program });
   } catch (error) {
     const known = asTrawlError(error);
     const interrupted = known.code === 'CANCELLED' && interrupt.signal.aborted;
@@ -74,27 +74,19 @@ const program: Program = {
   run: async (name, argv, settings) => runCommand((await loadCommand(name))!, argv, settings),
 };
 
-export function withCommonOptions(command: Command): Command {
-  return { ...command, options: { ...command.options, ...COMMON_OPTIONS } };
-}
-
 /** @throws TrawlError USAGE or CONFIG_INVALID. */
-export function resolveCommandOptions(
-  { name, options }: Command,
+export function resolveCall(
+  command: Command,
   argv: readonly string[],
   { argumentsOnly = false }: Pick<RunSettings, 'argumentsOnly'> = {},
-): ResolvedOptions<Command['options'] & typeof COMMON_OPTIONS> {
-  return resolveOptions(
-    { ...options, ...COMMON_OPTIONS },
-    { command: name, commands: COMMAND_NAMES, argv, argumentsOnly },
-  );
+): ReturnType<Command['resolve']> {
+  return command.resolve({ command: command.name, commands: COMMAND_NAMES, argv, argumentsOnly });
 }
 
 function checkPositionals(command: Command, given: readonly string[]): void {
   const { min, max, usage } = command.positionals;
-  if (command.takesMilvus !== true && given.some(isPublishedAddress)) {
-    throw new TrawlError(
-      'USAGE',
+  if (command.takesStoreAddress !== true && given.some(isPublishedAddress)) {
+    throw usageError(
       `trawl ${command.name} does not take an address in Milvus or OpenSearch; publish, serve, mcp, search, eval, verify, inspect and doctor do. Name the folder of the index.`,
     );
   }
@@ -104,7 +96,7 @@ function checkPositionals(command: Command, given: readonly string[]): void {
     given.length < min
       ? `${missing} is missing`
       : `Too many arguments (${given.slice(max).join(' ')}; quote a text with spaces)`;
-  throw new TrawlError('USAGE', `${problem}: trawl ${command.name} ${usage}. See \`trawl ${command.name} --help\`.`);
+  throw usageError(`${problem}: trawl ${command.name} ${usage}. See \`trawl ${command.name} --help\`.`);
 }
 
 /** Writes an error to stderr. */

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
 import type { Filter } from '../../src/engine/filter/filter.ts';
@@ -79,8 +79,7 @@ export function parseExtraListener(text: string, host: string): ExtraListener {
   const [, bracketed, plain, port, dialect, settingsText = ''] = FORM.exec(head) ?? [];
   const settings = port === undefined ? undefined : readSettings(settingsText);
   if (port === undefined || Number(port) > 65_535 || settings === undefined) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')}, :hybrid-fusion=${HYBRID_FUSIONS.join('|')}, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N, :rerank-depth=N, :perturb=NAME=RATE,… (or none) or :view=NAME, and at the end :filter=EXPRESSION.`,
     );
   }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Server as TlsServer } from 'node:tls';
+import { WritableFolder } from '../../indexer/writable/writable-folder.ts';
 import { asTrawlError } from '../../src/base/errors.ts';
 import { defined } from '../../src/base/objects.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
@@ -31,7 +32,6 @@ import { indexOpener } from './served-indexes.ts';
 import { readKeys, readTls } from './server-files.ts';
 import { type ServerLog, serverLog } from './server-log.ts';
 import { SharedReranker } from './shared-reranker.ts';
-import { WritableFolder } from './writable/writable-folder.ts';
 
 /** The parts of a running `trawl serve`. */
 export interface TrawlServer {

@@ -1,6 +1,6 @@
 import { withoutLabels } from '../../evaluation/answer-labels.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { answerRule } from '../../training/mining/answer-rule.ts';
@@ -14,7 +14,7 @@ import {
   perturbationSettings,
 } from '../../training/perturbation/settings.ts';
 import { type Gold, GoldQuestions } from '../../training/replay/gold-questions.ts';
-import { namedNumbers } from '../options/named-numbers.ts';
+import { namedNumbers } from '../options/numbers.ts';
 
 const EXAMPLE = 'drop-gold=0.1,distractors=0.2,delay=0.05,fail=0.01';
 
@@ -75,17 +75,15 @@ export function checkPerturbOptions(
   const all = [...(perturb === undefined ? [] : [perturbRates(perturb)]), ...others];
   const useless = [...given].find((name) => name.startsWith('perturb-'));
   if (all.length === 0 && useless !== undefined) {
-    throw new TrawlError('USAGE', `--${useless} has no effect without --perturb, such as --perturb ${EXAMPLE}.`);
+    throw usageError(`--${useless} has no effect without --perturb, such as --perturb ${EXAMPLE}.`);
   }
   if (gold === undefined && all.some((rates) => (rates['drop-gold'] ?? 0) > 0)) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       '--perturb drop-gold needs --perturb-gold QUESTIONS: without it the server does not know which passages are gold.',
     );
   }
   if (replay !== undefined && all.some((rates) => (rates.distractors ?? 0) > 0)) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       '--perturb distractors cannot be combined with --replay: a bundle has no other passages than the recorded ones.',
     );
   }
@@ -109,8 +107,7 @@ export async function readGoldPassages(file: string): Promise<GoldPassages> {
   if (
     usable.every(({ goldIds = [], goldenAnswers = [] }) => goldIds.length + withoutLabels(goldenAnswers).length === 0)
   ) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `--perturb-gold ${file} has ${questions.length} questions, and none has gold_ids, or golden_answers that passages can be searched for. Add one of them.`,
     );
   }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
 import { type BundleManifest, readBundleManifest } from '../../training/replay/bundle-manifest.ts';
 import { openBundle } from '../../training/replay/open-bundle.ts';
@@ -20,14 +20,11 @@ const NEEDS_INDEX = ['writable', 'filter', 'views', 'view', 'cut-tokenizer', 'mo
 export function replayedBundle(options: ServeOptions, positionals: readonly string[]): ServedIndex {
   const folder = resolve(options.replay!);
   if (positionals.length > 0 || options.index.length > 0) {
-    throw new TrawlError(
-      'USAGE',
-      '--replay serves a bundle in place of an index, so it cannot be combined with index directories.',
-    );
+    throw usageError('--replay serves a bundle in place of an index, so it cannot be combined with index directories.');
   }
   const other = NEEDS_INDEX.find((name) => options[name] !== undefined);
   if (other !== undefined) {
-    throw new TrawlError('USAGE', `--${other} cannot be combined with --replay: a bundle has recorded answers only.`);
+    throw usageError(`--${other} cannot be combined with --replay: a bundle has recorded answers only.`);
   }
   const { index } = readBundleManifest(folder);
   checkReranker(options, index);
@@ -37,7 +34,7 @@ export function replayedBundle(options: ServeOptions, positionals: readonly stri
 /** `--rerank` says that requests are reranked which do not ask for it, as on the server that recorded. No reranker is loaded. */
 function checkReranker({ rerank, replay }: ServeOptions, { reranker }: BundleManifest['index']): void {
   if (rerank === undefined || reranker !== null) return;
-  throw new TrawlError('USAGE', `--rerank has no effect on ${replay}: none of its answers was reranked.`);
+  throw usageError(`--rerank has no effect on ${replay}: none of its answers was reranked.`);
 }
 
 /** Opens bundles in place of indexes. */

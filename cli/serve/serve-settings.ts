@@ -1,12 +1,12 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { FieldRanking } from '../../src/engine/lexical/bm25.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { AccessKeys } from '../../src/server/access/access-keys.ts';
+import { makeAddressFolder } from '../../src/server/connections/address-file.ts';
 import type { TlsPem } from '../../src/server/server-config.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { fieldRanking } from '../options/ranking-options.ts';
 import type { CommandContext } from '../program/command.ts';
-import { makeAddressFolder } from './address-file.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
 import { checkPerturbOptions } from './perturb-options.ts';
 import { replayedBundle } from './replayed-bundle.ts';
@@ -45,10 +45,7 @@ export function readServeSettings(
   given: ReadonlySet<string> = new Set(),
 ): ServeSettings {
   if (options.topk > options['max-k']) {
-    throw new TrawlError(
-      'USAGE',
-      `--topk is ${options.topk}, but --max-k is ${options['max-k']}. Lower --topk or raise --max-k.`,
-    );
+    throw usageError(`--topk is ${options.topk}, but --max-k is ${options['max-k']}. Lower --topk or raise --max-k.`);
   }
   const keys = readKeys(options['keys-file']);
   const tls = readTls(options['tls-cert'], options['tls-key']);
@@ -57,13 +54,10 @@ export function readServeSettings(
   const indexes = servedIndexes(options, positionals);
   const extraListeners = options.listen.map((text) => parseExtraListener(text, options.host));
   if (options.replay !== undefined && extraListeners.some(({ settings: { filter, view } }) => filter ?? view)) {
-    throw new TrawlError(
-      'USAGE',
-      'An address of --replay cannot have a filter or a view: a bundle has recorded answers only.',
-    );
+    throw usageError('An address of --replay cannot have a filter or a view: a bundle has recorded answers only.');
   }
   if (options.rerank === undefined && extraListeners.some(({ settings }) => settings.rerankDepth !== undefined)) {
-    throw new TrawlError('USAGE', 'The setting rerank-depth of --listen has no effect without --rerank MODEL.');
+    throw usageError('The setting rerank-depth of --listen has no effect without --rerank MODEL.');
   }
   checkPerturbOptions(
     options,
@@ -96,7 +90,7 @@ function servedIndexes(options: ServeOptions, positionals: readonly string[]): r
   if (options.replay !== undefined) return [replayedBundle(options, positionals)];
   const indexes = parseServedIndexes([...positionals, ...options.index]);
   if (indexes.length === 0 && options.writable === undefined) {
-    throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
+    throw usageError('<index> is missing: trawl serve <index>. See `trawl serve --help`.');
   }
   for (const { folder } of indexes) if (!isPublishedAddress(folder)) openIndexDirectory(folder);
   return indexes;
@@ -106,17 +100,16 @@ function servedIndexes(options: ServeOptions, positionals: readonly string[]): r
 function checkWritable(options: ServeOptions, extraListeners: readonly ExtraListener[]): void {
   const dialects = [...options.dialect, ...extraListeners.map(({ dialect }) => dialect)];
   if (!dialects.includes('elasticsearch')) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       '--writable needs an address with the interface of Elasticsearch: --dialect elasticsearch or --listen 9200=elasticsearch.',
     );
   }
   const modes = [options.mode, ...extraListeners.map(({ settings }) => settings.mode)];
   const other = modes.find((mode) => mode !== undefined && mode !== 'bm25');
   if (other !== undefined) {
-    throw new TrawlError('USAGE', `--mode is ${other}, but the indexes of --writable are searched by BM25 alone.`);
+    throw usageError(`--mode is ${other}, but the indexes of --writable are searched by BM25 alone.`);
   }
   if (options.filter !== undefined || extraListeners.some(({ settings }) => settings.filter !== undefined)) {
-    throw new TrawlError('USAGE', 'A filter cannot be used with --writable: its indexes may lack the columns.');
+    throw usageError('A filter cannot be used with --writable: its indexes may lack the columns.');
   }
 }

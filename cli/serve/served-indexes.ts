@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import type { Filter } from '../../src/engine/filter/filter.ts';
@@ -37,8 +37,7 @@ export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
     const path = published === undefined ? resolve(place) : place;
     const name = given ?? published ?? basename(path);
     if (NAME.test(name)) return { name, folder: path };
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `${JSON.stringify(name)} cannot be the name of an index: expected 1 to 64 letters, digits, dots, dashes and ` +
         'underscores. Choose another name with --index NAME=DIR.',
     );
@@ -68,8 +67,7 @@ export function parseGroups(texts: readonly string[]): ReadonlyMap<string, reado
 }
 
 function wrongGroup(part: string): TrawlError {
-  return new TrawlError(
-    'USAGE',
+  return usageError(
     `--group has the part ${JSON.stringify(part)}; expected NAME=INDEX,INDEX with each group and each of its indexes once. A ` +
       'name has 1 to 64 letters, digits, dots, dashes and underscores.',
   );

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { readViews } from '../../src/index/views/read-views.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
 import type { AccessKeys } from '../../src/server/access/access-keys.ts';
@@ -47,15 +47,14 @@ export class ServedViews {
     if (file === undefined) {
       const [first] = all;
       if (first === undefined) return [];
-      throw new TrawlError('USAGE', `${first.option} needs --views FILE, the file that defines the view.`);
+      throw usageError(`${first.option} needs --views FILE, the file that defines the view.`);
     }
     const views = readViews(file);
     for (const { option, view } of all) namedView(views, view, option, file);
     for (const view of views) {
       const unknown = view.indexes?.find((index) => !indexes.includes(index));
       if (unknown === undefined) continue;
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `${file}: view ${view.name} is for the index ${JSON.stringify(unknown)}, which is not served. Expected ${indexes.join(', ')}.`,
       );
     }

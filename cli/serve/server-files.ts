@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { environmentVariable } from '../../src/base/options/resolve-options.ts';
 import { AccessKeys } from '../../src/server/access/access-keys.ts';
 import type { TlsPem } from '../../src/server/server-config.ts';
@@ -26,10 +26,7 @@ export function readKeys(file: string | undefined): AccessKeys | null {
 export function readTls(cert: string | undefined, key: string | undefined): TlsPem | null {
   if (cert === undefined && key === undefined) return null;
   if (cert === undefined || key === undefined) {
-    throw new TrawlError(
-      'USAGE',
-      '--tls-cert and --tls-key must be given together: the certificate and its private key.',
-    );
+    throw usageError('--tls-cert and --tls-key must be given together: the certificate and its private key.');
   }
   const files = { cert: readText(cert, '--tls-cert'), key: readText(key, '--tls-key') };
   try {

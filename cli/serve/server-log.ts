@@ -1,5 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { LogLines } from './log-lines.ts';
+import { LogLines } from '../../src/server/log-lines.ts';
 
 const STDERR = 2;
 /** Largest number of characters that wait to be written; further lines are dropped. */

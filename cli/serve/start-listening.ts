@@ -1,4 +1,4 @@
-import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { isNodeError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { type ListenAddress, listen } from '../../src/server/connections/listen.ts';
 import type { TrawlServer } from './make-server.ts';
 
@@ -26,7 +26,7 @@ const REASONS: Readonly<Record<string, string>> = {
 function listenFailure(error: unknown, { host, port }: ListenAddress): unknown {
   if (error instanceof TrawlError || !isNodeError(error)) return error;
   const reason = REASONS[error.code!] ?? error.message;
-  return new TrawlError('USAGE', `Cannot listen on ${host}:${port}: ${reason}. Choose another --host or --port.`, {
+  return usageError(`Cannot listen on ${host}:${port}: ${reason}. Choose another --host or --port.`, {
     details: { host, port, reason: error.code },
     cause: error,
   });

@@ -1,9 +1,9 @@
+import { formatBytes, formatCount } from '../../src/base/format.ts';
 import { isLoopback } from '../../src/server/access/access.ts';
 import type { ListenAddress } from '../../src/server/connections/listen.ts';
 import type { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import type { Perturbation } from '../../training/perturbation/perturbation.ts';
 import { settingsText } from '../../training/perturbation/settings.ts';
-import { formatBytes, formatCount } from '../output/format.ts';
 
 /** The line that `--json` prints when the server is ready, for scripts that wait for it. */
 export function startFacts(

@@ -1,10 +1,10 @@
 import { asTrawlError } from '../../src/base/errors.ts';
+import { formatBytes, formatCount } from '../../src/base/format.ts';
 import { collectionProblems, findCollection } from '../../src/stores/milvus/check-collection.ts';
 import { filesCollection } from '../../src/stores/milvus/collection-files.ts';
 import { parseMilvusAddress, shownAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
 import type { QueryNodeFacts, SegmentFacts } from '../../src/stores/milvus/milvus-facts.ts';
-import { formatBytes, formatCount } from '../output/format.ts';
 import { timedSearch } from './timed-search.ts';
 
 /** A query node with the rows of the index that it holds. */

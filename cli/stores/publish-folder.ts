@@ -1,8 +1,8 @@
+import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import type { PublishProgress } from '../../src/stores/publish/publish-index.ts';
 import { type PublishMilvusOptions, publishToMilvus } from '../../src/stores/publish/publish-milvus.ts';
 import { type PublishOpenSearchOptions, publishToOpenSearch } from '../../src/stores/publish/publish-opensearch.ts';
-import { formatCount, formatNumberOf } from '../output/format.ts';
 import { stepProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 

@@ -1,6 +1,6 @@
 import { type BigIntStats, readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { isNodeError, type TrawlError, usageError } from '../../src/base/errors.ts';
 import { besideOutput } from '../../src/base/system/resumable-output.ts';
 
 /** A file as the command line names it. */
@@ -75,5 +75,5 @@ function filesIn(folder: string): string[] {
 }
 
 function samePath(fault: string): TrawlError {
-  return new TrawlError('USAGE', `${fault}. Choose another path.`);
+  return usageError(`${fault}. Choose another path.`);
 }

@@ -1,7 +1,7 @@
 import { type BigIntStats, statSync } from 'node:fs';
 import { reasonOf } from '../../corpus/read-errors.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import type { RetrieveQuery } from '../../src/search/calls/retrieve-call.ts';
 import type { Question } from '../read-questions.ts';
@@ -82,10 +82,7 @@ function toBulkQuery(question: Question, queryOf: QueryFileOptions['queryOf']): 
 export function regularFile(path: string): BigIntStats {
   const stats = statOf(path);
   if (stats.isFile()) return stats;
-  throw new TrawlError(
-    'USAGE',
-    `${path} is not a regular file. Queries are read more than once: write them to a file first.`,
-  );
+  throw usageError(`${path} is not a regular file. Queries are read more than once: write them to a file first.`);
 }
 
 function statOf(path: string): BigIntStats {

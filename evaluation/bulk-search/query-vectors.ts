@@ -1,5 +1,5 @@
 import { openVectorFiles } from '../../indexer/vector-files/open-vector-files.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { firstNonFinite } from '../../src/engine/first-non-finite.ts';
 import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
@@ -44,8 +44,7 @@ export async function openQueryVectors(
       throw new TrawlError('CORPUS_EMPTY', `${path} has no vectors. Check how it was written.`, { details: { path } });
     }
     if (texts !== undefined && texts.count !== reader.rows) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `--query-vectors ${path} has ${reader.rows} vectors, but --queries has ${texts.count} queries. Row i must be the vector of query i.`,
       );
     }

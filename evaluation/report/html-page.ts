@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../src/base/escape-html.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
 /** A page that loads nothing: its style is in it, and it needs no script. `body` is HTML, `style` further CSS. */
@@ -8,12 +9,12 @@ export function htmlPage(title: string, body: string, style = ''): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${escaped(title)}</title>
+<title>${escapeHtml(title)}</title>
 <style>${PAGE_STYLE}${style}</style>
 </head>
 <body>
 <main>
-<h1>${escaped(title)}</h1>
+<h1>${escapeHtml(title)}</h1>
 ${body}
 </main>
 </body>
@@ -27,15 +28,4 @@ export function htmlTable(head: readonly string[], rows: readonly (readonly stri
     `<tr>${row.map((cell, i) => (i === 0 ? `<th scope="row">${cell}</th>` : `<td>${cell}</td>`)).join('')}</tr>`;
   const names = head.map((name) => `<th scope="col">${name}</th>`).join('');
   return `<div class="scroll"><table><thead><tr>${names}</tr></thead><tbody>${rows.map(line).join('\n')}</tbody></table></div>`;
-}
-
-export function escaped(text: string): string {
-  const entities: Readonly<Record<string, string>> = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    '"': '&quot;',
-    "'": '&#39;',
-  };
-  return text.replaceAll(/[&<>"']/g, (char) => entities[char]!);
 }

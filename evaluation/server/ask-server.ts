@@ -3,13 +3,13 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { inParallel } from '../../src/base/in-parallel.ts';
 import { defined } from '../../src/base/objects.ts';
 import { parseNumbers } from '../../src/index/passages/exact-numbers.ts';
+import type { SearchDialect, ServerList, ServerPassage } from '../../src/server/dialects/dialect.ts';
 import {
   NoReply,
   type RepeatedRequestOptions,
   type Reply,
   repeatedRequest,
 } from '../../src/stores/trawl-server/repeated-request.ts';
-import type { DialectClient, ServerList, ServerPassage } from './dialect-client.ts';
 
 export interface AskServerOptions extends RepeatedRequestOptions {
   /** Passages per query. */
@@ -42,11 +42,12 @@ export interface ServerAnswers {
  * @throws TrawlError CONFIG_INVALID if the trial fails; CANCELLED; what `check` throws.
  */
 export async function askServer(
-  client: DialectClient,
+  dialect: SearchDialect,
   url: string,
   queries: readonly { readonly id: string; readonly text: string }[],
   { k, concurrency, queriesPerRequest, check, ...options }: AskServerOptions,
 ): Promise<ServerAnswers> {
+  const { client } = dialect;
   const size = client.batch ? queriesPerRequest : 1;
   const batches = Array.from({ length: Math.ceil(queries.length / size) }, (_, i) =>
     queries.slice(i * size, (i + 1) * size),
@@ -56,9 +57,9 @@ export async function askServer(
   const latenciesMs: number[] = [];
   let repeated = 0;
   const send = (texts: readonly string[], signal: AbortSignal | undefined): Promise<Reply> =>
-    repeatedRequest(...requestOf(client, url, texts, k), { ...options, signal });
+    repeatedRequest(...requestOf(dialect, url, texts, k), { ...options, signal });
   const read = (reply: Reply, queries: number): readonly ServerList[] =>
-    readReply(client, reply, queries).map((list) => ('failed' in list ? list : list.slice(0, k)));
+    readReply(dialect, reply, queries).map((list) => ('failed' in list ? list : list.slice(0, k)));
   const checkAll = (found: readonly ServerList[]): void => {
     for (const list of found) if (check !== undefined && !('failed' in list)) list.forEach(check);
   };
@@ -70,7 +71,7 @@ export async function askServer(
       throwIfCancelled(options.signal);
       throw new TrawlError(
         'CONFIG_INVALID',
-        `${url}${client.path} cannot be asked in the dialect ${client.name}: ${(error as Error).message}. ` +
+        `${url}${client.path ?? dialect.path} cannot be asked in the dialect ${dialect.name}: ${(error as Error).message}. ` +
           'Check the URL, and whether the server speaks this dialect: --dialect names another.',
         { cause: error },
       );
@@ -106,20 +107,21 @@ export async function askServer(
 }
 
 function requestOf(
-  client: DialectClient,
+  { method, path, client }: SearchDialect,
   url: string,
   texts: readonly string[],
   k: number,
 ): [url: string, body: object | undefined] {
   const fields = client.request(texts, k);
-  if (client.method !== 'GET') return [`${url}${client.path}`, fields];
+  const address = url + (client.path ?? path);
+  if (method === 'POST') return [address, fields];
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(defined(fields))) parameters.set(name, String(value));
-  return [`${url}${client.path}?${parameters.toString()}`, undefined];
+  return [`${address}?${parameters.toString()}`, undefined];
 }
 
 /** @throws Error with the reason. */
-function readReply(client: DialectClient, { status, text }: Reply, queries: number): readonly ServerList[] {
+function readReply({ client }: SearchDialect, { status, text }: Reply, queries: number): readonly ServerList[] {
   const json = parsed(text);
   if (status !== 200) throw new Error(`it answered ${status}${codeOf(json)}`);
   if (json === undefined) throw new Error('its reply is not JSON');

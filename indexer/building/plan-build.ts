@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { formatBytes } from '../../src/base/system/format-bytes.ts';
+import { formatBytes } from '../../src/base/format.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { memoryLimit } from '../../src/base/system/memory.ts';
 import { tokensOf } from '../../src/encoder/text-encoder.ts';

@@ -1,5 +1,8 @@
+import { join } from 'node:path';
+import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { ReadingRecord } from '../../src/index/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 
 /**
@@ -11,4 +14,13 @@ export function lastReading(
   firstShard: Pick<ShardManifest, 'input'> | undefined,
 ): ReadingRecord | null {
   return lastUpdate?.reading ?? firstShard?.input?.reading ?? null;
+}
+
+/** The options with which the corpus of the index in `folder` was read last. Empty if they are not known. */
+export function recordedReading(folder: string, manifest: IndexManifest): CorpusOptions {
+  const [first] = manifest.shards;
+  const reading = lastReading(manifest, first && readShardManifest(join(folder, first.path)));
+  if (reading === null) return {};
+  const { format, tsvLayout, tsvIdType, skipBadLines } = reading;
+  return { format: format ?? undefined, tsvLayout, tsvIdType, skipBadLines } as CorpusOptions;
 }

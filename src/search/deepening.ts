@@ -1,7 +1,7 @@
 import { TrawlError } from '../base/errors.ts';
 import type { QueryAnswer, QueryCertificate, QueryOutcome } from './calls/query-outcome.ts';
 import { type RetrieveCall, type RetrieveResult, withVector } from './calls/retrieve-call.ts';
-import type { Retriever } from './retriever.ts';
+import type { Search } from './retriever.ts';
 import { addTimings } from './timings.ts';
 
 /** Factor by which k grows from search to search. */
@@ -22,7 +22,7 @@ export interface Deepening {
  * the index may have more, and an answer is exact or an error. The other queries keep their answers.
  */
 export async function retrieveDeepening(
-  retriever: Retriever,
+  retriever: Search,
   call: RetrieveCall,
   { maxK, needMore }: Deepening,
 ): Promise<RetrieveResult> {

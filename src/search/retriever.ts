@@ -42,7 +42,7 @@ export interface PassageLookup {
 }
 
 /** The models of an index, for texts of the caller. */
-interface Models {
+export interface Models {
   embed(call: EmbedCall): Promise<EmbedResult>;
   /** Scores texts with the reranker. Rejects with NOT_SUPPORTED without a reranker, with RERANK_TOO_LARGE for too many tokens. */
   rerank(call: RerankCall): Promise<RerankResult>;

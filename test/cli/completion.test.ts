@@ -4,12 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadCommands } from '../../cli/program/commands.ts';
-import { bashCompletion } from '../../cli/program/completion/bash.ts';
-import { completionCommands } from '../../cli/program/completion/completion-words.ts';
-import { fishCompletion } from '../../cli/program/completion/fish.ts';
-import { zshCompletion } from '../../cli/program/completion/zsh.ts';
+import { bashCompletion, completionCommands, fishCompletion, zshCompletion } from '../../cli/program/completion.ts';
 import { manPage } from '../../cli/program/man-page.ts';
-import { withCommonOptions } from '../../cli/program/run-command.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { fileFolder, runTrawl } from './run-trawl.ts';
 
@@ -57,7 +53,7 @@ test('bash completes commands, options, their values, actions and files', { skip
 
 for (const command of commands) {
   test(`bash offers every option of trawl ${command.name} and no other`, { skip: without('bash') }, () => {
-    const options = Object.entries(withCommonOptions(command).options).map(([name, spec]) =>
+    const options = Object.entries(command.options).map(([name, spec]) =>
       spec.type === 'flag' && spec.default === true ? `--no-${name}` : `--${name}`,
     );
     assert.deepEqual(completions(['trawl', command.name, '--']), [...options, '--help'].sort());
@@ -115,7 +111,7 @@ test('the manual page has every command and option, and man formats it without a
   skip: without('man'),
 }, () => {
   const file = join(folder, 'trawl.1');
-  writeFileSync(file, manPage(commands.map(withCommonOptions), '1.2.3'));
+  writeFileSync(file, manPage(commands, '1.2.3'));
   const { stdout, stderr, status } = spawnSync('man', ['--warnings', '-l', file], {
     encoding: 'utf8',
     env: { ...process.env, MANWIDTH: '10000', MAN_KEEP_FORMATTING: '', LC_ALL: 'C.UTF-8', PAGER: 'cat' },

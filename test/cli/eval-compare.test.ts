@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import type { ComparisonReport } from '../../cli/eval/comparison.ts';
+import type { ComparisonReport } from '../../evaluation/systems/comparison.ts';
 import { bertCheckpoint } from '../training/iteration/checkpoints.ts';
 import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
 

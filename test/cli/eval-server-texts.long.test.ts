@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { buildApp } from '../../src/server/app.ts';
 import { listen } from '../../src/server/connections/listen.ts';
-import { NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
+import { NAMEABLE_DIALECTS, SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { fileFolder, runTrawl } from './run-trawl.ts';
 
@@ -37,24 +36,6 @@ const WORDS = [
 const IN_TITLES = ['Alphatitle', 'Bravotitle', 'Deltatitle', 'Hoteltitle'];
 const IN_CONTENTS_ALONE = ['hotelfirst', 'hotelrest'];
 
-/**
- * Their replies have one text that is `contents` or `text`, which they do not show: the first of several lines counts as the title, and
- * of a passage with `contents`, `title` and `text` they return `contents`.
- */
-const ONE_TEXT = [
-  'zerosearch',
-  'ultrarag',
-  'massive-serve',
-  'ds-serve',
-  'research',
-  'research-batch',
-  'searchagent-x',
-  'verl-tool',
-  'verl-tool-question',
-  'search-r1-rerank-text',
-  'stepsearch-rerank',
-];
-
 const cwd = await fileFolder();
 const index = join(cwd, 'index');
 const apps: ReturnType<typeof buildApp>[] = [];
@@ -82,14 +63,14 @@ after(async () => {
 });
 
 test('the same answers stand in the texts of an index and of its servers, whatever columns the passages have', async () => {
-  const clients = DIALECT_CLIENTS.filter(({ excerpts }) => excerpts === undefined);
+  const dialects = SEARCH_DIALECTS.filter(({ client }) => client.texts !== 'excerpt');
   const questions = write(
     'questions.jsonl',
     WORDS.map((word) => ({ id: word, question: 'passage', golden_answers: [word] })),
   );
   const k = PASSAGES.length;
   const compared: string[] = [];
-  for (const { name } of clients) {
+  for (const { name } of dialects) {
     const app = buildApp(retriever, { topk: k, dialects: NAMEABLE_DIALECTS.includes(name) ? [name] : [] });
     apps.push(app);
     const url = await listen(app, { host: '127.0.0.1', port: 0 });
@@ -110,11 +91,14 @@ test('the same answers stand in the texts of an index and of its servers, whatev
   }
   const own = WORDS.filter((word) => !IN_TITLES.includes(word) && !IN_CONTENTS_ALONE.includes(word));
   assert.deepEqual(found.get(index), own);
-  for (const { name } of clients)
-    assert.deepEqual(found.get(name), ONE_TEXT.includes(name) ? oneText(name) : own, name);
+  for (const { name, client } of dialects)
+    assert.deepEqual(found.get(name), client.texts === 'joined' ? oneText(name) : own, name);
 });
 
-/** The words found where the reply has one text. */
+/**
+ * The words found where a hit has one text that is `contents` or `text`, and does not show which: the first of several lines counts as the
+ * title, and of a passage with `contents`, `title` and `text` the hit has `contents`.
+ */
 function oneText(name: string): string[] {
   const asColumn = name === 'ds-serve';
   const missing = [...IN_TITLES, 'hotelbody', 'hotellast', ...(asColumn ? [] : ['echofirst', 'hotelfirst'])];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { SearchForecast } from '../../cli/speed/search-forecast.ts';
+import type { SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { COMMON_OPTIONS, EXIT } from '../../cli/program/command.ts';
+import { EXIT } from '../../cli/program/command.ts';
 import { loadCommands } from '../../cli/program/commands.ts';
 import { commandHelp } from '../../cli/program/help.ts';
 import { environmentName, type OptionTable } from '../../src/base/options/option-spec.ts';
@@ -44,7 +44,7 @@ for (const command of COMMANDS) {
     for (const argument of Object.keys(command.positionals.help)) {
       assert.ok(stdout.includes(`\n  ${argument}\n`), argument);
     }
-    const options: OptionTable = { ...command.options, ...COMMON_OPTIONS };
+    const options: OptionTable = command.options;
     for (const [name, spec] of Object.entries(options)) {
       const shown = spec.type === 'flag' && spec.default === true ? `--no-${name}` : `--${name}`;
       assert.match(stdout, new RegExp(`^ {2}${shown}( |$)`, 'm'));

@@ -1,5 +1,4 @@
-import { DIALECT_CLIENTS } from '../../evaluation/server/dialect-clients.ts';
-import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/server/dialects/dispatch.ts';
+import { DIALECTS, NAMEABLE_DIALECTS, SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 
 /** A request of a dialect. */
 export interface DialectRequest {
@@ -28,14 +27,14 @@ export function dialectRequests(batches: readonly (readonly string[])[], replace
     path: path.replace(':index', 'wiki'),
     body: replaced(example),
   }));
-  const searches = DIALECT_CLIENTS.flatMap(({ name, method, path, batch, request }) =>
+  const searches = SEARCH_DIALECTS.flatMap(({ name, method, path, client }) =>
     batches.map(
       (queries, i): DialectRequest => ({
         dialect: name,
         named: named(name),
-        method: method ?? 'POST',
-        path: name === 'elasticsearch' ? `/wiki${path}` : path,
-        body: request(batch ? queries : queries.slice(0, 1), 3 + 4 * i),
+        method,
+        path: path.replace(':index', 'wiki'),
+        body: client.request(client.batch ? queries : queries.slice(0, 1), 3 + 4 * i),
       }),
     ),
   );

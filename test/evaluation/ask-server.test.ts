@@ -4,9 +4,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { askServer } from '../../evaluation/server/ask-server.ts';
-import { searchR1Client } from '../../evaluation/server/clients/search-r1.ts';
+import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
+const SEARCH_R1 = SEARCH_DIALECTS.find(({ name }) => name === 'search-r1')!;
 const QUERIES = ['quick', 'slow', 'quick', 'quick'].map((text, i) => ({ id: `q${i}`, text }));
 
 /** A server that never answers the query `slow`. `asked`: the queries so far. */
@@ -37,7 +38,7 @@ test('a passage that the check refuses ends the other requests, and no further o
     if (++checked === 2) throw refused;
   };
   const options = { k: 1, concurrency: 2, queriesPerRequest: 1, check };
-  await assert.rejects(askServer(searchR1Client, url, QUERIES, options), (error) => error === refused);
+  await assert.rejects(askServer(SEARCH_R1, url, QUERIES, options), (error) => error === refused);
   assert.equal(asked.filter((query) => query === 'quick').length, 2);
 });
 
@@ -48,13 +49,13 @@ test('a passage of the trial request that the check refuses does not count as a 
     throw refused;
   };
   const options = { k: 1, concurrency: 2, queriesPerRequest: 1, check };
-  await assert.rejects(askServer(searchR1Client, url, QUERIES, options), (error) => error === refused);
+  await assert.rejects(askServer(SEARCH_R1, url, QUERIES, options), (error) => error === refused);
 });
 
 test('asking that is interrupted is cancelled, whatever the reason of the abort', async (t) => {
   const { url, asked } = await startServer(t);
   const stop = new AbortController();
-  const asking = askServer(searchR1Client, url, QUERIES, {
+  const asking = askServer(SEARCH_R1, url, QUERIES, {
     k: 1,
     concurrency: 1,
     queriesPerRequest: 1,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EmbedEngine, openBaselineEncoder } from '../../bench/embed/embed-engine.ts';
 import { EngineUnavailable } from '../../bench/script-process.ts';
-import { median, sortedSamples } from '../../bench/statistics.ts';
+import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { poolOptions } from '../../src/encoder/open-encoder.ts';

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { COMMON_OPTIONS } from '../../cli/program/command.ts';
 import { loadCommand } from '../../cli/program/commands.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { PEERS } from '../helpers/peers.ts';
@@ -103,7 +102,7 @@ test('every command of a container exists, with its options', { skip: PEERS.miss
     const at = words.indexOf('trawl');
     const found = await loadCommand(words[at + 1] ?? '');
     assert.ok(at >= 0 && found !== undefined, `${name}: ${words.join(' ')}`);
-    const known = { ...found.options, ...COMMON_OPTIONS };
+    const known = found.options;
     for (const option of words.filter((word) => word.startsWith('--'))) {
       assert.ok(option.slice(2) in known, `trawl ${found.name} has no ${option}`);
     }

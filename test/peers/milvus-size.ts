@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { MilvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
 import { rowFields } from '../../src/stores/milvus/published-rows.ts';
 import { MILVUS_SCORES } from '../../src/stores/milvus/score-bound.ts';

@@ -3,7 +3,6 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
-import { COMMON_OPTIONS } from '../../cli/program/command.ts';
 import { loadCommand } from '../../cli/program/commands.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { SCHEMAS } from '../helpers/peers.ts';
@@ -82,7 +81,7 @@ test('the server of the compose file is for this machine alone, writes only to /
   const { trawl } = yaml[0].services;
   const [name, ...args] = trawl.command;
   const command = (await loadCommand(name!)) ?? assert.fail(`there is no trawl ${name}`);
-  const known = { ...command.options, ...COMMON_OPTIONS };
+  const known = command.options;
   for (const option of args.filter((word) => word.startsWith('--'))) assert.ok(option.slice(2) in known, option);
   const port = args[args.indexOf('--port') + 1];
   assert.deepEqual(trawl.ports, [`127.0.0.1:${port}:${port}`]);

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { TrawlError } from '../../src/base/errors.ts';
-import { packageRoot } from '../../src/base/package-root.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
@@ -150,13 +147,4 @@ test('requests that wait count towards the limits of their number and of the mem
   while ((await bodyBytes()) > 0) await nextIteration();
   await open();
   assert.equal((await held).status, 200);
-});
-
-test('docs/operations.md says how long the requests of each dialect wait', () => {
-  const page = readFileSync(join(packageRoot, 'docs', 'operations.md'), 'utf8');
-  const rows = [...page.matchAll(/^\| (`[^|]+) \| (?:(\d+) s|`--hold-s` \(3600 s\)) \|$/gm)].flatMap(
-    ([, names, seconds]) => names!.split(', ').map((name) => `${name} ${seconds ?? 'Infinity'}`),
-  );
-  const held = DIALECTS.filter(({ holdMs }) => holdMs > 0);
-  assert.deepEqual(rows.sort(), held.map(({ name, holdMs }) => `\`${name}\` ${holdMs / 1000}`).sort());
 });

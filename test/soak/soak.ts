@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
+import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { type Expected, expectedAnswers, soakQueries } from './expected-answers.ts';
 import { GoodTally, goodClient, retrieveRequests } from './good-client.ts';

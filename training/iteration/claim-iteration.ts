@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { noCheckpoint } from './checkpoint.ts';
@@ -70,7 +70,7 @@ async function begin(
   if (isSame(current)) return undefined;
   const same = kept.findLast(isSame);
   if (same !== undefined && !restart) throw notServed(folder, same.number, current.number);
-  // It was taken for that of an iteration whose model is made, which this is not.
+  // It was mistaken for the folder of an iteration whose model is made.
   if (!existsSync(inputs.checkpoint)) throw noCheckpoint(inputs.checkpoint);
   const { next } = folder.history;
   const own = folder.folderOf(next);
@@ -109,8 +109,7 @@ function lostCheckpoint(error: unknown, { root }: IterationsFolder, { number, mo
 }
 
 function notServed({ root }: IterationsFolder, same: number, current: number): TrawlError {
-  return new TrawlError(
-    'USAGE',
+  return usageError(
     `Iteration ${same} was made from the same inputs, and iteration ${current} is served in its place. Serve it again: trawl iterate ` +
       `--back --to ${same} --root ${root}. --restart makes it anew.`,
   );
@@ -143,8 +142,7 @@ export async function discardIteration(folder: IterationsFolder): Promise<number
 }
 
 function isServed(folder: IterationsFolder): TrawlError {
-  return new TrawlError(
-    'USAGE',
+  return usageError(
     `Iteration ${folder.current().number} is served already. Run its command again to complete it, or go back first: trawl iterate ` +
       `--back --root ${folder.root}.`,
   );

@@ -7,7 +7,7 @@ export const TOLERANCE = 1e-9;
 export interface Gates {
   /** Least recall@k, 0 to 1. */
   readonly minRecall: number | undefined;
-  /** By how much recall@k may be below that of the index before. */
+  /** By how much recall@k may fall below the previous index's recall@k. */
   readonly maxRecallDrop: number;
   /** Largest share of queries whose first k passages change. */
   readonly maxChanged: number | undefined;
@@ -35,10 +35,10 @@ export function refusals(measures: Measures, gates: Gates): Refusal[] {
   return [
     ...(isUnmeasured(measures) && gates.maxRecallDrop < 1 ? [unmeasured(recall, gates.minRecall ?? 0)] : []),
     ...(gates.minRecall !== undefined && found < gates.minRecall - TOLERANCE
-      ? [below(recall, found, gates.minRecall, 'min-recall', floor(found))]
+      ? [below(recall, found, gates.minRecall, 'min-recall', roundedDown3(found))]
       : []),
     ...(found < old - gates.maxRecallDrop - TOLERANCE
-      ? [below(recall, found, old - gates.maxRecallDrop, 'max-recall-drop', ceil(old - found), old)]
+      ? [below(recall, found, old - gates.maxRecallDrop, 'max-recall-drop', roundedUp3(old - found), old)]
       : []),
     ...above(`share of answers that change (first ${k} passages)`, share, gates.maxChanged, 'max-changed'),
     ...above(`share of passages that are replaced (first ${k})`, replaced, gates.maxReplaced, 'max-replaced'),
@@ -78,17 +78,17 @@ function above(measure: string, value: number | null, limit: number | undefined,
     const text = `The ${measure} is not known, because no query could be compared; at most ${limit} is allowed. Give other --records, or omit --${option}.`;
     return [{ measure, value, limit, accept: '', text }];
   }
-  const accept = `--${option} ${ceil(value)}`;
+  const accept = `--${option} ${roundedUp3(value)}`;
   const text = `The ${measure} is ${value.toFixed(4)}; at most ${limit} is allowed. ${accept} accepts it.`;
   return [{ measure, value, limit, accept, text }];
 }
 
-/** A limit of three digits that a value keeps. */
-export function floor(value: number): string {
+/** The largest number of three decimals that is not above the value: a limit that the value keeps. */
+export function roundedDown3(value: number): string {
   return String(Math.floor(value * 1000) / 1000);
 }
 
-/** As `floor`, for a value that may not be larger. */
-export function ceil(value: number): string {
+/** The smallest number of three decimals that is not below the value. */
+export function roundedUp3(value: number): string {
   return String(Math.ceil(value * 1000) / 1000);
 }

@@ -1,5 +1,5 @@
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import type { IterationsFolder } from './iterations-folder.ts';
 import { type PublishedIteration, writeHistory } from './records.ts';
 import { type ServeOptions, serveIteration } from './serve-iteration.ts';
@@ -30,10 +30,7 @@ export async function goBack(
     }
     const from = folder.current();
     if (from.base === null) {
-      throw new TrawlError(
-        'USAGE',
-        `Iteration ${from.number} is the first of ${folder.root}: there is nothing to go back to.`,
-      );
+      throw usageError(`Iteration ${from.number} is the first of ${folder.root}: there is nothing to go back to.`);
     }
     const target = folder.iteration(from.base);
     await swap({ folder, to: target, from, servers, signal });

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { checkpointFiles } from './checkpoint.ts';
@@ -24,7 +24,7 @@ type RecordedInputs = Journal['inputs'];
  *
  * @param imported inputs of iterations whose model is made: their checkpoints are not read again, and trainers remove old ones. What is
  * gone of one of these counts as it was.
- * @throws TrawlError MODEL_NOT_FOUND for another checkpoint that is gone; USAGE for a corpus that is no file; errors of the corpus.
+ * @throws TrawlError MODEL_NOT_FOUND for another checkpoint that is gone; USAGE for a corpus that is not a file; errors of the corpus.
  */
 export async function recordedInputs(
   { checkpoint, corpus, corpusFormat, settings }: IterationInputs,
@@ -55,9 +55,8 @@ async function corpusFiles(
   const files: InputFile[] = [];
   for (const { path, sizeBytes } of listCorpusFiles(paths, format)) {
     if (!statSync(path).isFile()) {
-      throw new TrawlError(
-        'USAGE',
-        `${path} is no file. A corpus that can be read only once cannot be resumed: write it to a file.`,
+      throw usageError(
+        `${path} is not a file. A corpus that can be read only once cannot be resumed: write it to a file.`,
       );
     }
     files.push({ path: resolve(path), bytes: sizeBytes, sha256: await sha256OfFile(path, signal) });

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, realpathSy
 import { rename, rm, symlink } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isNodeError, TrawlError } from '../../src/base/errors.ts';
+import { isNodeError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
@@ -27,7 +27,7 @@ export class IterationsFolder {
     this.root = root;
   }
 
-  /** @throws TrawlError INDEX_NOT_FOUND if there are no iterations in it. */
+  /** @throws TrawlError INDEX_NOT_FOUND if it has no iterations. */
   static open(path: string): IterationsFolder {
     const folder = new IterationsFolder(resolve(path));
     if (readHistory(folder.root) !== undefined) return folder;
@@ -93,8 +93,7 @@ export class IterationsFolder {
   async #moveFirst(first: PublishedIteration, index: string): Promise<void> {
     const isGone = !existsSync(join(first.index, INDEX_MANIFEST_FILE));
     if (!isGone || readIndexManifest(index).generation !== first.generation) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `${this.root} began with ${first.index}, not with ${index}` +
           (isGone ? ', which has another generation. Move the index back, or omit --from.' : '. Omit --from.'),
       );
@@ -162,8 +161,7 @@ export class IterationsFolder {
       );
     }
     const kept = iterations.filter((iteration) => iteration.kept).map((iteration) => iteration.number);
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `${this.root} has no index of iteration ${number}${found === undefined ? '' : ' any more'}. It has ${kept.join(', ')}.`,
     );
   }
@@ -175,7 +173,7 @@ export class IterationsFolder {
       (iteration) => target !== undefined && this.indexOf(iteration) === resolve(this.root, target),
     );
     if (found !== undefined) return this.#withGeneration(found);
-    if (target !== undefined) throw this.#badLink(`points to ${target}, which is no iteration of this folder`);
+    if (target !== undefined) throw this.#badLink(`points to ${target}, which is not an iteration of this folder`);
     throw this.#badLink(isOtherFile(this.link) ? NO_LINK : 'does not exist');
   }
 
@@ -245,7 +243,7 @@ function linkTarget(link: string): string | undefined {
   }
 }
 
-const NO_LINK = 'is no link: trawl iterate did not make it. Move it away';
+const NO_LINK = 'is not a link: trawl iterate did not make it. Move it away';
 
 function isOtherFile(link: string): boolean {
   return lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === false;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { TrawlClient } from '../../src/client/client.ts';
 import { TrawlConnectionError, TrawlResponseError } from '../../src/client/errors.ts';
 
@@ -9,7 +9,7 @@ export interface ServerOptions {
   readonly apiKey?: string | undefined;
   /** The folder that the server opens. Default: the one that it was started with. */
   readonly folder?: string | undefined;
-  /** Says in messages what to do about a server that opens another index than expected. Default: that of `trawl iterate`. */
+  /** Says in messages what to do about a server that opens another index than expected. Default: the advice of `trawl iterate`. */
   readonly advice?: string | undefined;
   /** Longest wait for a server that opens an index, in milliseconds. Default: 30 minutes. */
   readonly openingMs?: number | undefined;
@@ -39,16 +39,15 @@ export class ServedIndex {
   readonly #options: ServerOptions;
   readonly #client: TrawlClient;
 
-  /** @param url of the server; with several indexes that of one of them: `http://host:8000/indexes/NAME`. */
+  /** @param url of the server, or of one of its indexes: `http://host:8000/indexes/NAME`. */
   constructor(url: string, options: ServerOptions = {}) {
     this.url = url;
     const [, base, name] = /^(https?:\/\/.+?)(?:\/indexes\/([^/]+))?\/*$/.exec(url) ?? [];
     if (url.includes(',')) {
-      throw new TrawlError('USAGE', `--server is ${JSON.stringify(url)}. Repeat the option for several servers.`);
+      throw usageError(`--server is ${JSON.stringify(url)}. Repeat the option for several servers.`);
     }
     if (base === undefined) {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `--server is ${JSON.stringify(url)}; expected http://HOST:PORT or http://HOST:PORT/indexes/NAME.`,
       );
     }
@@ -259,7 +258,8 @@ export class ServedIndex {
 }
 
 interface ReloadOptions {
-  /** Whether the end must be known by a reply, and not only by the generation that answers: it may be that of before the reload. */
+  /** Whether the end must be known by a reply, and not only by the generation that answers: it
+   * may be the one from before the reload. */
   readonly needsReply: boolean;
   readonly signal: AbortSignal | undefined;
 }

@@ -1,11 +1,11 @@
-import { ceil, floor, type Refusal, TOLERANCE } from './gates.ts';
+import { type Refusal, roundedDown3, roundedUp3, TOLERANCE } from './gates.ts';
 import type { Trial } from './records.ts';
 
 /** Limits that the estimated recall of a model must keep before the whole corpus is embedded. */
 export interface TrialGates {
   /** Least recall@k, 0 to 1. */
   readonly minRecall: number | undefined;
-  /** By how much recall@k may be below that of the served index. */
+  /** By how much recall@k may fall below the served index's recall@k. */
   readonly maxDrop: number;
 }
 
@@ -13,8 +13,10 @@ export interface TrialGates {
 export function trialRefusals(trial: Trial, { minRecall, maxDrop }: TrialGates): Refusal[] {
   const value = trial.estimate?.value ?? trial.bound;
   const limits = [
-    ...(minRecall === undefined ? [] : [{ option: 'triage-min-recall', limit: minRecall, accepted: floor(value) }]),
-    { option: 'triage-max-drop', limit: trial.present - maxDrop, accepted: ceil(trial.present - value) },
+    ...(minRecall === undefined
+      ? []
+      : [{ option: 'triage-min-recall', limit: minRecall, accepted: roundedDown3(value) }]),
+    { option: 'triage-max-drop', limit: trial.present - maxDrop, accepted: roundedUp3(trial.present - value) },
   ];
   return limits.flatMap(({ option, limit, accepted }) => {
     if (value >= limit - TOLERANCE) return [];

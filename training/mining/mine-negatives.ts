@@ -2,7 +2,7 @@ import { existsSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { inOrder } from '../../src/base/in-order.ts';
 import { CheckpointedFile, publishPartial } from '../../src/base/system/checkpointed-file.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
@@ -35,7 +35,7 @@ export interface MineOptions {
   readonly format: RowFormatName;
   readonly outputScores: boolean;
   readonly batch: BatchSettings;
-  /** The settings as JSON: those of the report, and what a resumed run must have in common with the first. */
+  /** The settings as JSON, as the report has them; a resumed run must have the same. */
   readonly settings: Readonly<Record<string, unknown>>;
   /** The server that is asked, for the report; another server with the same index may resume. */
   readonly server?: string;
@@ -76,7 +76,7 @@ const BATCH_HITS = 12_800;
 
 /**
  * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
- * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
+ * stopped resumes: `OUT.work` has its queries and its progress, and the files equal the files of an undisturbed run.
  *
  * @throws TrawlError USAGE if an output is an input or a Parquet file of a format without columns, OUTPUT_EXISTS, OUTPUT_DIFFERS if the
  * unfinished run had other inputs or settings, OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.
@@ -119,8 +119,7 @@ function refuseInputs({ out, inputs, records }: MineOptions): void {
     for (const written of [out, RowFiles.originsOf(out), reportPath(out)]) {
       const found = statSync(written, { throwIfNoEntry: false, bigint: true });
       if (read === undefined || found === undefined || read.dev !== found.dev || read.ino !== found.ino) continue;
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         `--out ${out} would replace ${resolve(written)}, which is ${path} and is read. Choose another path.`,
       );
     }

@@ -33,7 +33,7 @@ interface DropExample {
   readonly dropped: PassageExample;
 }
 
-/** The counts of a run. Names are those of the report file. */
+/** The counts of a run, under the names of the report file. */
 interface MiningCounts {
   /** Searched queries. */
   queries: number;
@@ -143,8 +143,8 @@ export class MiningReport {
       query_id: query.id,
       query: text,
       answers: query.answers,
-      positive: shown(positives[0]!),
-      negatives: negatives.map(shown),
+      positive: passageExample(positives[0]!),
+      negatives: negatives.map(passageExample),
     }));
   }
 
@@ -155,8 +155,8 @@ export class MiningReport {
       query_id: query.id,
       query: query.query ?? query.question,
       answers: query.answers,
-      positive: positive === undefined ? null : shown(positive),
-      dropped: shown(candidate),
+      positive: positive === undefined ? null : passageExample(positive),
+      dropped: passageExample(candidate),
     }));
   }
 
@@ -208,7 +208,7 @@ function withExample<T>(examples: readonly Keyed<T>[], most: number, key: string
   return sorted.slice(0, most);
 }
 
-function shown({ id, rank, score, contents }: MinedPassage): PassageExample {
+function passageExample({ id, rank, score, contents }: MinedPassage): PassageExample {
   // By code points, so that no character is cut in half.
   const characters = [...contents.slice(0, 2 * EXCERPT_CHARACTERS)];
   const isLong = contents.length > EXCERPT_CHARACTERS && characters.length > EXCERPT_CHARACTERS;

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { CheckpointedFile } from '../../src/base/system/checkpointed-file.ts';
 import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
 import { originFields, queryFields, type RowFormat, type RowOptions, type TrainingRow } from './formats/row-format.ts';
@@ -20,7 +20,7 @@ export interface RowCheckpoint extends RowBytes {
 }
 
 /**
- * Refuses a Parquet file of a format whose rows are no table.
+ * Refuses a Parquet file of a format whose rows do not form a table.
  *
  * @throws TrawlError USAGE.
  */
@@ -28,8 +28,7 @@ export function checkRowFile(out: string, format: RowFormatName): void {
   const { columns }: RowFormat = ROW_FORMATS[format];
   if (!isParquet(out) || columns !== undefined) return;
   const tables = Object.entries<RowFormat>(ROW_FORMATS).filter(([, each]) => each.columns !== undefined);
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `--out ${out} ends in .parquet, and rows of the format ${format} are written as JSON. Give it another ending, or choose one of ` +
       `${tables.map(([name]) => name).join(', ')}.`,
   );
@@ -68,7 +67,7 @@ export class RowFiles {
     return !onlyInputs || CheckpointedFile.isWhole(RowFiles.originsOf(out), bytes.origins);
   }
 
-  /** Opens both files at a checkpoint. `options`: those of all rows. `mode`: permissions of new files. */
+  /** Opens both files at a checkpoint. `options`: the options of all rows. `mode`: permissions of new files. */
   static async open(
     out: string,
     format: RowFormat,

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import type { RecordHead } from './record-head.ts';
 
 /** Fields by which records are selected. */
@@ -42,8 +42,7 @@ function instant(name: string, text: string | undefined): string | undefined {
   const [, time, zone] = match ?? [];
   const date = new Date(match === null ? Number.NaN : time === undefined || zone !== undefined ? text : `${text}Z`);
   if (!Number.isNaN(date.getTime())) return date.toISOString();
-  throw new TrawlError(
-    'USAGE',
+  throw usageError(
     `--${name} is ${JSON.stringify(text)}; expected a date or time such as 2026-11-23 or 2026-11-23T14:00:00Z.`,
   );
 }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { TrawlError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
 import { parseKeepingNumbers } from '../../src/index/passages/exact-numbers.ts';
 import { COMPOSED_SEPARATOR, composedParts } from '../../src/server/recording/composed-query.ts';
 
@@ -25,7 +25,7 @@ const HASHABLE = [
 /** Fields that can be left out. */
 const DROPPABLE = [...HASHABLE, 'turn', 'step', 'filter'] as const;
 
-/** Fields without which a line is no record: what stands in their place. */
+/** What replaces fields that every record must have. */
 const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null, opened: '' };
 
 /** The texts that the member `text` of `answer` is composed of. */
@@ -55,9 +55,9 @@ export function redactor({ drop: dropped, hash: hashedFields, key }: Redaction):
   check('hash', hashedFields, HASHABLE);
   const { drop, hash } = withHistory(dropped, hashedFields);
   const both = drop.find((name) => hash.includes(name));
-  if (both !== undefined) throw new TrawlError('USAGE', `${both} is in --drop and in --hash; name it in one of them.`);
+  if (both !== undefined) throw usageError(`${both} is in --drop and in --hash; name it in one of them.`);
   if (hash.length > 0 && key === undefined) {
-    throw new TrawlError('USAGE', '--hash needs --key-file: a file with a secret, such as 32 random bytes.');
+    throw usageError('--hash needs --key-file: a file with a secret, such as 32 random bytes.');
   }
   const hashed = (text: string): string => createHmac('sha256', key!).update(text).digest('hex').slice(0, HASH_DIGITS);
   return (line) => {
@@ -111,5 +111,5 @@ function hashTexts(value: unknown, hashed: (text: string) => string): unknown {
 function check(option: string, names: readonly string[], known: readonly string[]): void {
   const unknown = names.find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  throw new TrawlError('USAGE', `--${option} names ${JSON.stringify(unknown)}; expected some of ${known.join(', ')}.`);
+  throw usageError(`--${option} names ${JSON.stringify(unknown)}; expected some of ${known.join(', ')}.`);
 }

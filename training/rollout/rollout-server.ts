@@ -1,5 +1,5 @@
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { TrawlClient } from '../../src/client/client.ts';
 import { ServedIndex } from '../iteration/served-index.ts';
 
@@ -35,8 +35,7 @@ export class RolloutServer {
   constructor(url: string, name: string, apiKey: string | undefined) {
     const parsed = URL.canParse(url) ? new URL(url) : undefined;
     if (parsed === undefined || !/^https?:$/.test(parsed.protocol) || parsed.username !== '' || parsed.search !== '') {
-      throw new TrawlError(
-        'USAGE',
+      throw usageError(
         'The URL of a server is not valid; expected http://HOST:PORT, without a user. Pass a key with --key-file.',
       );
     }
@@ -50,7 +49,7 @@ export class RolloutServer {
   }
 
   /**
-   * @param folder the folder whose index is `next`. Default: that of the server's start.
+   * @param folder the folder whose index is `next`. Default: the folder that the server was started with.
    * @throws TrawlError ROLLOUT_FAILED if the server cannot be asked, or is not ready.
    */
   async state(folder: string | undefined, signal: AbortSignal): Promise<IndexState> {

@@ -53,7 +53,7 @@ export interface RecordedOptions {
 }
 
 /**
- * Puts recorded queries together to trajectories. Those of one run, step and trajectory belong together, in the order of their turns, else
+ * Groups recorded queries into trajectories. Queries of one run, step and trajectory belong together, in the order of their turns, else
  * of time. A query that a turn has twice counts once: clients repeat a request that failed. `records` is called for each pass over the
  * records.
  */
@@ -132,13 +132,14 @@ async function groups(
     const key = JSON.stringify(trajectoryKey(query));
     if (!isWanted(key)) continue;
     const group = found.get(key);
-    if (group === undefined) found.set(key, { id: trajectoryId(query, query.trajectory), queries: [kept(query)] });
-    else group.queries.push(kept(query));
+    if (group === undefined)
+      found.set(key, { id: trajectoryId(query, query.trajectory), queries: [keptFields(query)] });
+    else group.queries.push(keptFields(query));
   }
   return found;
 }
 
-function kept({ ids, rows, ...record }: RecordedQuery): KeptQuery {
+function keptFields({ ids, rows, ...record }: RecordedQuery): KeptQuery {
   const { time, requestId, place, turn, questionId, dataset, question, query, history, template, cut } = record;
   return {
     time,

@@ -1,6 +1,6 @@
 import cliProgress from 'cli-progress';
 import type { DownloadProgress } from '../../../indexer/hub/download-repository.ts';
-import { formatBytes, formatDuration } from '../format.ts';
+import { formatBytes, formatDuration } from '../../../src/base/format.ts';
 
 /** Interval between two lines of a log. */
 const LOG_EVERY_MS = 10_000;

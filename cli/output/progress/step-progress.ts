@@ -1,5 +1,7 @@
 import cliProgress from 'cli-progress';
-import { formatDuration } from '../format.ts';
+import { formatCount, formatDuration } from '../../../src/base/format.ts';
+import type { ShownStep } from '../../../training/iteration/iteration-steps.ts';
+import type { TriageProgress } from '../../../training/triage/triage-model.ts';
 
 /** Interval between two lines of a log. */
 const LOG_EVERY_MS = 60_000;
@@ -13,16 +15,27 @@ interface StepProgress {
   readonly facts: string;
 }
 
-export interface ShownSteps {
-  update(progress: StepProgress): void;
-  stop(): void;
-}
+export type ShownSteps = ShownStep<StepProgress>;
 
 /** Shows the progress of several steps on stderr: one bar on a terminal, a line per step and minute in a log. */
 export function stepProgress({ silent }: { silent: boolean }): ShownSteps {
   if (silent) return { update: () => undefined, stop: () => undefined };
   const left = timeLeft();
   return process.stderr.isTTY === true ? terminalBar(left) : logLines(left);
+}
+
+/** Shows the progress of a trial of a model (`trawl triage`, `trawl iterate --triage`). */
+export function triageProgress(settings: { silent: boolean }): ShownStep<TriageProgress> {
+  const { update, stop } = stepProgress(settings);
+  return {
+    update: ({ step, done, total }) =>
+      update({
+        step,
+        share: total === 0 ? 1 : done / total,
+        facts: total === 1 ? '' : `${formatCount(done)} of ${formatCount(total)}`,
+      }),
+    stop,
+  };
 }
 
 type TimeLeft = (share: number) => string;

@@ -1,4 +1,4 @@
-import { TrawlError } from '../../../src/base/errors.ts';
+import { usageError } from '../../../src/base/errors.ts';
 import { type FileBytes, type FoundQuery, type OutputShape, type ResultEncoder, rowOfHit } from './result-encoder.ts';
 
 /** Stands for the row of a missing hit, as in FAISS. */
@@ -22,7 +22,7 @@ export class NpyResults implements ResultEncoder {
   /** @throws TrawlError USAGE if k is too large for the columns of a matrix. */
   constructor({ queries, k, hasScoreFile }: OutputShape) {
     if (k > MAX_COLUMNS)
-      throw new TrawlError('USAGE', `--k is ${k}; a .npy file has a column for each hit, at most ${MAX_COLUMNS}.`);
+      throw usageError(`--k is ${k}; a .npy file has a column for each hit, at most ${MAX_COLUMNS}.`);
     this.#queries = queries;
     this.#k = k;
     this.#hasScores = hasScoreFile;

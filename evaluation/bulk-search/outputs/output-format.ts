@@ -1,4 +1,4 @@
-import { TrawlError } from '../../../src/base/errors.ts';
+import { usageError } from '../../../src/base/errors.ts';
 import { JsonlResults } from './jsonl-results.ts';
 import { NpyResults } from './npy-results.ts';
 import { ParquetResults } from './parquet-results.ts';
@@ -28,16 +28,12 @@ export function checkOutputFormat(
   { isGroup, hasScoreFile }: Pick<OutputShape, 'isGroup' | 'hasScoreFile'>,
 ): void {
   if (isGroup && (format === 'npy' || format === 'trec')) {
-    throw new TrawlError(
-      'USAGE',
+    throw usageError(
       `A ${format === 'npy' ? '.npy file of rows' : 'TREC run'} cannot say from which of several indexes a hit is. Write --out-format jsonl or parquet, which have a column for it, or search each index alone.`,
     );
   }
   if (hasScoreFile && format !== 'npy') {
-    throw new TrawlError(
-      'USAGE',
-      `--scores-out is for row numbers as .npy; the format ${format} has the scores beside the rows.`,
-    );
+    throw usageError(`--scores-out is for row numbers as .npy; the format ${format} has the scores beside the rows.`);
   }
 }
 

@@ -2,10 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { TrawlError } from '../errors.ts';
 import { isObject } from '../objects.ts';
-import { closestTo } from './closest.ts';
+import { closestTo, suggestOption } from './closest.ts';
 import { type OptionSpec, type OptionTable, optionOf } from './option-spec.ts';
 import { optionValue } from './option-value.ts';
-import { suggestOption } from './suggest-option.ts';
 
 /** Read if it exists and `--config` is not given. */
 const DEFAULT_CONFIG_FILE = 'trawl.config.json';

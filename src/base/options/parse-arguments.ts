@@ -1,6 +1,7 @@
-import { TrawlError } from '../errors.ts';
+import { parseArgs } from 'node:util';
+import { usageError } from '../errors.ts';
+import { suggestOption } from './closest.ts';
 import { type OptionTable, optionOf } from './option-spec.ts';
-import { suggestOption } from './suggest-option.ts';
 
 interface ParsedArguments {
   /** The values of each given option, in order; 'true' or 'false' for a flag. */
@@ -15,59 +16,56 @@ interface ParsedArguments {
  * @throws TrawlError USAGE.
  */
 export function parseArguments(table: OptionTable, argv: readonly string[], command: string): ParsedArguments {
+  const names = namesOf(table);
+  const { tokens, positionals } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(
+      Array.from(names, ([name, { isFlag }]) => [name, { type: isFlag ? 'boolean' : 'string' }]),
+    ),
+    allowPositionals: true,
+    // Unknown options and missing values are reported below, with what was probably meant.
+    strict: false,
+    tokens: true,
+  });
   const flags = new Map<string, string[]>();
-  const positionals: string[] = [];
-  const add = (name: string, value: string): void => void flags.set(name, [...(flags.get(name) ?? []), value]);
-  for (let i = 0; i < argv.length; i++) {
-    const argument = argv[i]!;
-    if (argument === '--') {
-      positionals.push(...argv.slice(i + 1));
-      break;
-    }
-    if (!argument.startsWith('--')) {
-      if (argument.startsWith('-') && argument.length > 1) {
-        throw new TrawlError(
-          'USAGE',
-          `Unknown option ${argument}. Options begin with two dashes (see \`trawl ${command} --help\`); an argument that ` +
-            'begins with a dash goes after --.',
-        );
-      }
-      positionals.push(argument);
-      continue;
-    }
-    const equals = argument.indexOf('=');
-    const name = argument.slice(2, equals < 0 ? undefined : equals);
-    const inline = equals < 0 ? undefined : argument.slice(equals + 1);
-    const positive = optionOf(table, name);
-    const negated = name.startsWith('no-') ? optionOf(table, name.slice(3)) : undefined;
-    if (positive?.type === 'flag' || (positive === undefined && negated?.type === 'flag')) {
-      if (inline !== undefined) {
-        throw new TrawlError('USAGE', `--${name} takes no value; --no-${name} switches it off.`);
-      }
-      add(positive === undefined ? name.slice(3) : name, positive === undefined ? 'false' : 'true');
-    } else if (positive === undefined) {
-      const near = suggestOption(name, optionNames(table));
-      throw new TrawlError(
-        'USAGE',
-        `Unknown option --${name}${near === undefined ? '.' : `; did you mean --${near}?`} See \`trawl ${command} --help\`.`,
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    if (!rawName.startsWith('--')) {
+      throw usageError(
+        `Unknown option ${argv[token.index]}. Options begin with two dashes (see \`trawl ${command} --help\`); an argument that ` +
+          'begins with a dash goes after --.',
       );
-    } else {
-      const value = inline ?? argv[++i];
-      if (value === undefined) throw new TrawlError('USAGE', `--${name} needs a value.`);
-      // In `--out --json`, the user probably forgot the folder.
-      if (inline === undefined && value.startsWith('--')) {
-        throw new TrawlError(
-          'USAGE',
-          `--${name} needs a value, but ${value} follows. Write a value that begins with dashes as --${name}=${value}.`,
-        );
-      }
-      add(name, value);
     }
+    const known = names.get(name);
+    if (known === undefined) {
+      // Of --=x the name has the value too.
+      const unknown = name.replace(/=.*$/s, '');
+      const near = suggestOption(unknown, [...names.keys()]);
+      throw usageError(
+        `Unknown option --${unknown}${near === undefined ? '.' : `; did you mean --${near}?`} See \`trawl ${command} --help\`.`,
+      );
+    }
+    if (known.isFlag && value !== undefined) {
+      throw usageError(`--${name} takes no value; --no-${name} switches it off.`);
+    }
+    if (!known.isFlag && value === undefined) throw usageError(`--${name} needs a value.`);
+    // In `--out --json`, the user probably forgot the folder.
+    if (inlineValue === false && value.startsWith('--')) {
+      throw usageError(
+        `--${name} needs a value, but ${value} follows. Write a value that begins with dashes as --${name}=${value}.`,
+      );
+    }
+    flags.set(known.option, [...(flags.get(known.option) ?? []), value ?? String(known.option === name)]);
   }
   return { flags, positionals };
 }
 
-/** Every name that may follow `--`, negated flags included. */
-function optionNames(table: OptionTable): string[] {
-  return Object.entries(table).flatMap(([name, spec]) => (spec.type === 'flag' ? [name, `no-${name}`] : [name]));
+/** Every name that may follow `--`, negated flags included, with the option that it sets. */
+function namesOf(table: OptionTable): Map<string, { readonly option: string; readonly isFlag: boolean }> {
+  const names = Object.entries(table).map(
+    ([option, { type }]) => [option, { option, isFlag: type === 'flag' }] as const,
+  );
+  const negated = names.filter(([name, { isFlag }]) => isFlag && optionOf(table, `no-${name}`) === undefined);
+  return new Map([...names, ...negated.map(([name, known]) => [`no-${name}`, known] as const)]);
 }

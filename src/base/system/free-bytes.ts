@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../errors.ts';
-import { formatBytes } from './format-bytes.ts';
+import { formatBytes } from '../format.ts';
 
 /** Free bytes on the disk of `path`, which need not exist yet. */
 export async function freeBytes(path: string): Promise<number> {

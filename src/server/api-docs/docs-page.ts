@@ -1,3 +1,5 @@
+import { escapeHtml } from '../../base/escape-html.ts';
+
 type Json = Record<string, unknown>;
 
 interface Section {
@@ -23,15 +25,15 @@ export function docsPage(document: Json): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${text(title!)} API</title>
+<title>${escapeHtml(title!)} API</title>
 <link rel="stylesheet" href="/page/base.css">
 <link rel="icon" href="/favicon.svg">
 </head>
 <body class="docs">
-<header><a class="brand" href="/"><img src="/favicon.svg" alt="" width="28" height="28"><span>${text(title!)}</span></a></header>
+<header><a class="brand" href="/"><img src="/favicon.svg" alt="" width="28" height="28"><span>${escapeHtml(title!)}</span></a></header>
 <main>
-<h1>HTTP API, ${text(version!)}</h1>
-<p>${text(summary!)}. As OpenAPI 3.1: <a href="/docs/openapi.json">/docs/openapi.json</a>.</p>
+<h1>HTTP API, ${escapeHtml(version!)}</h1>
+<p>${escapeHtml(summary!)}. As OpenAPI 3.1: <a href="/docs/openapi.json">/docs/openapi.json</a>.</p>
 <nav aria-label="Routes"><ul>${sections.map(({ id, route }) => `<li><a href="#${id}">${breakable(route)}</a></li>`).join('')}</ul></nav>
 ${sections.map(({ html }) => html).join('\n')}
 </main>
@@ -54,17 +56,17 @@ function section(path: string, method: string, operation: Json, document: Json):
     .filter(({ fields }) => fields !== '');
   // The last format of a path is first on the page: most clients send it, because it accepts every body that no other accepts.
   const parts = [...formats.slice(-1), ...formats.slice(0, -1)].map(({ name, summary = '', value, fields }) => {
-    const heading = formats.length === 1 ? '' : `<h3>${text(name)}</h3>\n<p>${text(summary)}</p>\n`;
-    return `${heading}${fields}\n<pre><code>${text(JSON.stringify(value, null, 2))}</code></pre>`;
+    const heading = formats.length === 1 ? '' : `<h3>${escapeHtml(name)}</h3>\n<p>${escapeHtml(summary)}</p>\n`;
+    return `${heading}${fields}\n<pre><code>${escapeHtml(JSON.stringify(value, null, 2))}</code></pre>`;
   });
-  const id = text(String(operation.operationId));
-  const route = `${method.toUpperCase()} ${text(path)}`;
+  const id = escapeHtml(String(operation.operationId));
+  const route = `${method.toUpperCase()} ${escapeHtml(path)}`;
   const statuses = Object.entries(operation.responses as Record<string, { description: string }>);
   const html = `<section>
 <h2 id="${id}">${route}</h2>
-<p>${text(String(operation.summary))}</p>
+<p>${escapeHtml(String(operation.summary))}</p>
 ${parts.join('\n')}
-<ul>${statuses.map(([status, { description }]) => `<li>${status}: ${text(description)}</li>`).join('')}</ul>
+<ul>${statuses.map(([status, { description }]) => `<li>${status}: ${escapeHtml(description)}</li>`).join('')}</ul>
 </section>`;
   const group =
     examples.length === 0 || path.startsWith('/admin/') ? 'info' : formats.length === 0 ? 'planned' : 'search';
@@ -86,9 +88,9 @@ function table(schema: Json | undefined): string {
   const rows = properties.map(([name, field]) => {
     const fallback = required.includes(name) ? 'required' : JSON.stringify(field.default ?? null);
     const cells = [
-      `<code>${text(name)}</code>`,
+      `<code>${escapeHtml(name)}</code>`,
       typeName(field),
-      `<code>${text(fallback)}</code>`,
+      `<code>${escapeHtml(fallback)}</code>`,
       descriptionOf(field),
     ];
     return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
@@ -98,19 +100,15 @@ function table(schema: Json | undefined): string {
 }
 
 function descriptionOf(field: Json): string {
-  return text(typeof field.description === 'string' ? field.description : '');
+  return escapeHtml(typeof field.description === 'string' ? field.description : '');
 }
 
 function typeName(field: Json): string {
-  if (Array.isArray(field.enum)) return field.enum.map((each) => text(JSON.stringify(each))).join(' or ');
+  if (Array.isArray(field.enum)) return field.enum.map((each) => escapeHtml(JSON.stringify(each))).join(' or ');
   if (Array.isArray(field.anyOf)) return (field.anyOf as Json[]).map(typeName).join(' or ');
   if (field.type === 'array') {
     const items = typeName((field.items ?? {}) as Json);
     return `list of ${items.includes(' or ') ? `(${items})` : items}`;
   }
-  return text(String(field.type ?? 'any'));
-}
-
-function text(value: string): string {
-  return value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+  return escapeHtml(String(field.type ?? 'any'));
 }

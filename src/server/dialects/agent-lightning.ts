@@ -5,14 +5,20 @@ import { defineDialect } from './dialect.ts';
 import { Contents, Queries, Score, Topk, Truncated } from './parts/common-fields.ts';
 import { resultLists } from './parts/result-lists.ts';
 import { searchPlan } from './parts/search-plan.ts';
-import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
-import { skyrl } from './skyrl.ts';
+import { searchR1 } from './search-r1.ts';
 
 /** agent-lightning: Search-R1's batch with scores by default; without scores documents stay wrapped. */
 export const agentLightning = defineDialect({
   name: 'agent-lightning',
   path: '/retrieve',
   summary: 'A batch of queries, with scores by default (agent-lightning)',
+  projects: [
+    {
+      name: 'agent-lightning',
+      setting:
+        '`SEARCH_R1_RETRIEVAL_URL=http://HOST:8000/retrieve`; serve with [`--dialect agent-lightning`](dialects.md#agent-lightning)',
+    },
+  ],
   onlyIfNamed: true,
   // The client's limit is 30 s.
   holdMs: 25_000,
@@ -39,7 +45,8 @@ export const agentLightning = defineDialect({
     truncated: Truncated,
   }),
   example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
-  claims: (body) => !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
+  claims: (body) => searchR1.claims(body, true),
+  client: searchR1.client,
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
     return searchPlan(search, ({ outcomes }) =>

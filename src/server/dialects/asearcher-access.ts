@@ -2,11 +2,10 @@ import { Type } from 'typebox';
 import { withContents } from '../../index/passages/contents.ts';
 import { type DocumentFields, documentFields, withoutQuotes } from '../../index/passages/document-fields.ts';
 import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
-import type { Lookup } from '../documents/document-lookup.ts';
+import { type Lookup, titleKeys, urlKeys } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
 import { openingOf } from '../documents/openings.ts';
-import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents } from './parts/common-fields.ts';
 import { separated } from './parts/search-plan.ts';
@@ -19,6 +18,7 @@ export const asearcherAccess = defineDialect({
   name: 'asearcher-access',
   path: '/access',
   summary: 'Pages of the corpus by URL or title (ASearcher, RLinf)',
+  projects: [{ name: 'ASearcher and RLinf, for whole pages' }],
   request: Type.Object({ urls: Type.Array(Type.String(), { description: 'URLs or titles.' }) }),
   reply: Type.Object({
     result: Type.Array(
@@ -33,6 +33,7 @@ export const asearcherAccess = defineDialect({
     ),
   }),
   example: { urls: ['Brooklyn Bridge'] },
+  client: null,
   plan({ urls }, limits) {
     const limit = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, urls.length))));
     return {

@@ -6,8 +6,7 @@ import { defineDialect } from './dialect.ts';
 import { Queries, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
 import { resultLists } from './parts/result-lists.ts';
 import { searchPlan } from './parts/search-plan.ts';
-import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
-import { skyrl } from './skyrl.ts';
+import { searchR1 } from './search-r1.ts';
 
 /**
  * ASearcher and RLinf: Search-R1's batch, in which every document has a `url`, because their clients require one. In a corpus
@@ -17,11 +16,13 @@ export const asearcher = defineDialect({
   name: 'asearcher',
   path: '/retrieve',
   summary: 'A batch of queries, every document with a url (ASearcher, RLinf)',
+  projects: [{ name: 'ASearcher and RLinf, if the corpus has no URLs' }],
   onlyIfNamed: true,
   request: Type.Object({ queries: Queries, topk: Topk, return_scores: ReturnScores }),
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
-  claims: (body) => !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
+  claims: (body) => searchR1.claims(body, true),
+  client: searchR1.client,
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
     return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredPage : page));

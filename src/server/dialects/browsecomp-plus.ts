@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
-import { frontMatter } from '../documents/front-matter.ts';
 import type { WholeDocument } from '../documents/whole-document.ts';
 import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
 import { documentPlan } from './parts/document-plan.ts';
 import { field, isJsonObject } from './parts/read-request.ts';
+import { idText, list, member, rowPassage } from './parts/reply-fields.ts';
 import { separated } from './parts/search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
@@ -16,6 +16,13 @@ export const browseCompPlus = defineDialect({
   name: 'browsecomp-plus',
   path: '/retrieve',
   summary: 'A single query, answered with a flat list of documents (BrowseComp-Plus)',
+  projects: [
+    {
+      name: 'BrowseComp-Plus',
+      setting:
+        'none: it uses port 8001. Serve with `--listen 8001=browsecomp-plus:topk=5`; its [MCP tools](#connect-an-assistant-mcp) with `--mcp --mcp-tools browsecomp-plus`',
+    },
+  ],
   onlyIfNamed: true,
   // The client has no time limit.
   holdMs: Number.POSITIVE_INFINITY,
@@ -34,6 +41,18 @@ export const browseCompPlus = defineDialect({
     skyrl.claims(body, false) &&
     isJsonObject(body) &&
     ['topk', 'top_k', 'k', 'return_scores'].every((name) => field(body, name) === undefined),
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'apart',
+    request: ([query]) => ({ query }),
+    lists: (reply) => [
+      list(reply, 'result').map((hit) => ({
+        ...rowPassage(member(hit, 'document')),
+        id: idText(member(hit, 'docid')),
+      })),
+    ],
+  },
   plan({ query }, limits) {
     const search = { queries: [query], k: limits.topk, kField: 'topk', limits };
     return documentPlan(search, function* ({ found }) {
@@ -50,4 +69,27 @@ export const browseCompPlus = defineDialect({
 function titleAndText({ title, text }: WholeDocument): { title: string; text: string } {
   const front = frontMatter(text);
   return front === undefined ? { title, text } : { title: front.title ?? title, text: front.rest };
+}
+
+/**
+ * The title in the front matter of a text, without quotes around it, and the text after it; undefined for a text that does not begin with
+ * a line `---` and have another such line.
+ *
+ * @internal Exported for tests.
+ */
+export function frontMatter(text: string): { readonly title: string | undefined; readonly rest: string } | undefined {
+  if (!text.startsWith('---\n')) return undefined;
+  // From the end of the first line, so that an empty front matter is found too.
+  const end = text.indexOf('\n---\n', 3);
+  if (end === -1) return undefined;
+  const line = text
+    .slice(4, end + 1)
+    .split('\n')
+    .find((each) => each.startsWith('title:'));
+  const title = line?.slice('title:'.length).trim();
+  return { title: title === undefined ? undefined : unquoted(title), rest: text.slice(end + 5) };
+}
+
+function unquoted(text: string): string {
+  return /^(["']).*\1$/s.test(text) && text.length > 1 ? text.slice(1, -1) : text;
 }

@@ -4,6 +4,7 @@ import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
 import { documentPlan } from './parts/document-plan.ts';
+import { idText, list, member, text, textPassage } from './parts/reply-fields.ts';
 import { separated } from './parts/search-plan.ts';
 
 /**
@@ -15,6 +16,10 @@ export const deepResearchGym = defineDialect({
   method: 'GET',
   path: '/search',
   summary: 'Whole documents for the query in the URL, as JSON in base64 (DeepResearchGym)',
+  projects: [
+    { name: 'verl-agent-deepresearch', setting: 'the URL of DeepResearchGym in its code: `http://HOST:8000/search`' },
+    { name: 'DeepResearchGym' },
+  ],
   request: Type.Object({
     query: Query,
     k: Type.Integer({ minimum: 0, default: 10, description: 'Documents; 0 returns none.' }),
@@ -29,6 +34,18 @@ export const deepResearchGym = defineDialect({
     ),
   }),
   example: { query: 'who designed the Brooklyn Bridge', k: 3 },
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'apart',
+    request: ([query], k) => ({ query, k }),
+    lists: (reply) => [
+      list(reply, 'results').map((result) => {
+        const page: unknown = JSON.parse(Buffer.from(text(result), 'base64').toString('utf8'));
+        return { ...textPassage(text(member(page, 'Clean-Text'))), id: idText(member(page, 'ClueWeb22-ID')) };
+      }),
+    ],
+  },
   plan({ query, k }, limits) {
     return documentPlan({ queries: [query], k, kField: 'k', limits }, function* ({ found }) {
       yield '{"results":[';

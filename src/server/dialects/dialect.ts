@@ -36,6 +36,48 @@ export interface Answer {
   readonly pieces: Iterable<string>;
 }
 
+/** A passage in a server's reply, as its client reads it. */
+export interface ServerPassage {
+  /** Undefined if the dialect, or the server's corpus, has no ids. */
+  readonly id: string | undefined;
+  readonly title: string | undefined;
+  /** Title and text if the dialect has both, else what it has. */
+  readonly contents: string;
+  /** Without the title. */
+  readonly text: string;
+  readonly score: number | undefined;
+}
+
+/** The passages of a query, best first; or why the query failed, in a dialect with errors per query. */
+export type ServerList = readonly ServerPassage[] | { readonly failed: string };
+
+/** How `trawl eval --url` asks a server of a dialect, and where the passages stand in the reply. */
+export interface DialectClient {
+  /** After the server's URL, if it is not the path of the dialect. */
+  readonly path?: string;
+  /** Whether a request can have several queries. */
+  readonly batch: boolean;
+  /** Whether hits have the ids of passages or documents. */
+  readonly ids: boolean;
+  /**
+   * What a hit has of its passage: title and text apart; both joined in one text, whose first line counts as the title; or only an
+   * excerpt, in which an answer may be missing.
+   */
+  readonly texts: 'apart' | 'joined' | 'excerpt';
+  request(queries: readonly string[], k: number): Readonly<Record<string, unknown>>;
+  /** The lists in a reply (JSON), one per query. Throws an Error for a reply of another form. */
+  lists(reply: unknown): readonly ServerList[];
+}
+
+/** Projects with the same setting, as docs/agents.md shows them. */
+interface ClientProject {
+  readonly name: string;
+  /** Where a project sets the server's address, in Markdown; undefined: docs/agents.md does not say. */
+  readonly setting?: string;
+  /** The versions with which tests check the setting; undefined: it was only read in the project's sources. */
+  readonly checkedAgainst?: string;
+}
+
 /** How errors are written for a family of clients. */
 export interface ErrorFormat {
   readonly name: string;
@@ -61,6 +103,19 @@ export interface Dialect extends ErrorFormat {
   readonly reply: TSchema;
   /** An example of a request. */
   readonly example: JsonObject;
+  /** The projects whose clients use it, for the documents. Empty for Trawl's own API and for a second path of another dialect. */
+  readonly projects: readonly ClientProject[];
+  /** The section of docs/dialects.md, if it is another dialect's. */
+  readonly section?: string;
+  /** By what the body is recognised on a shared path, for the documents, if neither `keys` nor its name says it. */
+  readonly recognisedBy?: string;
+  /**
+   * Keys of the body that only its clients send. Such a body belongs to the first dialect of the path that has one of its keys,
+   * whichever is preferred.
+   */
+  readonly keys?: readonly string[];
+  /** Null if the dialect does not search. */
+  readonly client: DialectClient | null;
   /** Whether its requests look like those of another dialect. It is then tried only if the server is configured to prefer it. */
   readonly onlyIfNamed: boolean;
   /**
@@ -68,17 +123,20 @@ export interface Dialect extends ErrorFormat {
    * they wait for an answer. 0 for clients that repeat the request.
    */
   readonly holdMs: number;
-  /** Whether a body sent to its path is in this dialect. `named`: the server is configured to prefer it. */
+  /** Whether a body without any dialect's keys is in this dialect. `named`: the server is configured to prefer it. */
   claims(body: unknown, named: boolean): boolean;
   /** @throws RequestError for a body that the original server refuses, or that is over the limits. */
   parse(body: unknown, limits: RequestLimits): Plan;
 }
 
+/** A dialect that searches. */
+export type SearchDialect = Dialect & { readonly client: DialectClient };
+
 type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
   Dialect,
-  'name' | 'path' | 'summary' | 'example'
+  'name' | 'path' | 'summary' | 'example' | 'client'
 > &
-  Partial<Pick<Dialect, 'method' | 'onlyIfNamed' | 'holdMs' | 'claims' | 'statuses' | 'errorBody'>> & {
+  Partial<Omit<Dialect, 'request' | 'reply' | 'parse' | 'statusOf'>> & {
     readonly request: Request;
     readonly reply: Reply;
     /** Largest length of any list, in addition to the server's limit. */
@@ -95,8 +153,8 @@ export type TypedDialect<Request extends TSchema, Reply extends TSchema> = Diale
 };
 
 /**
- * Defines a dialect with the usual errors. Without `claims` it claims every body: right for a dialect that is alone on its path, the
- * last of a shared path, or only used if named.
+ * Defines a dialect with the usual errors. Without `claims`, a dialect with `keys` claims other bodies only if it is preferred, and one
+ * without `keys` claims every body: right for a dialect that is alone on its path, the last of a shared path, or only used if named.
  */
 export function defineDialect<Request extends TSchema, Reply extends TSchema>(
   parts: DialectParts<Request, Reply>,
@@ -106,7 +164,8 @@ export function defineDialect<Request extends TSchema, Reply extends TSchema>(
     method: 'POST',
     onlyIfNamed: false,
     holdMs: 0,
-    claims: () => true,
+    claims: rest.keys === undefined ? () => true : (_, named) => named,
+    projects: [],
     statuses: {},
     ...rest,
     request,

@@ -4,7 +4,7 @@ import { asearcher } from './asearcher.ts';
 import { asearcherAccess } from './asearcher-access.ts';
 import { browseCompPlus } from './browsecomp-plus.ts';
 import { deepResearchGym } from './deep-research-gym.ts';
-import type { Dialect } from './dialect.ts';
+import type { Dialect, SearchDialect } from './dialect.ts';
 import { foldAgent, foldAgentOpen } from './foldagent.ts';
 import { dsServe, massiveServe } from './massive-serve.ts';
 import { nativePassages } from './native-passages.ts';
@@ -12,6 +12,7 @@ import { nativeScore } from './native-score.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
 import { openResearcher, openResearcherContent } from './openresearcher.ts';
+import { field, isJsonObject } from './parts/read-request.ts';
 import { r1Searcher } from './r1-searcher.ts';
 import { infinityRerank } from './rerank/infinity-rerank.ts';
 import { rerank, rerankV1, rerankV2 } from './rerank/rerank-documents.ts';
@@ -34,9 +35,9 @@ import { verlTool, verlToolQuestion } from './verl-tool.ts';
 import { zeroSearch } from './zero-search.ts';
 
 /**
- * The dialects in the order in which they are tried. On a shared path, the first dialect that claims a body parses it, so each must
- * come before those that claim its bodies too; the last claims every body. A dialect with `onlyIfNamed` is tried only if the server is
- * configured to prefer it, and preferred dialects come first.
+ * The dialects in the order in which they are tried. On a shared path, a body with the keys of a dialect is in that dialect; else the
+ * first dialect that claims the body parses it, so each must come before those that claim its bodies too. One dialect of the path claims
+ * every body. A dialect with `onlyIfNamed` is tried only if the server is configured to prefer it, and preferred dialects come first.
  */
 export const DIALECTS: readonly Dialect[] = [
   searchR1Rerank,
@@ -53,11 +54,11 @@ export const DIALECTS: readonly Dialect[] = [
   r1Searcher,
   ultraRag,
   serper,
-  massiveServe,
-  dsServe,
+  research,
   foldAgent,
   openResearcher,
-  research,
+  massiveServe,
+  dsServe,
   researchBatch,
   deepResearchGym,
   foldAgentOpen,
@@ -80,6 +81,11 @@ export const DIALECTS: readonly Dialect[] = [
   rerankV2,
   elasticsearch,
 ];
+
+/** The dialects that `trawl eval --url` can measure. */
+export const SEARCH_DIALECTS: readonly SearchDialect[] = DIALECTS.filter(
+  (dialect): dialect is SearchDialect => dialect.client !== null,
+);
 
 /** Paths of the POST routes. */
 export const DIALECT_PATHS: readonly string[] = [
@@ -129,6 +135,7 @@ export function checkDialectNames(names: readonly string[]): void {
 
 /** The dialects of a path's POST route, in the order in which they are tried. */
 export class PathDialects {
+  readonly #here: readonly Dialect[];
   readonly #named: readonly Dialect[];
   readonly #others: readonly Dialect[];
   /** The only dialect of the path; null if the body decides. */
@@ -138,6 +145,7 @@ export class PathDialects {
 
   constructor(path: string, names: readonly string[]) {
     const here = DIALECTS.filter((dialect) => dialect.method === 'POST' && dialect.path === path);
+    this.#here = here.filter(({ onlyIfNamed, name }) => !onlyIfNamed || names.includes(name));
     this.#named = names.flatMap((name) => here.filter((dialect) => dialect.name === name));
     this.#others = here.filter((dialect) => !dialect.onlyIfNamed && !names.includes(dialect.name));
     this.only = here.length === 1 ? here[0]! : null;
@@ -145,9 +153,14 @@ export class PathDialects {
   }
 
   choose(body: unknown): Dialect {
+    const keys = this.#here.find((each) =>
+      each.keys?.some((key) => isJsonObject(body) && field(body, key) !== undefined),
+    )?.keys;
+    const fits = (candidate: Dialect, named: boolean): boolean =>
+      keys === undefined ? candidate.claims(body, named) : candidate.keys === keys;
     const dialect =
-      this.#named.find((candidate) => candidate.claims(body, true)) ??
-      this.#others.find((candidate) => candidate.claims(body, false)) ??
+      this.#named.find((candidate) => fits(candidate, true)) ??
+      this.#others.find((candidate) => fits(candidate, false)) ??
       // The dialect that claims every body may be a preferred one.
       this.#named.at(-1);
     if (dialect === undefined) throw bug('No dialect claims a body');

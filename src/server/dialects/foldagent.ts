@@ -9,7 +9,7 @@ import { defineDialect } from './dialect.ts';
 import { nullable, Query, Score } from './parts/common-fields.ts';
 import { documentPlan } from './parts/document-plan.ts';
 import { refuse } from './parts/questions.ts';
-import { claimsKeysOf } from './parts/search-keys.ts';
+import { idText, list, member, text, textPassage } from './parts/reply-fields.ts';
 import { separated } from './parts/search-plan.ts';
 
 /** Words of a document in a list of hits, and of one that is opened. */
@@ -26,6 +26,7 @@ export const foldAgent = defineDialect({
   name: 'foldagent',
   path: '/search',
   summary: 'Whole documents for a query with k (FoldAgent)',
+  projects: [{ name: 'FoldAgent', setting: '`LOCAL_SEARCH_URL=http://HOST:8000`' }],
   // The client's limit is 300 s; it gives up after three refusals in two seconds.
   holdMs: 290_000,
   request: Type.Object({
@@ -45,7 +46,19 @@ export const foldAgent = defineDialect({
     took_ms: Took,
   }),
   example: { query: 'who designed the Brooklyn Bridge', k: 3 },
-  claims: claimsKeysOf('foldagent'),
+  keys: ['k'],
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'excerpt',
+    request: ([query], k) => ({ query, k }),
+    lists: (reply) => [
+      (Array.isArray(reply) ? reply : list(reply, 'results')).map((hit) => ({
+        ...textPassage(text(member(hit, 'text')), member(hit, 'score')),
+        id: idText(member(hit, 'docid')),
+      })),
+    ],
+  },
   plan({ query, k }, limits) {
     return documentPlan({ queries: [query], k, kField: 'k', limits }, function* ({ found, timings }) {
       yield '{"results":[';
@@ -62,6 +75,7 @@ export const foldAgentOpen = defineDialect({
   name: 'foldagent-open',
   path: '/open',
   summary: 'A whole document by id or URL (FoldAgent)',
+  section: 'foldagent',
   holdMs: 290_000,
   request: Type.Object({
     docid: nullable(Type.String(), 'Takes precedence over url.'),
@@ -81,6 +95,7 @@ export const foldAgentOpen = defineDialect({
     took_ms: Took,
   }),
   example: { docid: 's-0001', url: null },
+  client: null,
   plan({ docid, url }, limits) {
     const name = docid === null ? (url === null ? refuse(['docid'], 'Expected docid or url') : { url }) : { id: docid };
     return {

@@ -1,15 +1,14 @@
 import { type Static, Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
-import type { Hit } from '../../search/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../search/calls/retrieve-call.ts';
 import { STAGES } from '../../search/timings.ts';
 import type { RequestLimits } from '../server-config.ts';
-import { defineDialect } from './dialect.ts';
+import { defineDialect, type ServerPassage } from './dialect.ts';
 import { Contents, nullable, Queries, Score } from './parts/common-fields.ts';
 import { refuse } from './parts/questions.ts';
-import { claimsKeysOf } from './parts/search-keys.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { list, member, rowPassage, textPassage } from './parts/reply-fields.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 const Query = Type.Union([Type.String(), Queries], { description: 'One query or a list.' });
 const Nprobe = nullable(Type.Integer(), 'Ignored: every search is exact. The reply repeats it.');
@@ -21,6 +20,8 @@ const Head = {
 };
 const Scores = Type.Array(Type.Array(Score), { description: 'One list per query, best first.' });
 
+const MASSIVE_SERVE_KEYS = ['n_docs', 'queries', 'backend', 'nprobe'];
+
 /**
  * massive-serve: one query or a list; scores, texts and places in lists of their own. A place is `[0, row]`, because an index has no
  * numbered passage files. The original keeps the `nprobe` of a request for later ones; here it has no effect.
@@ -29,6 +30,14 @@ export const massiveServe = defineDialect({
   name: 'massive-serve',
   path: '/search',
   summary: 'One or several queries with n_docs (massive-serve, DR Tulu)',
+  projects: [
+    { name: 'massive-serve', setting: 'the URL `http://HOST:8000/search`' },
+    {
+      name: 'DR Tulu',
+      setting:
+        '`MASSIVE_DS_URL=http://HOST:8000/search` in training; its [MCP tools](#connect-an-assistant-mcp) with `--mcp --mcp-tools dr-tulu`',
+    },
+  ],
   // DR Tulu's limit is 30 s.
   holdMs: 25_000,
   request: Type.Object({
@@ -45,13 +54,20 @@ export const massiveServe = defineDialect({
     }),
   }),
   example: { query: 'who designed the Brooklyn Bridge', n_docs: 3 },
-  claims: claimsKeysOf('massive-serve'),
+  keys: MASSIVE_SERVE_KEYS,
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (queries, k) => ({ query: queries, n_docs: k }),
+    lists: (reply) => listsOf(reply, rowPassage),
+  },
   plan({ query, n_docs, nprobe }, limits) {
-    return searchInto({ query, n_docs, nprobe }, limits, function* (lists) {
+    return searchInto({ query, n_docs, nprobe }, limits, function* ({ outcomes }) {
       yield ',"passages":[';
-      yield* perQuery(lists, ({ document }) => JSON.stringify(documentFields(document).contents));
+      yield* hitLists(outcomes, ({ document }) => JSON.stringify(documentFields(document).contents));
       yield '],"IDs":[';
-      yield* perQuery(lists, ({ row }) => `[0,${row}]`);
+      yield* hitLists(outcomes, ({ row }) => `[0,${row}]`);
       yield ']}}';
     });
   },
@@ -65,6 +81,12 @@ export const dsServe = defineDialect({
   name: 'ds-serve',
   path: '/search',
   summary: 'One or several queries with n_docs, passages as objects (DS Serve)',
+  projects: [
+    {
+      name: 'DS Serve',
+      setting: 'the URL `http://HOST:8000/search`; serve with `--dialect ds-serve` for its passages',
+    },
+  ],
   onlyIfNamed: true,
   // A diverse search.
   statuses: { NOT_SUPPORTED: 501 },
@@ -93,7 +115,19 @@ export const dsServe = defineDialect({
     timings_ms: Type.Object(Object.fromEntries(STAGES.map((stage) => [stage, Type.Number()]))),
   }),
   example: { query: 'who designed the Brooklyn Bridge', n_docs: 3 },
-  claims: claimsKeysOf('massive-serve'),
+  keys: MASSIVE_SERVE_KEYS,
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (queries, k) => ({ query: queries, n_docs: k }),
+    // A first line without quotes belongs to the text, because DS Serve's passages have no titles. Trawl puts a title in quotes.
+    lists: (reply) =>
+      listsOf(reply, (hit, score) => {
+        const passage = rowPassage(hit, score);
+        return /^"[^\n]*"\n/.test(passage.contents) ? textPassage(passage.contents, score) : passage;
+      }),
+  },
   plan({ query, queries, n_docs, nprobe, diverse_search }, limits) {
     if (diverse_search) {
       throw new TrawlError(
@@ -103,10 +137,10 @@ export const dsServe = defineDialect({
     }
     const asked = query ?? queries;
     if (asked === null) refuse(['query'], 'Expected query or queries');
-    return searchInto({ query: asked, n_docs, nprobe }, limits, function* (lists, { timings }, index) {
+    return searchInto({ query: asked, n_docs, nprobe }, limits, function* ({ outcomes, timings }, index) {
       const source = JSON.stringify(index);
       yield ',"passages":[';
-      yield* perQuery(lists, ({ row, document }) => {
+      yield* hitLists(outcomes, ({ row, document }) => {
         const text = JSON.stringify(documentFields(document).contents);
         return `{"passage_id":${row},"text":${text},"source":${source}}`;
       });
@@ -115,29 +149,27 @@ export const dsServe = defineDialect({
   },
 });
 
-type Lists = readonly (readonly Hit[])[];
-
 /** The plan of both servers. `rest` writes the reply after the scores. */
 function searchInto(
   { query, n_docs, nprobe }: { query: Static<typeof Query>; n_docs: number; nprobe: number | null },
   limits: RequestLimits,
-  rest: (lists: Lists, result: RetrieveResult, index: string) => Iterable<string>,
+  rest: (result: RetrieveResult, index: string) => Iterable<string>,
 ) {
   const queries = typeof query === 'string' ? [query] : query;
   return searchPlan({ queries, k: n_docs, kField: 'n_docs', limits }, function* (result, { index }) {
-    const lists = result.outcomes.map(hitsOf);
     const head = { message: 'Search completed.', query, n_docs, nprobe };
     yield `${JSON.stringify(head).slice(0, -1)},"results":{"scores":[`;
-    yield* perQuery(lists, ({ score }) => JSON.stringify(score));
+    yield* hitLists(result.outcomes, ({ score }) => JSON.stringify(score));
     yield ']';
-    yield* rest(lists, result, index);
+    yield* rest(result, index);
   });
 }
 
-function* perQuery(lists: Lists, text: (hit: Hit) => string): Generator<string> {
-  for (const [position, hits] of lists.entries()) {
-    yield position === 0 ? '[' : ',[';
-    yield* separated(hits, text);
-    yield ']';
-  }
+/** `IDs` and `passage_id` are places in the server's files, not ids of passages. */
+function listsOf(reply: unknown, read: (hit: unknown, score: unknown) => ServerPassage): ServerPassage[][] {
+  const results = member(reply, 'results');
+  const scores = list(results, 'scores');
+  return list(results, 'passages').map((hits, i) =>
+    list(hits).map((hit, rank) => ({ ...read(hit, list(scores[i])[rank]), id: undefined })),
+  );
 }

@@ -79,6 +79,7 @@ export const nativePassages = defineDialect({
     ),
   }),
   example: { ids: ['s-0001', 's-0003'], rows: [7], wholeDocuments: true },
+  client: null,
   plan({ ids, rows, wholeDocuments, cut: wanted, index }, limits) {
     const count = ids.length + rows.length;
     refuseTooManyPassages(count, limits);

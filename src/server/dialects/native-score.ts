@@ -33,6 +33,7 @@ export const nativeScore = defineDialect({
     queries: [{ query: 'who designed the Brooklyn Bridge', ids: ['s-0001', 's-0003'], answers: ['John A. Roebling'] }],
     maxRank: 100,
   },
+  client: null,
   plan(request, limits) {
     const { queries, maxRank } = request;
     refuseTooMuch(request, limits);

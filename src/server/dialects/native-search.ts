@@ -14,6 +14,7 @@ import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
 import { searchCall } from '../native-search/search-call.ts';
 import { maxDepth, recordedSelection, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
 import { defineDialect } from './dialect.ts';
+import { idText, list, member, rowPassage } from './parts/reply-fields.ts';
 import { refuseTooLargeK } from './parts/search-plan.ts';
 
 /**
@@ -37,6 +38,21 @@ export const nativeSearch = defineDialect({
     fuse: 'rrf',
     exclude: ['s-0003'],
     maxChars: 200,
+  },
+  client: {
+    batch: true,
+    ids: true,
+    texts: 'apart',
+    // The `text` of a hit may begin with its title or not: only the row says which.
+    request: (queries, k) => ({ queries, k, documents: true }),
+    lists: (reply) =>
+      list(reply, 'results').map((result) => {
+        if (member(result, 'ok') !== true) return { failed: String(member(member(result, 'error'), 'code')) };
+        return list(result, 'hits').map((hit) => ({
+          ...rowPassage(member(hit, 'document'), member(hit, 'score')),
+          id: idText(member(hit, 'id')),
+        }));
+      }),
   },
   plan(request, limits) {
     const { queries, maxChars, documents } = request;

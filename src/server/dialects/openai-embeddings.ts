@@ -61,6 +61,7 @@ export const openaiEmbeddings = defineDialect({
   statuses: { INVALID_JSON: 400, INVALID_REQUEST: 400, TOO_MANY_QUERIES: 400 },
   errorBody: openaiError,
   check: refuseTokens,
+  client: null,
   plan({ input, model, encoding_format, dimensions, input_type }) {
     const inputs = typeof input === 'string' ? [input] : input;
     return {

@@ -8,7 +8,7 @@ import { excerpt, wordsOf } from '../excerpt.ts';
 import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
 import { documentPlan } from './parts/document-plan.ts';
-import { claimsKeysOf } from './parts/search-keys.ts';
+import { excerptPassage, list } from './parts/reply-fields.ts';
 import { separated } from './parts/search-plan.ts';
 
 /** Length of a summary, as in the original. */
@@ -19,6 +19,7 @@ export const openResearcher = defineDialect({
   name: 'openresearcher',
   path: '/search',
   summary: 'Pages for a query with topn (OpenResearcher)',
+  projects: [{ name: 'OpenResearcher', setting: '`http://HOST:8000` as its argument search_url' }],
   // The client's limit is 300 s.
   holdMs: 290_000,
   request: Type.Object({
@@ -38,7 +39,14 @@ export const openResearcher = defineDialect({
     ),
   }),
   example: { query: 'who designed the Brooklyn Bridge', topn: 3 },
-  claims: claimsKeysOf('openresearcher'),
+  keys: ['topn'],
+  client: {
+    batch: false,
+    ids: false,
+    texts: 'excerpt',
+    request: ([query], k) => ({ query, topn: k }),
+    lists: (reply) => [list(reply, 'results').map((hit) => excerptPassage(hit, 'summary'))],
+  },
   plan({ query, topn }, limits) {
     return documentPlan({ queries: [query], k: topn, kField: 'topn', limits }, function* ({ found }) {
       const words = wordsOf(query);
@@ -58,10 +66,12 @@ export const openResearcherContent = defineDialect({
   name: 'openresearcher-content',
   path: '/get_content',
   summary: 'A whole document by URL (OpenResearcher)',
+  section: 'openresearcher',
   holdMs: 290_000,
   request: Type.Object({ url: Type.String({ description: 'As in a hit.' }) }),
   reply: Type.Object({ title: Type.String(), content: Type.String() }),
   example: { url: 'Brooklyn Bridge' },
+  client: null,
   plan({ url }, limits) {
     return {
       queries: 1,

@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
-import { defineDialect } from './dialect.ts';
+import { defineDialect, type ServerPassage } from './dialect.ts';
 import { Queries } from './parts/common-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { list, text as textOf } from './parts/reply-fields.ts';
+import { hitLists, searchPlan, separated } from './parts/search-plan.ts';
 
 /**
  * R1-Searcher: a batch of queries, each answered with lines of a TSV corpus. Every line starts with an id, because the client
@@ -13,6 +14,9 @@ export const r1Searcher = defineDialect({
   name: 'r1-searcher',
   path: '/queries',
   summary: 'A batch of queries, answered with TSV lines (R1-Searcher)',
+  projects: [
+    { name: 'R1-Searcher', setting: 'none: it always uses port 5003. Serve with `--port 5003` or `--listen 5003`' },
+  ],
   // The client has no time limit.
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
@@ -26,14 +30,17 @@ export const r1Searcher = defineDialect({
   example: { queries: ['who designed the Brooklyn Bridge'], k: 3 },
   // The original server, written with Flask, answers 400.
   statuses: { INVALID_JSON: 400 },
+  client: {
+    batch: true,
+    ids: true,
+    texts: 'apart',
+    request: (queries, k) => ({ queries, k }),
+    lists: (reply) => list(reply, 'answers').map((lines) => list(lines).map(passageOfLine)),
+  },
   plan({ queries, k }, limits) {
     return searchPlan({ queries, k, kField: 'k', limits }, function* ({ outcomes }) {
       yield '{"answers":[';
-      for (const [position, outcome] of outcomes.entries()) {
-        yield position === 0 ? '[' : ',[';
-        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(tsvLine(hit)));
-        yield ']';
-      }
+      yield* hitLists(outcomes, (hit) => JSON.stringify(tsvLine(hit)));
       yield '],"queries":[';
       yield* separated(queries, (query) => JSON.stringify(query));
       yield ']}';
@@ -44,10 +51,17 @@ export const r1Searcher = defineDialect({
 /**
  * The line of an R1-Searcher corpus: id (or row number), tab, title, three spaces, text, with newlines replaced by spaces. A row
  * that was read from such a file gives exactly its line.
- * @internal Exported for tests.
  */
-export function tsvLine({ row, document }: Hit): string {
+function tsvLine({ row, document }: Hit): string {
   const { id, title, text, contents } = documentFields(document);
   const words = title === undefined ? contents : `${title}   ${text}`;
   return `${id ?? row}\t${words.replaceAll(/\r\n|[\r\n]/g, ' ')}`;
+}
+
+function passageOfLine(line: unknown): ServerPassage {
+  const [, id, rest] = /^([^\t]*)\t(.*)$/s.exec(textOf(line)) ?? [];
+  const contents = rest ?? textOf(line);
+  const gap = contents.indexOf('   ');
+  const [title, text] = gap === -1 ? [undefined, contents] : [contents.slice(0, gap), contents.slice(gap + 3)];
+  return { id, title, contents, text, score: undefined };
 }

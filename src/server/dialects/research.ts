@@ -1,11 +1,11 @@
 import { type TSchema, Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
-import { defineDialect } from './dialect.ts';
+import type { Hit } from '../../search/calls/query-outcome.ts';
+import { defineDialect, type ServerPassage } from './dialect.ts';
 import { Contents, Queries, Query, Score } from './parts/common-fields.ts';
-import { claimsKeysOf } from './parts/search-keys.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { list, rowPassage, scoreOf } from './parts/reply-fields.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' });
 const ReturnScore = Type.Boolean({ default: false, description: 'Whether the reply is [documents, scores].' });
@@ -20,21 +20,38 @@ export const research = defineDialect({
   name: 'research',
   path: '/search',
   summary: 'A single query (ReSearch, ReCall)',
+  projects: [
+    { name: 'ReSearch, ReCall', setting: '`search_url=http://HOST:8000`, without a path' },
+    { name: "FlashRAG's RemoteRetriever" },
+  ],
   // The client has no time limit, and gives up after five refusals in five seconds.
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({ query: Query, top_n: TopN, return_score: ReturnScore }),
   reply: Type.Union([Documents, pair(Documents, Scores)]),
   example: { query: 'who designed the Brooklyn Bridge', top_n: 3 },
-  claims: (body, named) => !named || claimsKeysOf('research')(body, true),
+  keys: ['top_n', 'return_score'],
+  claims: () => true,
   statuses: { EMPTY_QUERY: 400 },
   errorBody: blankQueryBody,
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'joined',
+    request: ([query], k) => ({ query, top_n: k, return_score: true }),
+    lists(reply) {
+      const [documents, scores] = list(reply);
+      return [withScores(documents, scores)];
+    },
+  },
   plan({ query, top_n, return_score }, limits) {
     if (query.trim() === '') throw new TrawlError('EMPTY_QUERY', BLANK);
     return searchPlan({ queries: [query], k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
-      const hits = hitsOf(outcomes[0]!, 0);
       if (return_score) yield '[';
-      yield* list(hits);
-      if (return_score) yield `,${scores(hits)}]`;
+      yield* hitLists(outcomes, documentJson);
+      if (!return_score) return;
+      yield ',';
+      yield* hitLists(outcomes, scoreJson);
+      yield ']';
     });
   },
 });
@@ -43,18 +60,31 @@ export const researchBatch = defineDialect({
   name: 'research-batch',
   path: '/batch_search',
   summary: 'A batch of queries (ReSearch, ReCall)',
+  section: 'research',
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({ query: Queries, top_n: TopN, return_score: ReturnScore }),
   reply: Type.Union([Type.Array(Documents), pair(Type.Array(Documents), Type.Array(Scores))]),
   example: { query: ['who designed the Brooklyn Bridge', 'capital of Finland'], top_n: 3 },
+  client: {
+    batch: true,
+    ids: true,
+    texts: 'joined',
+    request: (queries, k) => ({ query: queries, top_n: k, return_score: true }),
+    lists(reply) {
+      const [documents, scores] = list(reply);
+      return list(documents).map((hits, i) => withScores(hits, list(scores)[i]));
+    },
+  },
   plan({ query, top_n, return_score }, limits) {
     return searchPlan({ queries: query, k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
       yield return_score ? '[[' : '[';
-      yield* perQuery(outcomes, list);
-      if (!return_score) return yield ']';
-      yield '],[';
-      yield* perQuery(outcomes, (hits) => [scores(hits)]);
-      yield ']]';
+      yield* hitLists(outcomes, documentJson);
+      if (return_score) {
+        yield '],[';
+        yield* hitLists(outcomes, scoreJson);
+        yield ']';
+      }
+      yield ']';
     });
   },
 });
@@ -72,25 +102,16 @@ function blankQueryBody(error: TrawlError, _status: number): string | undefined 
   return JSON.stringify({ detail: BLANK, error: { code: error.code, message: error.message } });
 }
 
-function* perQuery(
-  outcomes: readonly QueryOutcome[],
-  text: (hits: readonly Hit[]) => Iterable<string>,
-): Generator<string> {
-  for (const [position, outcome] of outcomes.entries()) {
-    if (position > 0) yield ',';
-    yield* text(hitsOf(outcome, position));
-  }
+function documentJson({ row, document }: Hit): string {
+  const { id, contents } = documentFields(document);
+  return JSON.stringify({ id: id ?? String(row), contents });
 }
 
-function* list(hits: readonly Hit[]): Generator<string> {
-  yield '[';
-  yield* separated(hits, ({ row, document }) => {
-    const { id, contents } = documentFields(document);
-    return JSON.stringify({ id: id ?? String(row), contents });
-  });
-  yield ']';
+function scoreJson({ score }: Hit): string {
+  return JSON.stringify(score);
 }
 
-function scores(hits: readonly Hit[]): string {
-  return JSON.stringify(hits.map(({ score }) => score));
+function withScores(hits: unknown, scores: unknown): ServerPassage[] {
+  const all = list(scores);
+  return list(hits).map((hit, rank) => ({ ...rowPassage(hit), score: scoreOf(all[rank]) }));
 }

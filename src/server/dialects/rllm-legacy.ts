@@ -3,6 +3,7 @@ import type { RetrieveResult } from '../../search/calls/retrieve-call.ts';
 import { defineDialect } from './dialect.ts';
 import { nullable, ScoredDocument, Topk, Truncated } from './parts/common-fields.ts';
 import { refuse } from './parts/questions.ts';
+import { resultOf } from './parts/reply-fields.ts';
 import { resultLists, scoredHit, truncatedMember } from './parts/result-lists.ts';
 import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
@@ -16,6 +17,7 @@ export const rllmLegacy = defineDialect({
   name: 'rllm-legacy',
   path: '/retrieve',
   summary: "A single query or a batch, always with scores (rLLM's older server)",
+  projects: [{ name: 'rLLM before May 2026' }],
   onlyIfNamed: true,
   holdMs: 25_000,
   request: Type.Object({
@@ -43,6 +45,13 @@ export const rllmLegacy = defineDialect({
   example: { query: 'who designed the Brooklyn Bridge', topk: 3 },
   // Search-R1's requests for reranking have fields that this server does not know.
   claims: (body) => !searchR1Rerank.claims(body, false),
+  client: {
+    batch: true,
+    ids: true,
+    texts: 'apart',
+    request: (queries, k) => ({ queries, topk: k, return_scores: true }),
+    lists: resultOf,
+  },
   plan({ query, queries, topk, top_k, k }, limits) {
     const texts = query === null ? queries : [query];
     if (texts === null) return refuse(['query'], 'Missing query or queries');

@@ -5,6 +5,7 @@ import type { RetrieveResult } from '../../search/calls/retrieve-call.ts';
 import { defineDialect } from './dialect.ts';
 import { Document, nullable, Query, Score, Truncated } from './parts/common-fields.ts';
 import { field, isJsonObject } from './parts/read-request.ts';
+import { list, member, rowPassage } from './parts/reply-fields.ts';
 import { truncatedMember } from './parts/result-lists.ts';
 import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 import { skyrl } from './skyrl.ts';
@@ -21,6 +22,8 @@ export const rllm = defineDialect({
   name: 'rllm',
   path: '/retrieve',
   summary: 'A single query with top_k or k (rLLM)',
+  recognisedBy: 'a string `query` with `top_k` or `k`, without `topk` and `return_scores`',
+  projects: [{ name: 'rLLM', setting: '[`RETRIEVAL_SERVER_URL`](#rllm)' }],
   // The client's limit is 30 s; it asks each of its servers once.
   holdMs: 25_000,
   request: Type.Object({
@@ -43,6 +46,13 @@ export const rllm = defineDialect({
   }),
   example: { query: 'who designed the Brooklyn Bridge', top_k: 3 },
   claims: isSingleByTopK,
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'apart',
+    request: ([query], k) => ({ query, top_k: k }),
+    lists: (reply) => [list(reply, 'results').map((hit) => rowPassage(member(hit, 'content'), member(hit, 'score')))],
+  },
   plan({ query, top_k, k }, limits) {
     const search = { queries: [query], k: k ?? top_k, kField: k === null ? 'top_k' : 'k', limits };
     return searchPlan(search, (result) => reply(query, result));

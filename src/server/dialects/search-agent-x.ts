@@ -2,7 +2,8 @@ import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents } from './parts/common-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { list, text, textPassage } from './parts/reply-fields.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 const Seconds = Type.Number({ description: 'Seconds.' });
 
@@ -14,6 +15,7 @@ export const searchAgentX = defineDialect({
   name: 'searchagent-x',
   path: '/embed_and_retrieve',
   summary: 'A batch of queries, answered with texts and timings (SearchAgent-X)',
+  projects: [{ name: 'SearchAgent-X', setting: 'none: it always uses port 8500. Serve with `--listen 8500`' }],
   // The client fails at any status but 200.
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
@@ -32,14 +34,17 @@ export const searchAgentX = defineDialect({
     t_thread: Seconds,
   }),
   example: { prompts: ['who designed the Brooklyn Bridge'], top_k: 3 },
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (prompts, k) => ({ prompts, top_k: k }),
+    lists: (reply) => list(reply, 'neighbor_texts').map((hits) => list(hits).map((hit) => textPassage(text(hit)))),
+  },
   plan({ prompts, top_k }, limits) {
     return searchPlan({ queries: prompts, k: top_k, kField: 'top_k', limits }, function* ({ outcomes, timings }) {
       yield '{"neighbor_texts":[';
-      for (const [position, outcome] of outcomes.entries()) {
-        yield position === 0 ? '[' : ',[';
-        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(documentFields(hit.document).contents));
-        yield ']';
-      }
+      yield* hitLists(outcomes, (hit) => JSON.stringify(documentFields(hit.document).contents));
       const embed = timings.embed / 1000;
       const search = (timings.search + timings.fetch) / 1000;
       yield `],"active_threads":0,"queued_tasks":0,"is_stop_by_stall":false,"t_embed":${embed},"t_ann":${search}`;

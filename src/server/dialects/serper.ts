@@ -4,7 +4,7 @@ import { excerpt, wordsOf } from '../excerpt.ts';
 import { passageName } from '../passage-name.ts';
 import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
-import { claimsKeysOf } from './parts/search-keys.ts';
+import { excerptPassage, list } from './parts/reply-fields.ts';
 import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 
 /** Length of a snippet. Serper's own are shorter, but a passage of a hundred words should come back whole. */
@@ -18,6 +18,12 @@ export const serper = defineDialect({
   name: 'serper',
   path: '/search',
   summary: 'A query as q, answered like a web search (Serper)',
+  projects: [
+    {
+      name: 'WebSailor, WebDancer, DeepResearch (Serper)',
+      setting: 'the URL of Serper in their code: `http://HOST:8000/search`',
+    },
+  ],
   // The shortest limit of its clients is 30 s.
   holdMs: 25_000,
   request: Type.Object({
@@ -38,7 +44,14 @@ export const serper = defineDialect({
     ),
   }),
   example: { q: 'who designed the Brooklyn Bridge', num: 3 },
-  claims: claimsKeysOf('serper'),
+  keys: ['q'],
+  client: {
+    batch: false,
+    ids: false,
+    texts: 'excerpt',
+    request: ([q], k) => ({ q, num: k }),
+    lists: (reply) => [list(reply, 'organic').map((hit) => excerptPassage(hit, 'snippet'))],
+  },
   plan({ q, num, page }, limits) {
     const first = num * (page - 1);
     const search = { queries: [q], k: first + num, kField: page === 1 ? 'num' : 'page', limits };

@@ -4,6 +4,7 @@ import { defineDialect } from './dialect.ts';
 import { nullable, Query, Recorded, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
 import { HistoryQueries, Questions, refuse, Template, Truncate, withContext } from './parts/questions.ts';
 import { field, isJsonObject } from './parts/read-request.ts';
+import { resultOf } from './parts/reply-fields.ts';
 import { bareHit, resultLists, scoredHit } from './parts/result-lists.ts';
 import { searchPlan } from './parts/search-plan.ts';
 
@@ -17,6 +18,14 @@ export const skyrl = defineDialect({
   name: 'skyrl',
   path: '/retrieve',
   summary: 'A single query (SkyRL)',
+  recognisedBy: 'a string `query`',
+  projects: [
+    {
+      name: 'SkyRL (skyrl-gym)',
+      setting: '[`environment.skyrl_gym.search.search_url`](#skyrl)',
+      checkedAgainst: 'skyrl 0.3.0, skyrl-gym 0.4.0',
+    },
+  ],
   request: Type.Object({
     query: Query,
     topk: Topk,
@@ -34,6 +43,13 @@ export const skyrl = defineDialect({
     if (!isJsonObject(body)) return false;
     const query = field(body, 'query');
     return typeof query === 'string' || (query !== undefined && field(body, 'queries') === undefined);
+  },
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'apart',
+    request: ([query], k) => ({ query, topk: k, return_scores: true }),
+    lists: resultOf,
   },
   plan({ query, topk, return_scores, question, questions, history_queries, template, truncate }, limits) {
     const search = {

@@ -3,6 +3,7 @@ import { defineDialect } from './dialect.ts';
 import { nullable, Queries, ResultLists } from './parts/common-fields.ts';
 import { resultLists, scoredHit } from './parts/result-lists.ts';
 import { searchPlan } from './parts/search-plan.ts';
+import { searchR1 } from './search-r1.ts';
 import { skyrl } from './skyrl.ts';
 
 const TOPK = 5;
@@ -12,6 +13,7 @@ export const stepSearch = defineDialect({
   name: 'stepsearch',
   path: '/retrieve',
   summary: 'A batch of queries, always with scores (StepSearch)',
+  projects: [{ name: 'StepSearch' }],
   onlyIfNamed: true,
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
@@ -24,6 +26,7 @@ export const stepSearch = defineDialect({
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge'] },
   claims: (body) => !skyrl.claims(body, false),
+  client: searchR1.client,
   plan({ queries, topk }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
     return searchPlan(search, ({ outcomes }) => resultLists(outcomes, scoredHit));

@@ -2,14 +2,15 @@ import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents, nullable, Queries } from './parts/common-fields.ts';
-import { claimsKeysOf } from './parts/search-keys.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
+import { list, text, textPassage } from './parts/reply-fields.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
 
 /** UltraRAG's deployed retriever: lists of texts. Its `collection_name` is a collection of Milvus, here an index. */
 export const ultraRag = defineDialect({
   name: 'ultrarag',
   path: '/search',
   summary: 'A batch of queries as query_list (UltraRAG)',
+  projects: [{ name: 'UltraRAG', setting: '`retriever_url: http://HOST:8000` of the tool `retriever_deploy_search`' }],
   // The client's limit is 300 s.
   holdMs: 290_000,
   request: Type.Object({
@@ -26,17 +27,20 @@ export const ultraRag = defineDialect({
   }),
   reply: Type.Object({ ret_psg: Type.Array(Type.Array(Contents), { description: 'One list per query, best first.' }) }),
   example: { query_list: ['who designed the Brooklyn Bridge', 'capital of Finland'], top_k: 3 },
-  claims: claimsKeysOf('ultrarag'),
+  keys: ['query_list'],
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (queries, k) => ({ query_list: queries, top_k: k, query_instruction: '' }),
+    lists: (reply) => list(reply, 'ret_psg').map((hits) => list(hits).map((hit) => textPassage(text(hit)))),
+  },
   plan({ query_list, top_k, query_instruction, collection_name }, limits) {
     const instruction = query_instruction ?? '';
     const queries = instruction === '' ? query_list : query_list.map((query) => instruction + query);
     const plan = searchPlan({ queries, k: top_k, kField: 'top_k', limits }, function* ({ outcomes }) {
       yield '{"ret_psg":[';
-      for (const [position, outcome] of outcomes.entries()) {
-        yield position === 0 ? '[' : ',[';
-        yield* separated(hitsOf(outcome, position), (hit) => JSON.stringify(documentFields(hit.document).contents));
-        yield ']';
-      }
+      yield* hitLists(outcomes, (hit) => JSON.stringify(documentFields(hit.document).contents));
       yield ']}';
     });
     return { ...plan, index: collection_name === '' ? null : collection_name };

@@ -4,9 +4,10 @@ import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
 import { totalMs } from '../../search/timings.ts';
 import { type QueryOrigin, readOriginValue } from '../recording/query-origin.ts';
 import type { RequestLimits } from '../server-config.ts';
-import { defineDialect, type Plan } from './dialect.ts';
+import { type DialectClient, defineDialect, type Plan, type ServerPassage } from './dialect.ts';
 import { inputWith, refuse } from './parts/questions.ts';
 import { field, isJsonObject, type JsonObject } from './parts/read-request.ts';
+import { list, text, textPassage } from './parts/reply-fields.ts';
 import { searchPlan, separated } from './parts/search-plan.ts';
 
 const NO_TOOL = { obs: '', invalid_reason: 'no valid tool found for action' };
@@ -49,6 +50,27 @@ const example = {
   extra_fields: [{ question: 'Where was the designer of the Brooklyn Bridge born?' }],
 };
 
+/** An action for each query, answered with a text of passages. The server says how many. */
+const CLIENT: DialectClient = {
+  batch: true,
+  ids: false,
+  texts: 'joined',
+  request: (queries) => ({
+    trajectory_ids: queries.map((_, i) => `eval-${i}`),
+    actions: queries.map((query) => `<search>${query}</search>`),
+    finish: queries.map(() => false),
+    is_last_step: queries.map(() => false),
+    extra_fields: queries.map(() => ({})),
+  }),
+  lists(reply) {
+    const valid = list(reply, 'valids');
+    return list(reply, 'observations').map((observation, i) => {
+      if (valid[i] !== true && valid[i] !== 1) return { failed: 'the search was not valid' };
+      return passagesOf(text(observation));
+    });
+  },
+};
+
 /**
  * verl-tool's tool server with its tool `search_retrieval`: actions of trajectories in, observations out. The question of an action is
  * recorded but not embedded, because every data row has one and the original ignores it.
@@ -57,11 +79,15 @@ export const verlTool = defineDialect({
   name: 'verl-tool',
   path: '/get_observation',
   summary: 'Actions of trajectories, answered with observations (verl-tool)',
+  projects: [
+    { name: 'verl-tool without its tool server', setting: '`tool_server_url=http://HOST:8000/get_observation`' },
+  ],
   // For the client, an error is the observation.
   holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: Reply,
   example,
+  client: CLIENT,
   plan: (request, limits) => plan(request, limits, false),
 });
 
@@ -70,11 +96,13 @@ export const verlToolQuestion = defineDialect({
   name: 'verl-tool-question',
   path: '/get_observation',
   summary: 'Actions of trajectories, with the question of each embedded too (verl-tool)',
+  section: 'verl-tool',
   onlyIfNamed: true,
   holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: Reply,
   example,
+  client: CLIENT,
   plan: (request, limits) => plan(request, limits, true),
 });
 
@@ -170,4 +198,25 @@ function originOf(id: unknown, extras: JsonObject): QueryOrigin {
     if (read.ok) origin[name] = read.value;
   }
   return origin;
+}
+
+/** `Doc 1(Title: "X") text`, each on a new line, numbered from 1: a text may have such a line with another number. */
+function passagesOf(observation: string): ServerPassage[] {
+  const body = observation.replace(/^\s*<information>/, '').replace(/<\/information>\s*$/, '');
+  const starts: number[] = [];
+  for (let from = 0; ; ) {
+    const mark = `Doc ${starts.length + 1}(Title: `;
+    const found = starts.length === 0 ? body.indexOf(mark) : body.indexOf(`\n${mark}`, from);
+    if (found === -1) break;
+    starts.push(starts.length === 0 ? found : found + 1);
+    from = found + mark.length;
+  }
+  return starts.map((start, i): ServerPassage => {
+    const [, title, rest] = /^Doc \d+\(Title: ("?[^\n]*?"?)\) ([\s\S]*)$/.exec(body.slice(start, starts[i + 1])) ?? [];
+    const name = (title ?? '').replace(/^"(.*)"$/, '$1');
+    const own = (rest ?? '').trimEnd();
+    // A passage of one line stands in the place of the title.
+    if (own === '' && title === name) return textPassage(name);
+    return { id: undefined, title: name, contents: `"${name}"\n${own}`, text: own, score: undefined };
+  });
 }

@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
-import { defineDialect } from './dialect.ts';
+import { defineDialect, type ServerPassage } from './dialect.ts';
 import { Contents, nullable, Query, Score } from './parts/common-fields.ts';
+import { idText, list, member, scoreOf, text, textOrNone, textPassage } from './parts/reply-fields.ts';
 import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
 import { isSingleByTopK } from './rllm.ts';
 
@@ -11,6 +12,12 @@ export const zeroSearch = defineDialect({
   name: 'zerosearch',
   path: '/retrieve',
   summary: 'A single query, answered with a list (ZeroSearch)',
+  projects: [
+    {
+      name: 'ZeroSearch',
+      setting: '`retriever.retriever_ip=HOST`; it always uses port 6002. Serve with `--listen 6002=zerosearch`',
+    },
+  ],
   onlyIfNamed: true,
   // The client has no time limit, and gives up after ten refusals in ten seconds.
   holdMs: Number.POSITIVE_INFINITY,
@@ -29,6 +36,13 @@ export const zeroSearch = defineDialect({
   ),
   example: { query: 'who designed the Brooklyn Bridge', top_k: 3 },
   claims: isSingleByTopK,
+  client: {
+    batch: false,
+    ids: true,
+    texts: 'joined',
+    request: ([query], k) => ({ query, top_k: k }),
+    lists: (reply) => [list(reply).map(passageOf)],
+  },
   plan({ query, top_k, k }, limits) {
     const search = { queries: [query], k: k ?? top_k ?? limits.topk, kField: 'top_k', limits };
     return searchPlan(search, function* ({ outcomes }) {
@@ -44,4 +58,14 @@ function item({ document, score }: Hit): string {
   const id = idJson === undefined ? '' : `"id":${idJson},`;
   const titleMember = title === undefined ? '' : `"title":${JSON.stringify(title)},`;
   return `{${id}${titleMember}"text":${JSON.stringify(contents)},"score":${JSON.stringify(score)}}`;
+}
+
+function passageOf(hit: unknown): ServerPassage {
+  const passage = textPassage(text(member(hit, 'text')));
+  return {
+    ...passage,
+    id: idText(member(hit, 'id')),
+    title: textOrNone(member(hit, 'title')) ?? passage.title,
+    score: scoreOf(member(hit, 'score')),
+  };
 }

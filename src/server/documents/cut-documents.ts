@@ -1,6 +1,6 @@
 import type { TimeSlice } from '../../base/time-slice.ts';
 import type { CutText } from '../../search/calls/model-calls.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import type { Models } from '../../search/retriever.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';
 import { cutCharacters, cutWords } from './cut-text.ts';
 import type { FoundDocuments, WholeDocument } from './whole-document.ts';
@@ -20,7 +20,7 @@ export interface DocumentCut {
  * @throws TrawlError NOT_SUPPORTED for tokens, if the index has no tokenizer.
  */
 export async function cutDocuments(
-  retriever: Retriever,
+  retriever: Models,
   documents: readonly WholeDocument[],
   { unit, most }: DocumentCut,
   { signal, slice }: { readonly signal: AbortSignal; readonly slice: TimeSlice },

@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
 import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import type { PassageLookup } from '../../search/retriever.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
 import type { Lookup } from './document-lookup.ts';
 
@@ -17,7 +17,7 @@ export interface FoundPassages {
  * @throws TrawlError NOT_SUPPORTED if nothing is found and a look-up by URL or title is missing.
  */
 export async function findPassages(
-  retriever: Retriever,
+  retriever: PassageLookup,
   wanted: readonly (readonly Lookup[])[],
   limit: number,
   signal: AbortSignal,

@@ -7,10 +7,9 @@ import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, type StageTimings } from '../../search/timings.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
 import { cutCharacters } from './cut-text.ts';
-import { type Lookup, lookupsOfDocument } from './document-lookup.ts';
+import { type Lookup, lookupsOfDocument, titleKeys } from './document-lookup.ts';
 import { findPassages } from './find-passages.ts';
 import { joinPassages, orderedPassages } from './join-passages.ts';
-import { titleKeys } from './url-keys.ts';
 
 /** Longest text of a document, in UTF-16 units. It bounds the memory of a reply. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;

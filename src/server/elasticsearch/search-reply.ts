@@ -1,8 +1,8 @@
 import { hasOtherHits } from '../../search/calls/query-outcome.ts';
 import { documentId } from './document-id.ts';
 import { fieldsJson } from './field-values.ts';
-import { floatText } from './float-text.ts';
 import { highlightJson } from './highlight/highlight-passage.ts';
+import { floatText } from './java-numbers.ts';
 import type { IndexHit, SearchResult } from './run-search.ts';
 import type { SearchRequest } from './search-request.ts';
 import { sortValuesJson } from './sort-order.ts';

@@ -79,15 +79,8 @@ function fileHandler(path: string): FileHandler {
       .header('cache-control', 'no-cache')
       .header('content-security-policy', CONTENT_SECURITY_POLICY)
       .header('referrer-policy', 'no-referrer');
-    if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    const known = request.headers['if-none-match'];
+    if (known === '*' || known?.includes(etag)) return reply.code(304).send();
     return reply.header('content-type', type).send(content);
   };
-}
-
-function matches(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  return header.split(',').some((candidate) => {
-    const tag = candidate.trim();
-    return tag === '*' || tag === etag || tag === `W/${etag}`;
-  });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { closestTo } from '../../../src/base/options/closest.ts';
+import { closestTo, suggestOption } from '../../../src/base/options/closest.ts';
 
 test('a misspelt word finds the closest candidate', () => {
   const commands = ['index', 'serve', 'search', 'eval'];
@@ -22,4 +22,18 @@ test('a word unlike all candidates finds none', () => {
 
 test('a longer word may differ in more letters', () => {
   assert.equal(closestTo('passage-tmplt', ['passage-template']), 'passage-template');
+});
+
+test('the names that other tools have for the number of passages lead to the option of the command', () => {
+  for (const name of ['topk', 'top-k', 'top_k', 'top-n', 'limit', 'num_results']) {
+    assert.equal(suggestOption(name, ['index', 'k', 'mode']), 'k', name);
+  }
+  assert.equal(suggestOption('k', ['topk', 'max-k']), 'topk');
+  assert.equal(suggestOption('top_k', ['port', 'topk']), 'topk');
+});
+
+test('without such an option, and for other names, the closest name is suggested', () => {
+  assert.equal(suggestOption('max_k', ['port', 'max-k']), 'max-k');
+  assert.equal(suggestOption('prot', ['port', 'topk']), 'port');
+  assert.equal(suggestOption('limit', ['seconds']), undefined);
 });

@@ -81,7 +81,7 @@ test('without --json, a table says what was found and dropped', async () => {
   assert.ok(stdout.endsWith(`Examples: ${out}.report.json\n`));
 });
 
-test('an existing file is not replaced without --restart or its former name --overwrite, and nothing is left beside the finished files', async () => {
+test('an existing file is not replaced without --restart, and nothing is left beside the finished files', async () => {
   const { out } = await mine();
   const before = readFileSync(out);
   const run = ['--queries', SUB_QUERIES, '--out', out, '--format', 'tevatron'];
@@ -89,7 +89,6 @@ test('an existing file is not replaced without --restart or its former name --ov
   assert.equal(code, 1);
   assert.match(stderr, /already exists.*--restart\. \[OUTPUT_EXISTS\]/);
   assert.deepEqual(readFileSync(out), before);
-  assert.equal((await mineRefused(...run, '--overwrite')).code, 0);
   assert.equal((await mineRefused(...run, '--restart')).code, 0);
   assert.notDeepEqual(readFileSync(out), before);
   const beside = readdirSync(folder).map((name) => join(folder, name));

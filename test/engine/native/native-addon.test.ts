@@ -410,7 +410,7 @@ test('a size that no memory holds is refused or cut to the rows of the index, an
   const words = await writeLexical(folder, ['a b', 'b c', 'c'], undefined);
   // In a process of its own, because the operating system ends one that takes too much.
   const { status, stdout, stderr } = runModule(`
-    const { loadKernel } = await import('#root/src/native/kernel.js');
+    const { loadKernel } = await import('#root/src/engine/native/kernel.js');
     const { kernel } = loadKernel();
     const shards = ${JSON.stringify([{ rows: 3, dtype: 'float32', segments: shards[0]!.segments }])};
     const index = await kernel.openIndex({ metric: 'l2', dimension: 8, shards });
@@ -556,8 +556,10 @@ test('the engine starts its threads at the first search, in the number given to 
     console.log(JSON.stringify({ byDefault, idle: set - before, searching: threads() - before }));
   `);
   assert.equal(status, 0, stderr);
-  // The thread that opened the index and ran the search, and the pool of 23.
-  assert.deepEqual(JSON.parse(stdout), { byDefault: true, idle: 1, searching: 1 + 23 });
+  const { byDefault, idle, searching } = JSON.parse(stdout) as Record<string, number | boolean>;
+  assert.deepEqual({ byDefault, idle }, { byDefault: true, idle: 1 }, 'one thread opened the index');
+  // The pool of 23, and the thread that opened the index, or another one for the search if that one had not come to rest yet.
+  assert.ok(searching === 23 + 1 || searching === 23 + 2, `${searching} threads`);
 });
 
 test('loading the engine in a worker thread does not change the number of threads', { skip }, async () => {

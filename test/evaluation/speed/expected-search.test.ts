@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { plannedRows } from '../../../cli/speed/search-forecast.ts';
 import { combinedRate, expectedSearch } from '../../../evaluation/speed/expected-search.ts';
+import { plannedRows } from '../../../evaluation/speed/search-forecast.ts';
 import { costOf, type SpeedTrial, TRIED_QUERIES } from '../../../evaluation/speed/speed-trial.ts';
 import { trialRows } from '../../../evaluation/speed/trial-rows.ts';
 import { codesBytes } from '../../../src/engine/vectors/codes-size.ts';

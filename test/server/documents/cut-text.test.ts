@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { frontMatter } from '../../../src/server/dialects/browsecomp-plus.ts';
 import { cutCharacters, cutWords } from '../../../src/server/documents/cut-text.ts';
-import { frontMatter } from '../../../src/server/documents/front-matter.ts';
 
 test('a text is cut after its first words, in its own spacing', () => {
   assert.deepEqual(cutWords('  one\ttwo\n three', 2), { text: '  one\ttwo', isCut: true });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { packageRoot } from '../../../src/base/package-root.ts';
-import { floatText } from '../../../src/server/elasticsearch/float-text.ts';
+import { floatText } from '../../../src/server/elasticsearch/java-numbers.ts';
 import { articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch-server.ts';
 import { comparableReply, RANDOM_COLUMNS, type RecordedReply, randomArticles } from './random-bodies.ts';
 

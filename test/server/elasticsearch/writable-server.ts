@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import { runRefresh } from '../../../cli/serve/writable/refresh-job.ts';
-import { WritableFolder } from '../../../cli/serve/writable/writable-folder.ts';
+import { runRefresh } from '../../../indexer/writable/refresh-job.ts';
+import { WritableFolder } from '../../../indexer/writable/writable-folder.ts';
 import type { ViewDefinition } from '../../../src/index/views/view-definition.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever } from '../../../src/search/retriever.ts';

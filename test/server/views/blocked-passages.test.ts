@@ -34,7 +34,7 @@ const LIMITS: typeof BINDINGS = {
 
 const UNBOUND: Binding = { config: {}, prefix: '', headers: {} };
 
-/** A query that ranks blocked passages first, for dialects that return few passages, or the best of each document. */
+/** A query that ranks blocked passages first, for clients that ask for few passages, or get the best of each document. */
 const BLOCKED_FIRST = `what is ${SECRET} here`;
 
 /** Names of a blocked passage: in a view none of them leads to it. */
@@ -52,29 +52,13 @@ const ACTION = { trajectory_ids: ['r'], actions: [`<search>${Q}</search>`], extr
 
 const MODES = ['dense', 'bm25', 'hybrid'] as const;
 
-/** Requests that ask for every passage in every way. A new dialect needs an entry. */
+/**
+ * Requests that ask for every passage in every way, beside the request of the dialect's client for a hundred passages. A new dialect
+ * without a client needs an entry, or its name in WITHOUT_PASSAGES.
+ */
 const ATTEMPTS: Readonly<Record<string, readonly object[]>> = {
-  'search-r1-rerank': [{ queries: [Q], topk_retrieval: 100, topk_rerank: 100 }],
-  'search-r1-rerank-text': [{ queries: [Q], topk_retrieval: 100, topk_rerank: 100 }],
-  rllm: [{ query: Q, top_k: 100 }],
-  skyrl: [{ query: Q, topk: 100, return_scores: true }],
-  stepsearch: [{ queries: [Q], topk: 100 }],
-  asearcher: [{ queries: [Q], topk: 100 }],
-  'agent-lightning': [{ queries: [Q], topk: 100 }],
-  'browsecomp-plus': [{ query: Q, topk: 100, k: 100 }, { query: Q }],
-  'rllm-legacy': [{ query: Q, topk: 100 }],
-  zerosearch: [{ query: Q, top_k: 100 }],
+  'browsecomp-plus': [{ query: Q, topk: 100, k: 100 }],
   'search-r1': [{ queries: [Q, Q], topk: 100, return_scores: true }],
-  'r1-searcher': [{ queries: [Q], k: 100 }],
-  ultrarag: [{ query_list: [Q], top_k: 100 }],
-  serper: [{ q: Q, num: 100 }],
-  'massive-serve': [{ query: Q, n_docs: 100 }],
-  'ds-serve': [{ query: Q, n_docs: 100 }],
-  foldagent: [{ query: Q, k: 100 }],
-  openresearcher: [{ query: BLOCKED_FIRST, topn: 100 }],
-  research: [{ query: Q, top_n: 100 }],
-  'research-batch': [{ query: [Q], top_n: 100 }],
-  'deep-research-gym': [{ query: Q, k: 100 }],
   'foldagent-open': [
     { docid: ID, url: null },
     { docid: DOC, url: null },
@@ -85,7 +69,6 @@ const ATTEMPTS: Readonly<Record<string, readonly object[]>> = {
   ],
   'openresearcher-content': [{ url: URL_OF_DOC }, { url: 'Page 1' }, { url: `trawl://wiki/${ID}` }],
   'asearcher-access': [{ urls: [URL_OF_DOC, 'Page 1', 'https://wiki/Page_1'] }],
-  'searchagent-x': [{ prompts: [Q], top_k: 100 }],
   'openai-embeddings': [{ input: [Q], model: 'token-average-256' }],
   native: [
     ...MODES.flatMap((mode) => [
@@ -109,9 +92,6 @@ const ATTEMPTS: Readonly<Record<string, readonly object[]>> = {
     { queries: [{ query: Q, ids: [ID, 'wiki-2'], rows: [3, 2], answers: [SECRET] }] },
     { queries: [{ query: Q, ids: [ID, 'wiki-2'], answers: [SECRET] }], index: 'all' },
   ],
-  'verl-tool': [ACTION],
-  'verl-tool-question': [ACTION],
-  'stepsearch-rerank': [{ queries: [BLOCKED_FIRST], topk: 100 }],
   'search-r1-reranker': [{ queries: [Q], documents: [[{ contents: 'one' }]] }],
   'tei-rerank': [TEXTS],
   'infinity-rerank': [DOCUMENTS],
@@ -119,8 +99,16 @@ const ATTEMPTS: Readonly<Record<string, readonly object[]>> = {
   'sglang-rerank': [DOCUMENTS],
   'rerank-v1': [DOCUMENTS],
   'rerank-v2': [DOCUMENTS],
-  elasticsearch: [],
+  'verl-tool': [ACTION],
+  'verl-tool-question': [ACTION],
 };
+
+function attemptsOf({ name, client }: Dialect): readonly object[] {
+  // Elasticsearch's interface has routes and a test of its own.
+  if (name === 'elasticsearch') return [];
+  const asked = client === null ? [] : [client.request([BLOCKED_FIRST], 100)];
+  return [...asked, ...(ATTEMPTS[name] ?? [])];
+}
 
 /** Dialects whose replies have no passages of the index. */
 const WITHOUT_PASSAGES = [
@@ -161,7 +149,7 @@ function decoded(text: string): string {
 test('no request of any dialect gets a blocked passage, by a view or a filter, however the request is bound to it', {
   skip,
 }, async (t) => {
-  assert.deepEqual(Object.keys(ATTEMPTS).sort(), DIALECTS.map(({ name }) => name).sort());
+  for (const { name, client } of DIALECTS) assert.ok(client !== null || name in ATTEMPTS, name);
   const holder = await bothIndexes(t);
   const onPath = ({ method, path }: Dialect): Dialect[] =>
     DIALECTS.filter((other) => other.method === method && other.path === path);
@@ -180,7 +168,7 @@ test('no request of any dialect gets a blocked passage, by a view or a filter, h
     const replies = async (binding: Binding): Promise<string[]> => {
       const app = appOf(binding, dialect);
       const texts: string[] = [];
-      for (const attempt of ATTEMPTS[dialect.name]!) {
+      for (const attempt of attemptsOf(dialect)) {
         const fields = Object.fromEntries(Object.entries(attempt).map(([name, value]) => [name, String(value)]));
         const response = await inject(app, binding, {
           method: dialect.method,
@@ -191,7 +179,8 @@ test('no request of any dialect gets a blocked passage, by a view or a filter, h
         assert.ok(response.statusCode === 200 || isUnknown, `${dialect.name}: ${response.payload}`);
         const hasView = Object.values(BINDINGS).includes(binding);
         assert.equal(response.headers['x-trawl-view'], hasView ? 'train' : undefined, dialect.name);
-        texts.push(decoded(response.payload));
+        // Some replies repeat the query.
+        texts.push(decoded(response.payload).replaceAll(BLOCKED_FIRST, ''));
       }
       return texts;
     };

@@ -15,23 +15,10 @@ import { vectorIndex, withoutWords } from '../../server/elasticsearch/elasticsea
 import { parseRecord } from '../records/parse-record.ts';
 import { ARTICLES, COLUMNS, evenIsGold, perturbs, retriever, search } from './perturbing-server.ts';
 
-/** Dialects that search nothing: they read, score or embed what the request names. */
-const WITHOUT_SEARCH = [
-  'openai-embeddings',
-  'search-r1-reranker',
-  'tei-rerank',
-  'infinity-rerank',
-  'rerank',
-  'sglang-rerank',
-  'rerank-v1',
-  'rerank-v2',
-  'native-passages',
-  'native-score',
-  'foldagent-open',
-  'openresearcher-content',
-  'asearcher-access',
-  'elasticsearch',
-];
+/** Dialects that search nothing: they read, score or embed what the request names. The example of Elasticsearch is refused. */
+const WITHOUT_SEARCH = DIALECTS.filter(({ client, name }) => client === null || name === 'elasticsearch').map(
+  ({ name }) => name,
+);
 
 /** Sends the example of each dialect. */
 async function examples(

@@ -1,5 +1,6 @@
-import { escaped, htmlPage, htmlTable } from '../../../evaluation/report/html-page.ts';
-import { countOf, percent } from './report-numbers.ts';
+import { htmlPage, htmlTable } from '../../../evaluation/report/html-page.ts';
+import { escapeHtml } from '../../../src/base/escape-html.ts';
+import { formatCount, formatPart, formatPercent } from '../../../src/base/format.ts';
 import type { TrajectoryReport } from './trajectory-report.ts';
 import type { GroupReport, TurnReport } from './trajectory-tally.ts';
 
@@ -21,13 +22,13 @@ ${types.length === 0 ? '' : typesSection(types)}`,
 
 function facts(group: GroupReport): string {
   const shown: readonly (readonly [string, string])[] = [
-    ['trajectories', count(group.trajectories)],
-    ['queries', count(group.queries)],
+    ['trajectories', formatCount(group.trajectories)],
+    ['queries', formatCount(group.queries)],
     ['turns on average', group.meanTurns.toFixed(2)],
-    ['without search', count(group.withoutSearch)],
-    ['correct answers', percent(group.correct)],
-    ['gold passages known', count(group.judged)],
-    ['answers known', count(group.answerable)],
+    ['without search', formatCount(group.withoutSearch)],
+    ['correct answers', formatPercent(group.correct)],
+    ['gold passages known', formatCount(group.judged)],
+    ['answers known', formatCount(group.answerable)],
   ];
   return `<dl class="facts">${shown.map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`).join('')}</dl>`;
 }
@@ -41,7 +42,7 @@ ${htmlTable(
   ['turn', 'trajectories searching', 'any gold passage', 'all gold passages', 'gold recall', 'answer shown'],
   turns.map((turn) => [
     String(turn.turn),
-    count(turn.trajectories),
+    formatCount(turn.trajectories),
     ...[turn.goldAny, turn.goldAll, turn.goldRecall, turn.answer].map(shareBar),
   ]),
 )}
@@ -52,7 +53,7 @@ ${htmlTable(
 Truncated: the token limit cut off a part of the text.</p>
 ${htmlTable(
   ['turn', 'queries', 'repeated', 'nothing new', 'passages shown again', 'truncated'],
-  turns.map((turn) => [String(turn.turn), count(turn.queries), ...wasteBars(turn)]),
+  turns.map((turn) => [String(turn.turn), formatCount(turn.queries), ...wasteBars(turn)]),
 )}
 </section>`;
 }
@@ -74,8 +75,8 @@ ${htmlTable(
     'shown again',
   ],
   types.map((group) => [
-    escaped(group.type ?? ''),
-    count(group.trajectories),
+    escapeHtml(group.type ?? ''),
+    formatCount(group.trajectories),
     group.meanTurns.toFixed(2),
     ...[group.goldAny, group.goldAll, group.answer, group.correct].map(shareBar),
     wasteBar(group.repeated, group.queries),
@@ -96,18 +97,14 @@ function wasteBars({ queries, repeated, unchanged, shown, shownBefore, truncated
 }
 
 function shareBar(share: number | null): string {
-  return bar(percent(share), share, 'reached');
+  return bar(formatPercent(share), share, 'reached');
 }
 
 function wasteBar(part: number | null, whole: number): string {
-  return bar(countOf(part, whole), part === null || whole === 0 ? null : part / whole, 'waste');
+  return bar(formatPart(part, whole), part === null || whole === 0 ? null : part / whole, 'waste');
 }
 
 function bar(text: string, share: number | null, name: string): string {
   if (share === null) return text;
   return `<span class="value">${text}</span><span class="bar ${name}"><i style="width:${(100 * share).toFixed(1)}%"></i></span>`;
-}
-
-function count(value: number): string {
-  return value.toLocaleString('en-US');
 }

@@ -1,4 +1,4 @@
-import { countOf, percent } from './report-numbers.ts';
+import { formatCount, formatPart, formatPercent, formatTable } from '../../../src/base/format.ts';
 import type { TrajectoryReport } from './trajectory-report.ts';
 import type { GroupReport } from './trajectory-tally.ts';
 
@@ -7,34 +7,34 @@ export function reportText({ all, types, unknownQuestions }: TrajectoryReport): 
   const tables = [
     summary(all),
     '',
-    ...table(
+    ...formatTable([
       ['turn', 'trajectories', 'any gold', 'all gold', 'gold recall', 'answer shown'],
-      all.turns.map(({ turn, trajectories, goldAny, goldAll, goldRecall, answer }) => [
+      ...all.turns.map(({ turn, trajectories, goldAny, goldAll, goldRecall, answer }) => [
         String(turn),
-        trajectories.toLocaleString('en-US'),
-        ...[goldAny, goldAll, goldRecall, answer].map(percent),
+        formatCount(trajectories),
+        ...[goldAny, goldAll, goldRecall, answer].map(formatPercent),
       ]),
-    ),
+    ]),
     '',
-    ...table(
+    ...formatTable([
       ['turn', 'queries', 'repeated', 'nothing new', 'passages shown again', 'truncated'],
-      all.turns.map((turn) => [String(turn.turn), ...waste(turn)]),
-    ),
+      ...all.turns.map((turn) => [String(turn.turn), ...waste(turn)]),
+    ]),
   ];
   if (types.length > 0) {
     tables.push(
       '',
-      ...table(
+      ...formatTable([
         ['type', 'trajectories', 'turns', 'all gold', 'answer shown', 'correct', 'repeated', 'nothing new'],
-        types.map((group) => [
+        ...types.map((group) => [
           group.type ?? '',
-          group.trajectories.toLocaleString('en-US'),
+          formatCount(group.trajectories),
           group.meanTurns.toFixed(2),
-          ...[group.goldAll, group.answer, group.correct].map(percent),
-          countOf(group.repeated, group.queries),
-          countOf(group.unchanged, group.queries),
+          ...[group.goldAll, group.answer, group.correct].map(formatPercent),
+          formatPart(group.repeated, group.queries),
+          formatPart(group.unchanged, group.queries),
         ]),
-      ),
+      ]),
     );
   }
   if (unknownQuestions !== null && unknownQuestions > 0) {
@@ -52,30 +52,19 @@ function summary({
   answerable,
   correct,
 }: GroupReport): string {
-  const graded = correct === null ? '' : `, ${percent(correct)} correct`;
+  const graded = correct === null ? '' : `, ${formatPercent(correct)} correct`;
   return (
-    `${trajectories.toLocaleString('en-US')} trajectories with ${queries.toLocaleString('en-US')} queries, ${meanTurns.toFixed(2)} turns on average` +
+    `${formatCount(trajectories)} trajectories with ${formatCount(queries)} queries, ${meanTurns.toFixed(2)} turns on average` +
     `${withoutSearch > 0 ? `, ${withoutSearch} without search` : ''}${graded}; gold passages known for ${judged}, answers for ${answerable}`
   );
 }
 
 function waste(turn: GroupReport['turns'][number]): string[] {
   return [
-    turn.queries.toLocaleString('en-US'),
-    countOf(turn.repeated, turn.queries),
-    countOf(turn.unchanged, turn.queries),
-    countOf(turn.shownBefore, turn.shown),
-    countOf(turn.truncated, turn.queries),
+    formatCount(turn.queries),
+    formatPart(turn.repeated, turn.queries),
+    formatPart(turn.unchanged, turn.queries),
+    formatPart(turn.shownBefore, turn.shown),
+    formatPart(turn.truncated, turn.queries),
   ];
-}
-
-/** The first column is left-aligned. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i]!.length)));
-  return [head, ...rows].map((row) =>
-    row
-      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
-      .join('  ')
-      .trimEnd(),
-  );
 }

@@ -207,8 +207,8 @@ const MAX_INTEGER_CHARACTERS = 4_300;
 const TRUE_TEXTS = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
 const FALSE_TEXTS = new Set(['0', 'false', 'f', 'no', 'n', 'off']);
 
-/** Compared with pydantic 2 value by value in test/server/lax-values.test.ts. @internal Exported for tests. */
-export function laxInteger(value: unknown): LaxResult<number> {
+/** Compared with pydantic 2 value by value in test/server/lax-values.test.ts. */
+function laxInteger(value: unknown): LaxResult<number> {
   switch (typeof value) {
     case 'boolean':
       return { ok: true, value: value ? 1 : 0 };
@@ -227,8 +227,7 @@ export function laxInteger(value: unknown): LaxResult<number> {
   }
 }
 
-/** @internal Exported for tests. */
-export function laxBoolean(value: unknown): LaxResult<boolean> {
+function laxBoolean(value: unknown): LaxResult<boolean> {
   const unreadable = fail('bool_parsing', 'Input should be a valid boolean, unable to interpret input');
   switch (typeof value) {
     case 'boolean':

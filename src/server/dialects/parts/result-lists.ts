@@ -1,6 +1,6 @@
 import { withContents } from '../../../index/passages/contents.ts';
 import type { Hit, QueryAnswer, QueryOutcome } from '../../../search/calls/query-outcome.ts';
-import { hitsOf, separated } from './search-plan.ts';
+import { hitLists } from './search-plan.ts';
 
 /**
  * `{"result":[[…],…]}` in pieces, one list per query. Passages are inserted as they are stored, without being parsed. If
@@ -15,12 +15,7 @@ export function* resultLists(
   head = '',
 ): Generator<string> {
   yield `{${head}"result":[`;
-  for (const [position, outcome] of outcomes.entries()) {
-    const hits = hitsOf(outcome, position);
-    yield position === 0 ? '[' : ',[';
-    yield* separated(hits, hitText);
-    yield ']';
-  }
+  yield* hitLists(outcomes, hitText);
   yield `]${truncatedMember(outcomes)}${unrerankedMember(outcomes)}}`;
 }
 

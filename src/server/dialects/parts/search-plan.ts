@@ -90,6 +90,19 @@ export function hitsOf(outcome: QueryOutcome, position: number): readonly Hit[] 
   });
 }
 
+/**
+ * A list of hits for each query, with commas in between.
+ *
+ * @throws the error of a failed query.
+ */
+export function* hitLists(outcomes: readonly QueryOutcome[], text: (hit: Hit) => string): Generator<string> {
+  for (const [position, outcome] of outcomes.entries()) {
+    yield position === 0 ? '[' : ',[';
+    yield* separated(hitsOf(outcome, position), text);
+    yield ']';
+  }
+}
+
 /** The texts of items, with commas in between. */
 export function* separated<T>(items: Iterable<T>, text: (item: T, i: number) => string): Generator<string> {
   let i = 0;

@@ -12,6 +12,7 @@ export const infinityRerank = defineDialect({
   name: 'infinity-rerank',
   path: '/rerank',
   summary: 'Reranking of documents (Infinity)',
+  projects: [{ name: 'Infinity' }],
   onlyIfNamed: true,
   request: Type.Object({
     model: nullable(Type.String(), "Any name: the reranker is the server's."),
@@ -38,6 +39,7 @@ export const infinityRerank = defineDialect({
     query: 'who designed the Brooklyn Bridge',
     documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
   },
+  client: null,
   plan({ query, documents, top_n, return_documents, raw_scores }) {
     return rerankPlan({ lists: [{ query, passages: documents }], raw: true }, function* ({ ranked, tokens, model }) {
       yield '{"object":"rerank","results":[';

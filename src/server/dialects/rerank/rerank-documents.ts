@@ -51,6 +51,7 @@ const parts = {
     documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
     top_n: 1,
   },
+  client: null,
 } as const;
 
 /**
@@ -61,18 +62,27 @@ export const rerank = defineDialect({
   ...parts,
   name: 'rerank',
   path: '/rerank',
+  projects: [
+    {
+      name: "Cohere's SDK, Jina, vLLM, DR Tulu's reranker",
+      setting: 'the base URL `http://HOST:8000` of a server with [`--rerank`](rerank.md)',
+      checkedAgainst: 'cohere 7.3.1',
+    },
+  ],
   plan: (request) => plan(request, '2'),
 });
 export const rerankV1 = defineDialect({
   ...parts,
   name: 'rerank-v1',
   path: '/v1/rerank',
+  section: 'rerank',
   plan: (request) => plan(request, '1'),
 });
 export const rerankV2 = defineDialect({
   ...parts,
   name: 'rerank-v2',
   path: '/v2/rerank',
+  section: 'rerank',
   plan: (request) => plan(request, '2'),
 });
 

@@ -6,6 +6,7 @@ import type { RequestLimits } from '../../server-config.ts';
 import { defineDialect, type Plan } from '../dialect.ts';
 import { nullable, Queries, ResultLists, ReturnScores, Score } from '../parts/common-fields.ts';
 import { field, isJsonObject } from '../parts/read-request.ts';
+import { resultOf } from '../parts/reply-fields.ts';
 import { bareHit, resultLists, scoredHit } from '../parts/result-lists.ts';
 import { refuseTooLargeK, searchPlan } from '../parts/search-plan.ts';
 
@@ -35,11 +36,20 @@ export const searchR1Rerank = defineDialect({
   name: 'search-r1-rerank',
   path: '/retrieve',
   summary: 'A batch of queries with reranking (Search-R1)',
+  recognisedBy: '`topk_retrieval` or `topk_rerank`',
+  projects: [{ name: 'Search-R1 with reranking' }],
   holdMs: Number.POSITIVE_INFINITY,
   request: Request,
   reply: ResultLists,
   example,
   claims,
+  client: {
+    batch: true,
+    ids: true,
+    texts: 'apart',
+    request: rerankRequest,
+    lists: resultOf,
+  },
   plan: (request, limits) => plan(request, limits, request.return_scores ? scoredHit : bareHit),
 });
 
@@ -48,6 +58,7 @@ export const searchR1RerankText = defineDialect({
   name: 'search-r1-rerank-text',
   path: '/retrieve',
   summary: 'A batch of queries with reranking, passages as texts (Search-R1)',
+  section: 'search-r1-rerank',
   onlyIfNamed: true,
   holdMs: Number.POSITIVE_INFINITY,
   request: Request,
@@ -61,8 +72,19 @@ export const searchR1RerankText = defineDialect({
   }),
   example,
   claims,
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: rerankRequest,
+    lists: resultOf,
+  },
   plan: (request, limits) => plan(request, limits, request.return_scores ? scoredText : bareText),
 });
+
+function rerankRequest(queries: readonly string[], k: number) {
+  return { queries, topk_retrieval: Math.max(k, TOPK_RETRIEVAL), topk_rerank: k, return_scores: true };
+}
 
 function claims(body: unknown): boolean {
   return (

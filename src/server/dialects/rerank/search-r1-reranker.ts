@@ -22,6 +22,8 @@ export const searchR1Reranker = defineDialect({
   name: 'search-r1-reranker',
   path: '/rerank',
   summary: 'Reranking of the documents of several queries (Search-R1)',
+  recognisedBy: '`queries`',
+  projects: [{ name: "Search-R1's reranker" }],
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     queries: Queries,
@@ -48,6 +50,7 @@ export const searchR1Reranker = defineDialect({
     return_scores: true,
   },
   claims: (body) => isJsonObject(body) && field(body, 'queries') !== undefined,
+  client: null,
   plan({ queries, documents, rerank_topk, return_scores }, { topk }) {
     if (documents.length !== queries.length) {
       refuse(['documents'], `Expected one list per query, got ${documents.length} lists for ${queries.length} queries`);

@@ -10,6 +10,7 @@ export const sglangRerank = defineDialect({
   name: 'sglang-rerank',
   path: '/v1/rerank',
   summary: 'Reranking of documents (SGLang)',
+  projects: [{ name: 'SGLang' }],
   onlyIfNamed: true,
   request: Type.Object({
     query: Query,
@@ -31,6 +32,7 @@ export const sglangRerank = defineDialect({
     query: 'who designed the Brooklyn Bridge',
     documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
   },
+  client: null,
   plan({ query, documents, top_n, return_documents }) {
     return rerankPlan({ lists: [{ query, passages: documents }] }, function* ({ ranked }) {
       yield '[';

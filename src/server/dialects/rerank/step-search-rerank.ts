@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { defineDialect } from '../dialect.ts';
 import { nullable, Queries, Score } from '../parts/common-fields.ts';
+import { resultOf } from '../parts/reply-fields.ts';
 import { rerankedSearch, scoredText } from './search-r1-rerank.ts';
 
 const TOPK = 5;
@@ -11,6 +12,7 @@ export const stepSearchRerank = defineDialect({
   name: 'stepsearch-rerank',
   path: '/retrieve/rerank',
   summary: 'A batch of queries with reranking (StepSearch)',
+  projects: [{ name: 'StepSearch with reranking' }],
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     queries: Queries,
@@ -29,6 +31,13 @@ export const stepSearchRerank = defineDialect({
     }),
   }),
   example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
+  client: {
+    batch: true,
+    ids: false,
+    texts: 'joined',
+    request: (queries, k) => ({ queries, topk: k, topk_retrieval: Math.max(k, TOPK_RETRIEVAL) }),
+    lists: resultOf,
+  },
   plan: ({ queries, topk, topk_retrieval }, limits) =>
     rerankedSearch({ queries, depth: topk_retrieval, k: topk, limits }, scoredText),
 });

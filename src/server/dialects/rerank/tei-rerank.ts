@@ -17,6 +17,13 @@ export const teiRerank = defineDialect({
   name: 'tei-rerank',
   path: '/rerank',
   summary: 'Reranking of texts (text-embeddings-inference)',
+  recognisedBy: '`texts`',
+  projects: [
+    {
+      name: 'text-embeddings-inference (TEI)',
+      setting: 'the base URL `http://HOST:8000` of a server with [`--rerank`](rerank.md)',
+    },
+  ],
   request: Type.Object({
     query: Query,
     texts: Type.Array(Type.String(), { minItems: 1, description: 'The texts to rank.' }),
@@ -38,6 +45,7 @@ export const teiRerank = defineDialect({
   claims: (body) => isJsonObject(body) && field(body, 'texts') !== undefined,
   statuses: { NOT_SUPPORTED: 424, OVERLOADED: 429 },
   errorBody: teiError,
+  client: null,
   plan({ query, texts, raw_scores, return_text }) {
     return rerankPlan({ lists: [{ query, passages: texts }], raw: true }, function* ({ ranked }) {
       const passages = [...ranked[0]!].sort((a, b) => b.score - a.score || b.index - a.index);

@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../../base/escape-html.ts';
 import { type Locate, locator } from '../../../engine/lexical/analysis/analysers.ts';
 import type { LexicalQuery } from '../../../engine/lexical/lexical-query.ts';
 import type { LexicalField } from '../../../engine/lexical/lexical-settings.ts';
@@ -114,15 +115,6 @@ function trimmed(text: string): string {
   return text.slice(start, end);
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '"': '&quot;',
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  "'": '&#x27;',
-  '/': '&#x2F;',
-};
-
 function escaped(text: string): string {
-  return text.replace(/["&<>'/]/g, (character) => ENTITIES[character]!);
+  return escapeHtml(text).replaceAll('/', '&#x2F;');
 }

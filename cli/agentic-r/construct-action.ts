@@ -1,0 +1,144 @@
+import { usageError } from '../../src/base/errors.ts';
+import { formatNumberOf } from '../../src/base/format.ts';
+import { LineOutput } from '../../src/base/system/line-output.ts';
+import {
+  type ConstructCounts,
+  constructRows,
+  RULE_DROPS,
+  type RuleDrop,
+} from '../../training/agentic-r/construct-rows.ts';
+import { EXCLUSION_RULES, type ExclusionRule } from '../../training/agentic-r/exclusions.ts';
+import { readKnownPassages } from '../../training/agentic-r/passage-texts.ts';
+import { AGENTIC_R_RULE } from '../../training/agentic-r/training-rule.ts';
+import { numberFrom } from '../options/numbers.ts';
+import { EXIT } from '../program/command.ts';
+import { defineAction } from './action.ts';
+import { DATASET_OPTION, datasetOf, OUT_OPTIONS, OVERWRITE_OPTION, requiredOut } from './out-options.ts';
+import { openUtilities, UTILITY_OPTIONS, utilityLines } from './utility-options.ts';
+
+/** Step 4: training rows of candidates and their utilities. */
+export const constructAction = defineAction({
+  arguments: ['candidates'],
+  options: {
+    ...OUT_OPTIONS,
+    overwrite: OVERWRITE_OPTION,
+    ...UTILITY_OPTIONS,
+    dataset: DATASET_OPTION,
+    threshold: {
+      type: 'string',
+      value: 'NUMBER',
+      default: String(AGENTIC_R_RULE.threshold),
+      help: 'For construct: lowest local utility of a positive, from 0 to 1.',
+    },
+    positives: {
+      type: 'integer',
+      min: 1,
+      max: 1000,
+      default: AGENTIC_R_RULE.positives,
+      help: 'For construct: most rows of a round, each with another positive.',
+    },
+    'group-size': {
+      type: 'integer',
+      min: 2,
+      max: 1000,
+      default: AGENTIC_R_RULE.groupSize,
+      help: 'For construct: passages of a row, the positive included. A round with fewer negatives gives no row.',
+    },
+    seed: { type: 'integer', min: 0, default: 0, help: 'For construct: seed of the draws of negatives.' },
+    passages: {
+      type: 'string',
+      value: 'FILE',
+      help: 'For construct: passages.jsonl of the hand-over, which --exclude-duplicates and --ids corpus need.',
+    },
+    ids: {
+      type: 'choice',
+      choices: ['rows', 'corpus'],
+      default: 'rows',
+      help: 'For construct: passage_ids as row numbers, as in Agentic-R, or as the ids of the corpus.',
+    },
+    'exclude-correct': {
+      type: 'flag',
+      help: 'For construct: no negatives with em 1. Agentic-R keeps those with a lower local utility.',
+    },
+    'exclude-duplicates': {
+      type: 'flag',
+      help: 'For construct: no negatives with the text of a positive; titles, case, white space and quotation marks do not count. With --exclude-siblings, also those with the text of a positive of another round.',
+    },
+    'exclude-siblings': {
+      type: 'flag',
+      help: 'For construct: no negatives that are positives of another round of the same question.',
+    },
+    'full-history': {
+      type: 'flag',
+      help: 'For construct: history_queries from the candidates file. Those of step 3-2 lack queries after a resume.',
+    },
+  },
+  async run({ options: given, positionals, signal, out: print }) {
+    const [candidates] = positionals;
+    const out = requiredOut(given.out, 'construct', 'T/retriever_training_data.jsonl');
+    const threshold = numberFrom('threshold', given.threshold, { max: 1 });
+    const needsTexts = given['exclude-duplicates'] || given.ids === 'corpus';
+    if (needsTexts !== (given.passages !== undefined)) {
+      const problem = needsTexts
+        ? '--exclude-duplicates and --ids corpus need --passages FILE, the passages.jsonl of trawl agentic-r hand-over.'
+        : '--passages has no effect without --exclude-duplicates or --ids corpus.';
+      throw usageError(problem);
+    }
+    const { files, close } = await openUtilities(given, signal);
+    let output: LineOutput | undefined;
+    try {
+      const passages = given.passages === undefined ? undefined : await readKnownPassages(given.passages, signal);
+      output = await LineOutput.create(out, given.overwrite);
+      const counts = await constructRows(
+        candidates!,
+        files,
+        {
+          dataset: datasetOf(given.dataset, candidates!),
+          threshold,
+          positives: given.positives,
+          groupSize: given['group-size'],
+          seed: given.seed,
+          excludeCorrect: given['exclude-correct'],
+          excludeSiblings: given['exclude-siblings'],
+          duplicatesBy: given['exclude-duplicates'] ? passages : undefined,
+          corpusIds: given.ids === 'corpus' ? passages : undefined,
+          fullHistory: given['full-history'],
+        },
+        { write: (line) => output!.write(line), signal },
+      );
+      await output.publish();
+      print(given.json ? JSON.stringify({ out, ...counts }) : textReport(out, counts));
+      return EXIT.ok;
+    } finally {
+      await output?.discard();
+      await close();
+    }
+  },
+});
+
+const DROPPED: Readonly<Record<RuleDrop, string>> = {
+  'not-correct': 'no candidate has em 1',
+  'below-threshold': 'the best candidate is below the threshold',
+  'too-few-negatives': 'too few negatives',
+};
+
+const EXCLUDED: Readonly<Record<ExclusionRule, string>> = {
+  correct: 'em 1',
+  duplicate: 'text of a positive',
+  sibling: 'positive of another round, or a copy of it',
+};
+
+function textReport(out: string, counts: ConstructCounts): string {
+  return [
+    `${out}: ${formatNumberOf(counts.rows, 'row')} of ${formatNumberOf(counts.rounds, 'round')}`,
+    ...utilityLines(counts.utilities),
+    ...RULE_DROPS.filter((drop) => counts.dropped[drop] > 0).map(
+      (drop) => `  dropped: ${formatNumberOf(counts.dropped[drop], 'round')}, ${DROPPED[drop]}`,
+    ),
+    ...EXCLUSION_RULES.filter((rule) => counts.excluded[rule] > 0).map(
+      (rule) => `  excluded: ${formatNumberOf(counts.excluded[rule], 'negative')}, ${EXCLUDED[rule]}`,
+    ),
+    ...(counts.unusedPositives > 0 ? [`  ${formatNumberOf(counts.unusedPositives, 'positive')} in no row`] : []),
+    `  ${formatNumberOf(counts.correctNegatives, 'negative')} with em 1`,
+  ].join('\n');
+}

@@ -1,0 +1,108 @@
+import { formatCount } from '../../src/base/format.ts';
+import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import { findCollection } from '../../src/stores/milvus/check-collection.ts';
+import * as milvus from '../../src/stores/milvus/milvus-address.ts';
+import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
+import { EXACT_INDEX } from '../../src/stores/milvus/open-published-index.ts';
+import { findIndex } from '../../src/stores/opensearch/check-index.ts';
+import * as openSearch from '../../src/stores/opensearch/opensearch-address.ts';
+import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
+import { type Publication, storedRows } from '../../src/stores/published/publication.ts';
+import { type CommandContext, EXIT } from '../program/command.ts';
+
+/** What `trawl inspect` says about an index in a store. */
+interface Inspected {
+  readonly publication: Publication;
+  /** For --json, before the manifest. */
+  readonly facts: object;
+  /** The address, and the collection or index that it is an alias of, if it is one. */
+  readonly heading: readonly string[];
+  readonly store: string;
+  readonly lines: readonly string[];
+}
+
+/** `trawl inspect milvus://…` and `opensearch://…`. `modelLines` describes the encoder as for a folder. */
+export async function inspectPublished(
+  place: string,
+  { options, out }: Pick<CommandContext<OptionTable>, 'options' | 'out'>,
+  modelLines: (model: ModelIdentity) => string[],
+): Promise<number> {
+  const { publication, facts, heading, store, lines } = await (milvus.isMilvusAddress(place)
+    ? inspectCollection(place)
+    : inspectIndex(place));
+  const { manifest } = publication;
+  if (options.json === true) {
+    out(JSON.stringify({ ...facts, ...manifest }));
+    return EXIT.ok;
+  }
+  const { columns = [], rows, dimension, metric, generation, model, writer } = manifest;
+  out(
+    [
+      ...heading,
+      `  rows          ${formatCount(rows)} × ${dimension}, ${metric}; ${formatCount(storedRows(publication))} in ${store}, without deleted rows`,
+      `  generation    ${generation}`,
+      ...lines,
+      ...(columns.length === 0
+        ? []
+        : [`  columns       ${columns.map(({ name, type }) => `${name} (${type})`).join(', ')}`]),
+      ...(model === null ? [] : modelLines(model)),
+      `  written by    ${writer}`,
+    ].join('\n'),
+  );
+  return EXIT.ok;
+}
+
+async function inspectCollection(place: string): Promise<Inspected> {
+  const address = milvus.parseMilvusAddress(place);
+  const client = await MilvusClient.connect(address);
+  try {
+    const { name, publication } = await findCollection(client, address);
+    const { indexType } = publication;
+    const stored = { rows: storedRows(publication), segments: (await client.segments(name)).length };
+    const shown = milvus.shownAddress(address);
+    const exactness = indexType === EXACT_INDEX ? 'exact' : 'approximate: replies say exact: false';
+    return {
+      publication,
+      facts: { address: shown, collection: name, indexType, stored },
+      heading: [
+        shown,
+        ...(name === address.collection ? [] : [`  collection    ${name}, of which ${address.collection} is an alias`]),
+      ],
+      store: 'Milvus',
+      lines: [`  index         ${indexType}, ${exactness}; ${formatCount(stored.segments)} segments loaded`],
+    };
+  } finally {
+    await client.close();
+  }
+}
+
+async function inspectIndex(place: string): Promise<Inspected> {
+  const address = openSearch.parseOpenSearchAddress(place);
+  const client = await OpenSearchClient.connect(address);
+  try {
+    const { name, facts, publication } = await findIndex(client, address);
+    const { indexType, words, wordScores } = publication;
+    const stored = { rows: storedRows(publication), shards: Number(facts.settings.number_of_shards) };
+    const shown = openSearch.shownAddress(address);
+    const modes =
+      words === undefined
+        ? 'dense'
+        : `dense, bm25 and hybrid: OpenSearch's BM25 over the words of ${words.fields.join(' and ')} (${words.analyser}, k1 ${words.k1}, b ${words.b}), counted over all shards`;
+    return {
+      publication,
+      facts: { address: shown, collection: name, indexType, stored, bm25ScoredBy: wordScores?.scoredBy ?? null },
+      heading: [
+        shown,
+        ...(name === address.index ? [] : [`  index         ${name}, of which ${address.index} is an alias`]),
+      ],
+      store: 'OpenSearch',
+      lines: [
+        `  shards        ${formatCount(stored.shards)}; every row is scored by a script, exact`,
+        `  modes         ${modes}`,
+      ],
+    };
+  } finally {
+    await client.close();
+  }
+}
