@@ -79,7 +79,7 @@ function walk(
   }
 }
 
-/** A broken link is an error only if its name is that of a corpus file. */
+/** A broken link is an error only if it is named like a corpus file. */
 function isDirectoryLink(path: string, known: boolean): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined && known) throw notFound(path, 'it is a link to a file that does not exist');

@@ -14,7 +14,7 @@ export const optimizeCommand = defineCommand({
   summary:
     'make an index faster or smaller, or add BM25 or columns: search codes, prefilter, float16, compaction, inverted indexes',
   description:
-    'Writes int8 search codes for shards without them (for example if the native engine was missing at the build), and a ' +
+    'Writes int8 search codes for shards without them (for example if the native engine was missing at the build) or with those of an earlier version, and a ' +
     'prefilter for shards where it makes searches faster: a search then reads half the bytes or less. Answers do not change.\n\n' +
     '--float16 halves the vectors of shards whose values are all exact in float16, such as those of float16 encoders. ' +
     '--bm25 adds or repairs inverted indexes, and --column columns for filters; without other options both also work without the native engine. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +

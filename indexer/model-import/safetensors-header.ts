@@ -44,7 +44,7 @@ export function parseHeader(path: string, header: Uint8Array, dataBytes: number)
   const text = decodeText(path, header);
   const value = parseObject(path, text);
   const repeated = repeatedKey(text);
-  if (repeated !== null) throw invalid(path, `lists ${JSON.stringify(repeated)} twice in its header`);
+  if (repeated !== null) throw brokenCheckpoint(path, `lists ${JSON.stringify(repeated)} twice in its header`);
   const entries: TensorEntry[] = [];
   for (const [name, description] of Object.entries(value)) {
     if (name !== '__metadata__') entries.push(parseEntry(path, name, description));
@@ -57,7 +57,7 @@ function decodeText(path: string, header: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(header);
   } catch {
-    throw invalid(path, 'has a header that is not UTF-8 text');
+    throw brokenCheckpoint(path, 'has a header that is not UTF-8 text');
   }
 }
 
@@ -66,35 +66,42 @@ function parseObject(path: string, text: string): Readonly<Record<string, unknow
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw invalid(path, `has a header that is not JSON (${(error as Error).message.slice(0, 200)})`);
+    throw brokenCheckpoint(path, `has a header that is not JSON (${(error as Error).message.slice(0, 200)})`);
   }
-  if (!isObject(value)) throw invalid(path, 'has a header that is not a JSON object');
+  if (!isObject(value)) throw brokenCheckpoint(path, 'has a header that is not a JSON object');
   return value;
 }
 
 function parseEntry(path: string, name: string, description: unknown): TensorEntry {
   const tensor = `tensor ${JSON.stringify(name)}`;
-  if (!isObject(description)) throw invalid(path, `is damaged: the header entry of ${tensor} is not an object`);
+  if (!isObject(description))
+    throw brokenCheckpoint(path, `is damaged: the header entry of ${tensor} is not an object`);
   const { dtype, shape, data_offsets: offsets } = description;
   const elementBytes = typeof dtype === 'string' && Object.hasOwn(ELEMENT_BYTES, dtype) ? ELEMENT_BYTES[dtype]! : 0;
   if (elementBytes === 0) {
     const known = Object.keys(ELEMENT_BYTES).join(', ');
-    throw invalid(path, `is damaged: ${tensor} has the type ${JSON.stringify(dtype)}; expected one of ${known}`);
+    throw brokenCheckpoint(
+      path,
+      `is damaged: ${tensor} has the type ${JSON.stringify(dtype)}; expected one of ${known}`,
+    );
   }
   if (!isCounts(shape)) {
-    throw invalid(
+    throw brokenCheckpoint(
       path,
       `is damaged: ${tensor} has the shape ${JSON.stringify(shape)}; it must be a list of whole numbers from 0`,
     );
   }
   if (!isCounts(offsets) || offsets.length !== 2) {
-    throw invalid(path, `is damaged: ${tensor} has the byte range ${JSON.stringify(offsets)}; it must be [begin, end]`);
+    throw brokenCheckpoint(
+      path,
+      `is damaged: ${tensor} has the byte range ${JSON.stringify(offsets)}; it must be [begin, end]`,
+    );
   }
   const [begin, end] = offsets as [number, number];
   const elements = shape.reduce((product, length) => product * length, 1);
   // Above 2^53 the product is inexact, but no byte range is that long, so the check still fails.
   if (end - begin !== elements * elementBytes) {
-    throw invalid(
+    throw brokenCheckpoint(
       path,
       `is damaged: ${tensor} has ${end - begin} bytes; its type ${dtype} and shape [${shape.join(', ')}] need ` +
         `${elements * elementBytes}`,
@@ -108,7 +115,7 @@ function checkRanges(path: string, entries: readonly TensorEntry[], dataBytes: n
   for (const { name, begin, end } of entries.toSorted((a, b) => a.begin - b.begin || a.end - b.end)) {
     if (begin !== at) {
       const how = begin < at ? 'overlaps the tensor before it' : 'leaves a gap before it';
-      throw invalid(
+      throw brokenCheckpoint(
         path,
         `is damaged: tensor ${JSON.stringify(name)} ${how} (it begins at byte ${begin} instead of ${at})`,
       );
@@ -116,7 +123,7 @@ function checkRanges(path: string, entries: readonly TensorEntry[], dataBytes: n
     at = end;
   }
   if (at === dataBytes) return;
-  throw invalid(
+  throw brokenCheckpoint(
     path,
     dataBytes < at
       ? `is incomplete: it has ${dataBytes} bytes of tensors; its header describes ${at}`
@@ -128,6 +135,6 @@ function isCounts(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every((item) => Number.isSafeInteger(item) && item >= 0);
 }
 
-function invalid(path: string, what: string): TrawlError {
+export function brokenCheckpoint(path: string, what: string): TrawlError {
   return new TrawlError('MODEL_INVALID', `${path} ${what}. Fetch or save the checkpoint again.`);
 }

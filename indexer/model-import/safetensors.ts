@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import { isLfsPointer, lfsPointer } from '../../src/encoder/model/json-file.ts';
-import { parseHeader, type TensorEntry } from './safetensors-header.ts';
+import { brokenCheckpoint, parseHeader, type TensorEntry } from './safetensors-header.ts';
 
 /** Limit of the reference implementation. A header has about a hundred bytes per tensor. */
 const MAX_HEADER_BYTES = 100_000_000;
@@ -44,7 +44,7 @@ export class SafetensorsFile {
     }
     try {
       const status = await file.stat();
-      if (!status.isFile()) throw invalid(path, 'is not a file');
+      if (!status.isFile()) throw brokenCheckpoint(path, 'is not a file');
       const header = await readHeader(path, file, status.size);
       const dataStart = 8 + header.length;
       const tensors = parseHeader(path, header, status.size - dataStart);
@@ -78,19 +78,20 @@ export class SafetensorsFile {
 }
 
 async function readHeader(path: string, file: FileHandle, size: number): Promise<Uint8Array> {
-  if (size < 8) throw invalid(path, `has ${size} bytes; a safetensors file begins with an 8-byte header length`);
+  if (size < 8)
+    throw brokenCheckpoint(path, `has ${size} bytes; a safetensors file begins with an 8-byte header length`);
   const prefix = new Uint8Array(8);
   await readFully(path, file, prefix, 0);
   const length = new DataView(prefix.buffer).getBigUint64(0, true);
   if (size < 1_000 && isLfsPointer(await firstText(path, file, size))) throw lfsPointer(path);
   if (length > BigInt(size - 8)) {
-    throw invalid(
+    throw brokenCheckpoint(
       path,
       `is incomplete or not a safetensors file: its header should have ${length} bytes, the file has ${size}`,
     );
   }
   if (length > BigInt(MAX_HEADER_BYTES)) {
-    throw invalid(path, `has a header of ${length} bytes; at most ${MAX_HEADER_BYTES} are allowed`);
+    throw brokenCheckpoint(path, `has a header of ${length} bytes; at most ${MAX_HEADER_BYTES} are allowed`);
   }
   const header = new Uint8Array(Number(length));
   await readFully(path, file, header, 8);
@@ -109,11 +110,7 @@ async function readFully(path: string, file: FileHandle, target: Uint8Array, sta
     const wanted = Math.min(target.length - done, 2 ** 30);
     const { bytesRead } = await file.read(target, done, wanted, start + done);
     if (bytesRead === 0)
-      throw invalid(path, `ends at byte ${start + done}, within a tensor: the file changed while it was read`);
+      throw brokenCheckpoint(path, `ends at byte ${start + done}, within a tensor: the file changed while it was read`);
     done += bytesRead;
   }
-}
-
-function invalid(path: string, what: string): TrawlError {
-  return new TrawlError('MODEL_INVALID', `${path} ${what}. Fetch or save the checkpoint again.`);
 }

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import type { Metric } from '../../src/engine/metric.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
@@ -39,5 +39,26 @@ export async function makeCodes(
     throw error;
   } finally {
     reader.close();
+  }
+}
+
+/**
+ * Whether codes have an identity of all their rows, as those of version 2 do, and the prefilter, if there is one, was made for these codes.
+ * docs/index-format.md has the places of the fields.
+ */
+export async function areCurrent(codesPath: string, prefilterPath?: string): Promise<boolean> {
+  if ((await bytesAt(codesPath, 8, 4)).readUInt32LE() < 2) return false;
+  if (prefilterPath === undefined) return true;
+  return (await bytesAt(codesPath, -32, 8)).equals(await bytesAt(prefilterPath, 64, 8));
+}
+
+/** Bytes of a file; a negative position counts from its end. */
+async function bytesAt(path: string, position: number, length: number): Promise<Buffer> {
+  const file = await open(path);
+  try {
+    const from = position < 0 ? (await file.stat()).size + position : position;
+    return (await file.read(Buffer.alloc(length), 0, length, from)).buffer;
+  } finally {
+    await file.close();
   }
 }

@@ -24,7 +24,7 @@ import { addLexical } from '../lexical/add-lexical.ts';
 import { isUnusedDeletedTexts } from '../lexical/deleted-texts.ts';
 import { readCheckedRows } from '../vectors/checked-rows.ts';
 import { nativeRows, shardSegments } from '../vectors/shard-segments.ts';
-import { makeCodes } from './make-codes.ts';
+import { areCurrent, makeCodes } from './make-codes.ts';
 import { makePrefilter } from './make-prefilter.ts';
 import { rewriteFloat16 } from './rewrite-float16.ts';
 
@@ -65,7 +65,7 @@ export interface OptimizeSummary {
 }
 
 /**
- * Adds missing codes and prefilters to an index, and inverted indexes and columns if asked. Row numbers, scores and generation do not
+ * Adds missing codes and prefilters to an index, replaces those of earlier versions, and adds inverted indexes and columns if asked. Row numbers, scores and generation do not
  * change. A server that has the index open keeps working: new files are written beside the old ones, then the manifest is
  * replaced by rename, and only then are the unused files removed.
  *
@@ -123,6 +123,7 @@ async function optimizeShards(
     let manifest = shard.manifest;
     // A shard without vectors has neither codes nor a prefilter.
     if (manifest.model === null) continue;
+    if (manifest.codes !== null) manifest = await withoutOlderCodes(shard, manifest);
     if (manifest.codes === null) {
       manifest = await withCodes(shard, manifest, kernel, options);
       codesMade++;
@@ -147,6 +148,20 @@ async function optimizeShards(
     await syncFolder(shard.folder);
   }
   return { codesMade, prefiltersMade, prefiltersNotWorthwhile, rewritten, notRepresentable };
+}
+
+/**
+ * Drops codes and prefilter of an earlier version, and those that do not belong together, from the shard's manifest, so that they are made
+ * again. The manifest is written first: it never names files that do not belong together.
+ */
+async function withoutOlderCodes({ folder }: OpenedShard, manifest: ShardManifest): Promise<ShardManifest> {
+  const { codes, prefilter, ...others } = manifest;
+  const path = prefilter?.path ?? undefined;
+  if (await areCurrent(within(folder, codes!.path), path && within(folder, path))) return manifest;
+  const files = manifest.files.filter((file) => file.path !== codes!.path && file.path !== path);
+  const without = { ...others, codes: null, files };
+  await writeShardManifest(folder, without);
+  return without;
 }
 
 /** Makes codes from the vectors. Returns a manifest without prefilter: a prefilter belongs to the codes it was made with. */

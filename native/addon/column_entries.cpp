@@ -42,14 +42,14 @@ trawl::FilterBound bound_of(const Napi::Value& value) {
 }
 
 // `nodes` counts the tests read so far: an object that contains another one many times over is read as many times.
-trawl::RowTest test_of(const Napi::Value& value, int depth, int64_t& nodes) {
-  using Type = trawl::RowTest::Type;
+trawl::RowPredicate test_of(const Napi::Value& value, int depth, int64_t& nodes) {
+  using Type = trawl::RowPredicate::Type;
   if (depth > kMaxDepth) throw bad_argument(value, "a test", "nested less deep");
   if (++nodes > kMaxNodes) throw bad_argument(value, "a filter", "of at most " + std::to_string(kMaxNodes) + " tests");
   const Napi::HandleScope scope(value.Env());
   const Napi::Object spec = object_of(value, "test");
   const std::string type = string_of(spec.Get("type"), "type");
-  trawl::RowTest test;
+  trawl::RowPredicate test;
   if (type == "and" || type == "or") {
     test.type = type == "and" ? Type::kAnd : Type::kOr;
     const Napi::Array tests = array_of(spec.Get("tests"), "tests");
@@ -105,7 +105,7 @@ Napi::Value filter_rows(const Napi::CallbackInfo& info) {
   std::vector<ColumnPointer> columns;
   for (uint32_t i = 0; i < handles.Length(); ++i) columns.push_back(handle_of<ColumnPointer>(handles.Get(i), kColumnTag).object);
   int64_t nodes = 0;
-  auto test = std::make_shared<trawl::RowTest>(test_of(info[2], 0, nodes));
+  auto test = std::make_shared<trawl::RowPredicate>(test_of(info[2], 0, nodes));
   const int64_t rows = integer_of(info[3], "rows");
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     std::vector<const trawl::Column*> given;

@@ -23,7 +23,7 @@ Napi::Value cancel(const Napi::CallbackInfo& info);
 
 // openIndex(id, {metric, dimension, shards: [{rows, dtype, segments, codes?, prefilter?}], liveRows?}) -> Promise<handle>; maps the files
 Napi::Value open_index(const Napi::CallbackInfo& info);
-// indexFacts(handle) -> {rows, residentBytes, touchedBytes, mappedBytes}
+// indexFacts(handle) -> {rows, residentBytes, touchedBytes, mappedBytes, sampledPrefilters}
 Napi::Value index_facts(const Napi::CallbackInfo& info);
 // closeIndex(handle): frees the index after the searches that run on it
 Napi::Value close_index(const Napi::CallbackInfo& info);
@@ -87,7 +87,7 @@ Napi::Value verify_lexical(const Napi::CallbackInfo& info);
 Napi::Value open_column(const Napi::CallbackInfo& info);
 // closeColumn(handle): frees the column after the evaluations that use it
 Napi::Value close_column(const Napi::CallbackInfo& info);
-// filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowTest of
+// filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowPredicate of
 // src/engine/filter/bind-filter.ts; `rows` are those of the index
 Napi::Value filter_rows(const Napi::CallbackInfo& info);
 

@@ -86,6 +86,7 @@ Napi::Value index_facts(const Napi::CallbackInfo& info) {
   facts.Set("residentBytes", static_cast<double>(index.resident_bytes()));
   facts.Set("touchedBytes", static_cast<double>(index.touched_bytes()));
   facts.Set("mappedBytes", static_cast<double>(index.mapped_bytes()));
+  facts.Set("sampledPrefilters", static_cast<double>(index.sampled_prefilters()));
   return facts;
 }
 

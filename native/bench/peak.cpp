@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/x86_features.hpp"
+
 namespace {
 
 template <typename Work>
@@ -87,12 +89,13 @@ int main() {
   const int all = std::max(1u, std::thread::hardware_concurrency());
   for (int threads = 1; threads <= all; threads += std::max(1, all - 1)) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512vnni")) {
+    const trawl::X86 cpu;
+    if (trawl::missing_vnni(cpu).empty()) {
       multiply("int8 products, vpdpbusd", bytes, 64, threads);
       multiply("int8 products, vpdpbusd with one operand in the cache", bytes_from_memory, 64, threads);
       multiply("float32 products, vfmadd231ps", floats, 16, threads);
     }
-    if (__builtin_cpu_supports("avx512bf16")) multiply("bfloat16 products, vdpbf16ps", halves, 32, threads);
+    if (trawl::missing_avx512_bf16(cpu).empty()) multiply("bfloat16 products, vdpbf16ps", halves, 32, threads);
 #endif
     read_memory(threads);
   }

@@ -6,8 +6,8 @@ import { root } from '../steps.mjs';
 
 const long = process.argv.includes('--long');
 const [programs, ...tests] = long
-  ? ['test-programs-long', 'test', 'test-asan-ubsan', 'test-tsan', 'test-mutations']
-  : ['test-programs', 'test', 'test-asan-ubsan-small', 'test-mutations'];
+  ? ['test-programs-long', 'test-odr', 'test', 'test-asan-ubsan', 'test-tsan', 'test-mutations']
+  : ['test-programs', 'test-odr', 'test', 'test-asan-ubsan-small', 'test-mutations'];
 for (const targets of [[programs], tests]) {
   const args = ['-C', join(root, 'native'), `--jobs=${availableParallelism()}`, ...targets];
   process.exitCode = spawnSync('make', args, { stdio: 'inherit' }).status ?? 1;

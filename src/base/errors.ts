@@ -55,7 +55,7 @@ export const ERROR_CODES = {
   STORE_REFUSED: 'The vector store rejects user or password, or the user may not do that.',
   STORE_DIFFERS: 'What the vector store holds differs from the index that was published into it.',
   // Vectors
-  DIMENSION_MISMATCH: 'The dimension of a vector differs from that of the index.',
+  DIMENSION_MISMATCH: 'A vector and the index have different dimensions.',
   NON_FINITE_VECTOR: 'A stored vector has NaN or infinity; the message has row and column.',
   NON_FINITE_QUERY: 'A query vector has NaN or infinity; the message has query and column.',
   SCORE_OVERFLOW: 'A score is beyond the range of float32.',
@@ -110,8 +110,7 @@ export const ERROR_CODES = {
   // Copies of indexes
   SOURCE_UNREACHABLE:
     'The source of a copy (a server or an object storage) did not answer, disconnected or was overloaded, after several attempts.',
-  SOURCE_REFUSED:
-    'The source of a copy refuses the key, or is no server of a version that lists the files of an index.',
+  SOURCE_REFUSED: 'The source of a copy refuses the key, or is of a version that does not list the files of an index.',
   SOURCE_CHANGED: 'The source of a copy has another index than when the copy began, or a file is no longer there.',
   PACKAGE_MISSING:
     'A package that only this option needs is not installed; the message has the command that installs it.',

@@ -5,6 +5,13 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** A JSON value for a message, at most 60 characters. */
+export function jsonExcerpt(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  const json = JSON.stringify(value, (_, each: unknown) => (typeof each === 'bigint' ? String(each) : each));
+  return json.length <= 60 ? json : `${json.slice(0, 59)}…`;
+}
+
 /** The entries that are not undefined, to merge over defaults: `{ ...DEFAULTS, ...defined(options) }`. */
 export function defined<T extends object>(values: T | undefined): T {
   return Object.fromEntries(Object.entries(values ?? {}).filter(([, value]) => value !== undefined)) as T;

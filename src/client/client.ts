@@ -54,7 +54,7 @@ type EmbedOptions = CallOptions & {
 /**
  * A client of Trawl servers that needs only `fetch`, for Node, browsers and other runtimes. `url` is one base URL or several, as a
  * list or separated by commas. Calls go to the servers in round-robin order, and a server that fails is set aside for a while
- * (RetryOptions). Because a busy server lets requests wait, a call has no time limit except that of `fetch` (in Node, five minutes
+ * (RetryOptions). Because a busy server lets requests wait, a call has no time limit except `fetch`'s own (in Node, five minutes
  * without a byte of the response); use `signal` to set one. JSON.parse rounds integers beyond 2^53 in documents.
  *
  * Errors: TrawlResponseError if the server refuses the request, TrawlConnectionError if no server answers.
@@ -136,7 +136,7 @@ export class TrawlClient {
     return vectors;
   }
 
-  /** Whether a server is ready, without retries. The facts are those of the first ready server. */
+  /** Whether a server is ready, without retries. The facts come from the first ready server. */
   async ready(options?: CallOptions): Promise<Readiness> {
     return this.#requests.ready(options?.signal);
   }

@@ -128,7 +128,7 @@ function codeOf(error: unknown): unknown {
   return ((error as Error | undefined)?.cause as { code?: unknown } | undefined)?.code;
 }
 
-/** The message with that of its cause, because the message of `fetch` is only "fetch failed". */
+/** The message with its cause's message, because the message of `fetch` is only "fetch failed". */
 function reasonOf({ message, cause }: Error): string {
   if (!(cause instanceof Error)) return message;
   // The AggregateError of a host name with several addresses has a code but no message.

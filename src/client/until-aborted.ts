@@ -1,6 +1,6 @@
 /**
- * Waits for `fetch`, and rejects with the signal's reason also where `fetch` stays pending after an abort, as that of Node.js 22 does now and
- * then when a connection ends.
+ * Waits for `fetch`, and rejects with the signal's reason also where `fetch` stays pending after an abort, as the `fetch` of Node.js 22
+ * does now and then when a connection ends.
  */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;

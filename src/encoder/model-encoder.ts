@@ -15,7 +15,7 @@ export class ModelEncoder implements TextEncoder {
     this.#lease = lease;
   }
 
-  /** Takes a pool from `pools`; without `pools`, opens a separate one. Errors: those of `EncoderPool.open`. */
+  /** Takes a pool from `pools`; without `pools`, opens a separate one. Errors as of `EncoderPool.open`. */
   static async open(options: EncoderPoolOptions, pools = new EncoderPools()): Promise<ModelEncoder> {
     const identity = identityOn(options.cudaDevices ?? null, options.model.identity);
     return new ModelEncoder(identity, await pools.lease(options));

@@ -38,7 +38,7 @@ export type Truncation = (typeof TRUNCATIONS)[number];
 export type EncodeOutcome =
   | {
       readonly ok: true;
-      /** Tokens embedded, special tokens included; null if an endpoint counts only those of a whole request. */
+      /** Tokens embedded, special tokens included; null if an endpoint counts only whole requests. */
       readonly tokens: number | null;
       /**
        * For an endpoint: whether it is known to have truncated the text; it need not say so. Otherwise whether the text had more
@@ -88,7 +88,7 @@ export interface EncodeResult {
   /** Row-major, texts × dimension, in the order of the texts. */
   readonly vectors: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
-  /** Tokens of all texts. Absent: the sum of those of the outcomes. */
+  /** Tokens of all texts. Absent: the sum over the outcomes. */
   readonly tokens?: number;
   /** Time during which no worker was encoding any of the texts, in milliseconds; 0 for an encoder without a queue. */
   readonly waitedMs: number;
@@ -103,7 +103,7 @@ export interface EncodeOptions {
 }
 
 /**
- * Queue and counters of one encoder. For encoders that share a pool, the counts add up to those of the pool, but each has the
+ * Queue and counters of one encoder. For encoders that share a pool, the counts add up to the pool's counts, but each has the
  * `expectedWaitMs` of the whole pool.
  */
 export interface EncoderLoad {

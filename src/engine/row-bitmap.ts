@@ -68,7 +68,7 @@ export class RowBitmap {
     }
   }
 
-  /** The sets one after the other: the rows of each follow those of the set before it. */
+  /** The sets one after the other: the rows of each set follow the rows of the set before it. */
   static concat(sets: readonly RowBitmap[]): RowBitmap {
     const joined = new RowBitmap(sets.reduce((sum, { rows }) => sum + rows, 0));
     let first = 0;

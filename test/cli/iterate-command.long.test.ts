@@ -337,7 +337,7 @@ test('mistakes are named before any work', async () => {
   await refused(/has no index of iteration 7\. It has 0\./, ['--back', '--to', '7']);
   rmSync(loop.current);
   symlinkSync('/nowhere', loop.current);
-  await refused(/points to \/nowhere, which is no iteration.*--back --to NUMBER --root/, [better, ...inputs], 1);
+  await refused(/points to \/nowhere, which is not an iteration.*--back --to NUMBER --root/, [better, ...inputs], 1);
   assert.equal((await loop.status()).current, null);
   const status = await loop.iterate('--status', '--server', 'http://127.0.0.1:9');
   assert.match(status.stdout, /^ +0 .*\(start\)$/m);

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
+import { openEngine } from '../../src/engine/vectors/open-engine.ts';
 import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
@@ -73,6 +74,17 @@ test('a build makes a prefilter if it is worthwhile, optimize adds the same one 
   assert.deepEqual({ prefilter, generation }, { prefilter: manifest.prefilter, generation: manifest.generation });
   assert.equal((await optimizeIndex(out, kernel, options)).prefiltersMade, 0);
 
+  // As if the codes were those of other vectors.
+  const codes = readFileSync(join(shardFolder, 'codes.i8'));
+  const others = Buffer.from(codes);
+  others[others.length - 32]! ^= 1;
+  writeFileSync(join(shardFolder, 'codes.i8'), others);
+  const { codesMade, prefiltersMade } = await optimizeIndex(out, kernel, options);
+  assert.deepEqual({ codesMade, prefiltersMade }, { codesMade: 1, prefiltersMade: 1 });
+  assert.deepEqual(readFileSync(join(shardFolder, 'codes.i8')), codes);
+  assert.deepEqual(readFileSync(join(shardFolder, 'prefilter.i8')), bytes);
+  assert.deepEqual(await problems(), []);
+
   bytes[bytes.length - 3_000]! ^= 1;
   writeFileSync(join(shardFolder, 'prefilter.i8'), bytes);
   const found = await problems();
@@ -91,7 +103,7 @@ test('the manifest of a small index says why it has no prefilter, and optimize m
   assert.deepEqual([summary.prefiltersMade, summary.prefiltersNotWorthwhile], [0, 0]);
 });
 
-test('an index with a prefilter of an earlier build passes verify, and optimize leaves it as it is', {
+test('an index whose codes and prefilter are of an earlier version passes verify, and optimize makes both again', {
   skip,
 }, async (t) => {
   const out = join(await tempFolder(t), 'index');
@@ -99,10 +111,10 @@ test('an index with a prefilter of an earlier build passes verify, and optimize 
   const [shard] = openIndexDirectory(out).shards;
   const { folder, manifest } = shard!;
   assert.deepEqual(await indexProblems(out), []);
-  const before = readFileSync(join(folder, 'shard.json'));
-  const { prefiltersMade } = await optimizeIndex(out, kernel, { float16: false, onStep: () => undefined });
-  assert.equal(prefiltersMade, 0);
-  assert.deepEqual(readFileSync(join(folder, 'shard.json')), before);
+  const warnings: string[] = [];
+  const engine = await openEngine(openIndexDirectory(out).source!, { onWarning: (warning) => warnings.push(warning) });
+  await engine.close();
+  assert.match(warnings.join(), /^1 of 1 shards have codes of an earlier version.*`trawl optimize`/);
 
   const prefilter = readFileSync(join(folder, 'prefilter.i8'));
   const segments = manifest.vectors.map((segment) => ({ ...segment, path: join(folder, segment.path) }));
@@ -115,4 +127,12 @@ test('an index with a prefilter of an earlier build passes verify, and optimize 
   writeFileSync(join(folder, 'prefilter.i8'), prefilter);
   const found = await indexProblems(out);
   assert.ok(found.some((problem) => /prefilter\.i8: sha256/.test(problem)));
+
+  const options = { float16: false, onStep: () => undefined };
+  const { codesMade, prefiltersNotWorthwhile } = await optimizeIndex(out, kernel, options);
+  assert.deepEqual({ codesMade, prefiltersNotWorthwhile }, { codesMade: 1, prefiltersNotWorthwhile: 1 });
+  assert.deepEqual(await indexProblems(out), []);
+  const after = readFileSync(join(folder, 'shard.json'));
+  assert.equal((await optimizeIndex(out, kernel, options)).codesMade, 0);
+  assert.deepEqual(readFileSync(join(folder, 'shard.json')), after);
 });

@@ -40,7 +40,7 @@ export interface ConstructSettings extends RuleSettings {
   readonly duplicatesBy?: ReadonlyMap<number, KnownPassage> | undefined;
   /** Write the ids of the corpus instead of rows. */
   readonly corpusIds?: ReadonlyMap<number, KnownPassage> | undefined;
-  /** Take the history from the candidates file, which has all queries, instead of that of step 3-2. */
+  /** Take the history from the candidates file, which has all queries, instead of the file of step 3-2. */
   readonly fullHistory: boolean;
 }
 
@@ -170,7 +170,7 @@ function refuseOtherFiles(candidates: string, files: UtilityFiles, { local, glob
   ] as const) {
     if (file === undefined || counts === undefined || counts.rounds === 0 || counts.unknown < counts.rounds) continue;
     throw usageError(
-      `None of the ${counts.rounds} rounds of ${file.path} is in ${candidates}: "id" and "round_index" must be those of the candidates. Is it the file of another data set or agent?`,
+      `None of the ${counts.rounds} rounds of ${file.path} is in ${candidates}: "id" and "round_index" must occur in the candidates. Is it the file of another data set or agent?`,
     );
   }
 }

@@ -23,7 +23,7 @@ export interface JudgedRound {
   readonly round: CandidateRound;
   /** The agent's earlier queries, oldest first, from the candidates file. */
   readonly history: readonly string[];
-  /** Undefined if there is no file of local utilities, or with a problem. */
+  /** Undefined without a file of local utilities, or if it has a problem. */
   readonly local: Utilities | undefined;
   readonly global: GlobalRound | undefined;
   /** The first problem; undefined if the utilities of all files can be used. */
@@ -93,7 +93,7 @@ async function judge(
     return {
       ...base,
       problem: 'query-differs',
-      detail: `${globalItem!.place}: "current_query" is not that of ${item.place}`,
+      detail: `${globalItem!.place}: "current_query" differs from ${item.place}`,
     };
   }
   const historyDiffers = global.value !== undefined && JSON.stringify(global.value.history) !== JSON.stringify(history);

@@ -61,7 +61,7 @@ interface ModelStep {
   /** The files when the iteration began. */
   readonly files: readonly InputFile[];
   readonly out: string;
-  /** Default: that of the import. */
+  /** Default: the import's default. */
   readonly precision: Precision | undefined;
   /** See `poolingOfImport`. */
   readonly pooling: StatedPooling | undefined;

@@ -70,7 +70,7 @@ async function begin(
   if (isSame(current)) return undefined;
   const same = kept.findLast(isSame);
   if (same !== undefined && !restart) throw notServed(folder, same.number, current.number);
-  // It was taken for that of an iteration whose model is made, which this is not.
+  // It was mistaken for the folder of an iteration whose model is made.
   if (!existsSync(inputs.checkpoint)) throw noCheckpoint(inputs.checkpoint);
   const { next } = folder.history;
   const own = folder.folderOf(next);

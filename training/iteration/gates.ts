@@ -7,7 +7,7 @@ export const TOLERANCE = 1e-9;
 export interface Gates {
   /** Least recall@k, 0 to 1. */
   readonly minRecall: number | undefined;
-  /** By how much recall@k may be below that of the index before. */
+  /** By how much recall@k may fall below the previous index's recall@k. */
   readonly maxRecallDrop: number;
   /** Largest share of queries whose first k passages change. */
   readonly maxChanged: number | undefined;

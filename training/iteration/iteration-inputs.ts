@@ -24,7 +24,7 @@ type RecordedInputs = Journal['inputs'];
  *
  * @param imported inputs of iterations whose model is made: their checkpoints are not read again, and trainers remove old ones. What is
  * gone of one of these counts as it was.
- * @throws TrawlError MODEL_NOT_FOUND for another checkpoint that is gone; USAGE for a corpus that is no file; errors of the corpus.
+ * @throws TrawlError MODEL_NOT_FOUND for another checkpoint that is gone; USAGE for a corpus that is not a file; errors of the corpus.
  */
 export async function recordedInputs(
   { checkpoint, corpus, corpusFormat, settings }: IterationInputs,
@@ -56,7 +56,7 @@ async function corpusFiles(
   for (const { path, sizeBytes } of listCorpusFiles(paths, format)) {
     if (!statSync(path).isFile()) {
       throw usageError(
-        `${path} is no file. A corpus that can be read only once cannot be resumed: write it to a file.`,
+        `${path} is not a file. A corpus that can be read only once cannot be resumed: write it to a file.`,
       );
     }
     files.push({ path: resolve(path), bytes: sizeBytes, sha256: await sha256OfFile(path, signal) });

@@ -11,7 +11,7 @@ export interface IterationSummary {
   readonly model: string | null;
   /** The iteration that was served before. */
   readonly base: number | null;
-  /** Settings of the encoder that differ from those of the index before, in words. */
+  /** Settings in which the encoder differs from the previous index's encoder, in words. */
   readonly changes: readonly string[];
   /** What the encoder has in place of the settings of the model's folder. Null before the model is made. */
   readonly settings: Pick<NonNullable<Journal['model']>, 'precision' | 'overrides'> | null;

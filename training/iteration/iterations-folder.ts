@@ -27,7 +27,7 @@ export class IterationsFolder {
     this.root = root;
   }
 
-  /** @throws TrawlError INDEX_NOT_FOUND if there are no iterations in it. */
+  /** @throws TrawlError INDEX_NOT_FOUND if it has no iterations. */
   static open(path: string): IterationsFolder {
     const folder = new IterationsFolder(resolve(path));
     if (readHistory(folder.root) !== undefined) return folder;
@@ -173,7 +173,7 @@ export class IterationsFolder {
       (iteration) => target !== undefined && this.indexOf(iteration) === resolve(this.root, target),
     );
     if (found !== undefined) return this.#withGeneration(found);
-    if (target !== undefined) throw this.#badLink(`points to ${target}, which is no iteration of this folder`);
+    if (target !== undefined) throw this.#badLink(`points to ${target}, which is not an iteration of this folder`);
     throw this.#badLink(isOtherFile(this.link) ? NO_LINK : 'does not exist');
   }
 
@@ -243,7 +243,7 @@ function linkTarget(link: string): string | undefined {
   }
 }
 
-const NO_LINK = 'is no link: trawl iterate did not make it. Move it away';
+const NO_LINK = 'is not a link: trawl iterate did not make it. Move it away';
 
 function isOtherFile(link: string): boolean {
   return lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === false;

@@ -10,7 +10,7 @@ import { recordedOverrides } from '../../src/search/opening/open-index-encoder.t
 import { hasOwnSettings, isModelFolder } from './checkpoint.ts';
 
 /**
- * The precision of the new model: that of the index before if both encoders have one architecture. Undefined: the default of the
+ * The precision of the new model: the previous index's, if both encoders have one architecture. Undefined: the default of the
  * import, or of the model folder.
  */
 export async function inheritedPrecision(
@@ -27,8 +27,9 @@ export async function inheritedPrecision(
 const GENERATING = ['qwen3', 't5'];
 
 /**
- * The pooling to give to the import of a checkpoint whose files state none: that of the option, else, for a bare model of an architecture
- * that also generates text, that of the index before. Others need none for the import; `inheritedOverrides` gives it to them afterwards.
+ * The pooling to give to the import of a checkpoint whose files state none: the option, else, for a bare model of an architecture
+ * that also generates text, the previous index's pooling. Other models need none for the import; `inheritedOverrides`
+ * gives it to them afterwards.
  */
 export async function poolingOfImport(
   checkpoint: string,
@@ -79,7 +80,7 @@ export async function inheritedOverrides(
   const positions = maxPositions ?? Number.POSITIVE_INFINITY;
   return {
     ...kept,
-    // The graph of the index before pooled itself; that of a checkpoint does not.
+    // The previous index's graph pooled by itself; a checkpoint's graph does not.
     ...(pooling === undefined || pooling === 'none' ? {} : { pooling }),
     ...(dimension === undefined || dimension > full ? {} : { dimension }),
     maxQueryTokens: maxQueryTokens === undefined ? undefined : Math.min(maxQueryTokens, positions),

@@ -21,9 +21,9 @@ export const Measures = Type.Object({
   recallK: Type.Integer({ minimum: 1 }),
   before: Means,
   now: Means,
-  /** How the answers differ from those of the index before. */
+  /** How the answers differ from the previous index's answers. */
   answers: Type.Object({
-    /** The queries were the held-out questions, or those of records. */
+    /** Whether the queries were held-out questions or recorded queries. */
     of: Type.Enum(['questions', 'records']),
     /** Passages of an answer that count. */
     k: Type.Integer({ minimum: 1 }),
@@ -66,7 +66,7 @@ export const Trial = Type.Object({
   present: Type.Number(),
   /** Estimate minus recall for the present encoder, tried as if it were new. Null if that could not be estimated. */
   error: Type.Union([Type.Number(), Type.Null()]),
-  /** Passages that were embedded, and those of the index. */
+  /** Passages that were embedded, and passages in the index. */
   pool: Count,
   whole: Count,
   /** What embedding the whole index would take at that speed, in milliseconds. */
@@ -140,7 +140,7 @@ const Journal = Type.Object({
       precision: Type.Enum([...PRECISIONS]),
       /** Settings in place of the model's own, as `ModelOverrides`. */
       overrides: Type.Record(Type.String(), Type.Unknown()),
-      /** Settings of the encoder that differ from those of the index before, in words. */
+      /** Settings in which the encoder differs from the previous index's encoder, in words. */
       changes: Type.Array(Type.String()),
     }),
     Type.Null(),

@@ -166,7 +166,7 @@ class IterationRun {
         await this.#record({ trial: await work.triage.run(this.#folders(), this.#journal) });
       }
     }
-    // Only now: a run that was killed before has its vectors. Without a trial, those of one that nobody resumes.
+    // Only now: a run that was killed before has its vectors. Without a trial, they belong to a trial that nobody resumes.
     await rm(this.#folders().triage, { recursive: true, force: true });
     return work.triage === undefined ? [] : trialRefusals(this.#journal.trial!, trialGates);
   }

@@ -9,7 +9,7 @@ export interface ServerOptions {
   readonly apiKey?: string | undefined;
   /** The folder that the server opens. Default: the one that it was started with. */
   readonly folder?: string | undefined;
-  /** Says in messages what to do about a server that opens another index than expected. Default: that of `trawl iterate`. */
+  /** Says in messages what to do about a server that opens another index than expected. Default: the advice of `trawl iterate`. */
   readonly advice?: string | undefined;
   /** Longest wait for a server that opens an index, in milliseconds. Default: 30 minutes. */
   readonly openingMs?: number | undefined;
@@ -39,7 +39,7 @@ export class ServedIndex {
   readonly #options: ServerOptions;
   readonly #client: TrawlClient;
 
-  /** @param url of the server; with several indexes that of one of them: `http://host:8000/indexes/NAME`. */
+  /** @param url of the server, or of one of its indexes: `http://host:8000/indexes/NAME`. */
   constructor(url: string, options: ServerOptions = {}) {
     this.url = url;
     const [, base, name] = /^(https?:\/\/.+?)(?:\/indexes\/([^/]+))?\/*$/.exec(url) ?? [];
@@ -258,7 +258,8 @@ export class ServedIndex {
 }
 
 interface ReloadOptions {
-  /** Whether the end must be known by a reply, and not only by the generation that answers: it may be that of before the reload. */
+  /** Whether the end must be known by a reply, and not only by the generation that answers: it
+   * may be the one from before the reload. */
   readonly needsReply: boolean;
   readonly signal: AbortSignal | undefined;
 }

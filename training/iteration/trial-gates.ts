@@ -5,7 +5,7 @@ import type { Trial } from './records.ts';
 export interface TrialGates {
   /** Least recall@k, 0 to 1. */
   readonly minRecall: number | undefined;
-  /** By how much recall@k may be below that of the served index. */
+  /** By how much recall@k may fall below the served index's recall@k. */
   readonly maxDrop: number;
 }
 

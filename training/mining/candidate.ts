@@ -6,11 +6,11 @@ export interface Candidate extends MinedPassage {
 }
 
 /**
- * Why a candidate is no negative. A candidate has one reason, the first in this order.
+ * Why a candidate was rejected as a negative. A candidate has one reason, the first in this order.
  *
  * - `positive`: it is a positive of the query, by id.
  * - `sibling`: it is a positive of another query with the same question or the same text, by id.
- * - `copy`: its text without the title equals that of a positive or of a sibling's, but for case, quotes and spaces.
+ * - `copy`: its text without the title equals the text of a positive, its own or a sibling's, but for case, quotes and spaces.
  * - `near_duplicate`: it shares most of its words in sequence with such a positive.
  * - `query`: it is the question or the query itself.
  * - `answer`: it has a golden answer.

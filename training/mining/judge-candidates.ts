@@ -6,8 +6,8 @@ import type { PreparedQuery } from './query-outcome.ts';
 const LISTS_PER_CALL = 8;
 
 /**
- * Replaces the scores of positives and candidates by those of the reranker, and orders the candidates by them; equal scores stay in
- * the order of the search. The ranks stay those of the search. A query that the reranker refuses has its error.
+ * Replaces the scores of positives and candidates by the reranker's scores, and orders the candidates by them; equal scores stay in
+ * the order of the search. The ranks of the search stay. A query that the reranker refuses gets the reranker's error.
  *
  * @throws TrawlError NOT_SUPPORTED without a reranker, RERANK_TOO_LARGE; SearchFailure for any other error of a query.
  */

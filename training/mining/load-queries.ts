@@ -16,14 +16,14 @@ export interface QuerySource {
   readonly excluded: readonly string[];
 }
 
-/** What was read. Names are those of the report file. */
+/** What was read, under the names of the report file. */
 export interface LoadCounts {
   readonly read: number;
   /** Queries that are left out because their question or query is one of the excluded questions. */
   readonly excluded: number;
   /** Queries that are left out because they have no judgements. */
   readonly unjudged: number;
-  /** Recorded queries that failed, and those of another split than wanted. */
+  /** Recorded queries that failed, and recorded queries of an unwanted split. */
   readonly failed: number;
   readonly other_split: number;
   /** Queries that were added to an earlier one with the same question and query. */

@@ -35,7 +35,7 @@ export interface MineOptions {
   readonly format: RowFormatName;
   readonly outputScores: boolean;
   readonly batch: BatchSettings;
-  /** The settings as JSON: those of the report, and what a resumed run must have in common with the first. */
+  /** The settings as JSON, as the report has them; a resumed run must have the same. */
   readonly settings: Readonly<Record<string, unknown>>;
   /** The server that is asked, for the report; another server with the same index may resume. */
   readonly server?: string;
@@ -76,7 +76,7 @@ const BATCH_HITS = 12_800;
 
 /**
  * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
- * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
+ * stopped resumes: `OUT.work` has its queries and its progress, and the files equal the files of an undisturbed run.
  *
  * @throws TrawlError USAGE if an output is an input or a Parquet file of a format without columns, OUTPUT_EXISTS, OUTPUT_DIFFERS if the
  * unfinished run had other inputs or settings, OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.

@@ -13,7 +13,7 @@ export interface MinedPassage {
   readonly contents: string;
   /** Rank in the raw list, from 1; null for a positive that the list does not have. */
   readonly rank: number | null;
-  /** The reranker's score if there is one, else that of the search; larger is nearer. Null: unknown. */
+  /** The reranker's score if there is one, else the search's score; larger is nearer. Null: unknown. */
   readonly score: number | null;
 }
 

@@ -3,7 +3,7 @@ import { comparableText } from '../../src/base/comparable-text.ts';
 
 /** A query to mine negatives for, whatever file it comes from: a question, or an agent's sub-query. */
 export interface MiningQuery {
-  /** Id of the question; with `round` that of an agent's query. Need not be unique. */
+  /** Id of the question, or with `round` of an agent's query. Need not be unique. */
   readonly id: string;
   /** What the user asked. Queries with the same question are siblings. */
   readonly question: string;

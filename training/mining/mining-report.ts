@@ -33,7 +33,7 @@ interface DropExample {
   readonly dropped: PassageExample;
 }
 
-/** The counts of a run. Names are those of the report file. */
+/** The counts of a run, under the names of the report file. */
 interface MiningCounts {
   /** Searched queries. */
   queries: number;

@@ -17,8 +17,8 @@ export function shinglesOf(comparable: string): ReadonlySet<string> {
 }
 
 /**
- * Texts to compare with. The similarity of two texts is the containment of their shingles: those they share, divided by those of
- * the text that has fewer. It is computed for every pair, without sketches, and is 1 where one text contains the other.
+ * Texts to compare with. The similarity of two texts is the containment of their shingles: the number that they share, divided
+ * by the number in the text that has fewer. It is computed for every pair, without sketches, and is 1 where one text contains the other.
  */
 export class NearDuplicates {
   readonly #sizes: number[] = [];

@@ -8,7 +8,7 @@ import { type RecordLimits, recordQueries } from './record-queries.ts';
 export class RecordSource {
   readonly #files: readonly RecordFileHandle[];
   readonly #hashes: ReadonlyMap<string, Hash>;
-  /** Permissions for files with queries of these records: no wider than those of any of them. */
+  /** Permissions for files with queries of these records: no wider than the permissions of any of these files. */
   readonly mode: number;
 
   private constructor(files: readonly RecordFileHandle[], mode: number) {

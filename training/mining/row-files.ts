@@ -20,7 +20,7 @@ export interface RowCheckpoint extends RowBytes {
 }
 
 /**
- * Refuses a Parquet file of a format whose rows are no table.
+ * Refuses a Parquet file of a format whose rows do not form a table.
  *
  * @throws TrawlError USAGE.
  */
@@ -67,7 +67,7 @@ export class RowFiles {
     return !onlyInputs || CheckpointedFile.isWhole(RowFiles.originsOf(out), bytes.origins);
   }
 
-  /** Opens both files at a checkpoint. `options`: those of all rows. `mode`: permissions of new files. */
+  /** Opens both files at a checkpoint. `options`: the options of all rows. `mode`: permissions of new files. */
   static async open(
     out: string,
     format: RowFormat,

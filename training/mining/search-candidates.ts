@@ -123,7 +123,7 @@ async function withScores(
 }
 
 /**
- * Scores of given rows for each query, equal to those of a search. Queries without rows are not sent.
+ * Scores of given rows for each query, as a search would score them. Queries without rows are not sent.
  *
  * @throws SearchFailure the error of a query.
  */

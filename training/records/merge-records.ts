@@ -16,7 +16,7 @@ interface Source {
 }
 
 /**
- * Merges the records of several servers by time; those of one path stay in their order. Memory is that of one line per path, and with
+ * Merges the records of several servers by time; records of one path stay in their order. Memory holds one line per path, and with
  * `unique` about 50 bytes for each record.
  */
 export async function* mergeRecords(
@@ -42,7 +42,7 @@ export async function* mergeRecords(
     }
   } finally {
     await Promise.all(all.map((lines) => lines.return()));
-    // Those of which no line was read.
+    // Files of which no line was read.
     await closeAll(sets.flat());
   }
 }

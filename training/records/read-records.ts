@@ -31,7 +31,7 @@ interface OpeningLine extends Line {
 
 export type AnyLine = RecordLine | OpeningLine;
 
-/** A line that is no record. */
+/** A line that is not a record. */
 export interface DamagedLine {
   readonly file: string;
   readonly line: number;

@@ -9,7 +9,7 @@ import type { RecordedOpening } from './recorded-opening.ts';
  */
 export interface RecordedQuery extends RecordHead {
   readonly query: string;
-  /** The original question. It was searched for if `template` (absent: that of the index) has it. */
+  /** The original question. It was searched for if `template` (absent: the index's template) has it. */
   readonly question?: string;
   /** The agent's earlier queries, oldest first. */
   readonly history?: readonly string[];

@@ -25,7 +25,7 @@ const HASHABLE = [
 /** Fields that can be left out. */
 const DROPPABLE = [...HASHABLE, 'turn', 'step', 'filter'] as const;
 
-/** Fields without which a line is no record: what stands in their place. */
+/** What replaces fields that every record must have. */
 const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null, opened: '' };
 
 /** The texts that the member `text` of `answer` is composed of. */

@@ -42,7 +42,7 @@ export class AnswerCollector {
     this.#database.exec('BEGIN');
   }
 
-  /** Records whose hits differ from those of an earlier record of the same search. The first stays. */
+  /** Records whose hits differ from an earlier record of the same search. The first record stays. */
   get contradicting(): number {
     return this.#contradicting;
   }

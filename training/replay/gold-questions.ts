@@ -23,7 +23,7 @@ export class GoldQuestions {
   /** Made when a question is first found. */
   readonly #golds = new Map<Question, Gold>();
 
-  /** @param matcher the rule by which a passage has one of the answers. Default: that of DPR, as answers are counted. */
+  /** @param matcher the rule by which a passage has one of the answers. Default: DPR's rule, by which answers are counted. */
   constructor(questions: readonly Question[], matcher: AnswerMatcher = answerMatcher) {
     this.#known = new KnownQuestions(questions);
     this.#matcher = matcher;

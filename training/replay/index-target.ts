@@ -65,7 +65,7 @@ export class IndexTarget implements ReplayTarget {
 
 function outcomeOf(outcome: QueryOutcome, generation: string): TargetOutcome {
   if (!outcome.ok) {
-    // The same query may succeed next time, so the lists would not be those of the index.
+    // The same query may succeed next time, so its list would not be what the index returns.
     if (!isOfQuery(outcome.error)) throw outcome.error;
     return { ok: false, code: outcome.error.code, ofQuery: true };
   }

@@ -9,7 +9,7 @@ import { BUNDLE_FILES, type BundleManifest, checkBundleFiles, readBundleManifest
 import { ReplayRetriever, type Unrecorded } from './replay-retriever.ts';
 
 interface OpenBundleOptions {
-  /** Name of the index in requests. Default: that of the index that answered. */
+  /** Name of the index in requests. Default: the name of the index that answered. */
   readonly name?: string;
   /** What a query gets that was not recorded. Default: an error. */
   readonly unrecorded?: Unrecorded;

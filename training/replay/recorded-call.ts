@@ -27,8 +27,8 @@ export interface RecordedCall {
  * - `view`: a view limited the search, which the record names but does not define;
  * - `queryTree`: a search of Elasticsearch's interface, whose query is more than its text;
  * - `selection`: the request left hits out or merged lists, so the record does not have what the search found;
- * - `perturbed`: the server left out gold passages or mixed in distractors, so the hits are not those of the search;
- * - `rerankFailed`: the reranker failed, and the hits are those of the search;
+ * - `perturbed`: the server left out gold passages or mixed in distractors, so the hits are not the search's own;
+ * - `rerankFailed`: the reranker failed, and the hits are the search's own;
  * - `unknown`: a setting has a value that this program does not know.
  */
 export const UNUSABLE = [

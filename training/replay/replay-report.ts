@@ -7,7 +7,7 @@ import type { KnownPassage } from './replay-target.ts';
  * Why a record was not compared, beside the reasons of `Unusable`:
  * - `otherIds`: none of its passages has an id that the other index has, and neither has a passage of any other record of its generation.
  *   Where one has, the passages of the record are gone, and it is compared;
- * - `withoutIds`: a passage has no id, and the rows are those of another generation.
+ * - `withoutIds`: a passage has no id, and its row belongs to another generation.
  */
 type NotCompared = Unusable | 'otherIds' | 'withoutIds';
 

@@ -8,7 +8,7 @@ export interface SummaryValues {
   /** Mean rank-biased overlap; null without queries. */
   readonly rbo: number | null;
   /**
-   * For each cutoff the mean overlap, the queries that it was measured over, and those of them whose first k passages are the same, in
+   * For each cutoff the mean overlap, the queries that it was measured over, and how many of these have the same first k passages, in
    * any order.
    */
   readonly overlap: readonly {

@@ -58,7 +58,7 @@ export class ServerTarget implements ReplayTarget {
         continue;
       }
       const known = asSearchReply(reply.json);
-      if (known?.results.length !== part.length) throw this.#api.failed('its reply is not that of /v1/search');
+      if (known?.results.length !== part.length) throw this.#api.failed('its reply is not a reply of /v1/search');
       const { name, generation } = known.index;
       index = name;
       outcomes.push(...known.results.map((result) => outcomeOf(result, generation)));

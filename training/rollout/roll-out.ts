@@ -131,7 +131,7 @@ async function firstAnswers<Answers>(
   try {
     const before = oldest === undefined ? undefined : await probe.ask(oldest.server);
     if (oldest === undefined) {
-      onStep('No server has the old index, so that its answers cannot be compared with those of the new one.');
+      onStep('No server has the old index, so the answers of the old and the new index cannot be compared.');
     }
     for (const { server, report } of plans.filter(({ report }) => report.state === 'current')) {
       const now = await probe.ask(server);

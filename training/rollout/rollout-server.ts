@@ -49,7 +49,7 @@ export class RolloutServer {
   }
 
   /**
-   * @param folder the folder whose index is `next`. Default: that of the server's start.
+   * @param folder the folder whose index is `next`. Default: the folder that the server was started with.
    * @throws TrawlError ROLLOUT_FAILED if the server cannot be asked, or is not ready.
    */
   async state(folder: string | undefined, signal: AbortSignal): Promise<IndexState> {

@@ -28,7 +28,7 @@ export interface Trajectory {
   /** Undefined if it is not known, in recorded calls. */
   readonly question: string | undefined;
   /**
-   * Id of the question; that of the trajectory in Agentic-R's files, where a question has one trajectory. Undefined if it is not known, in
+   * Id of the question, or of the trajectory in Agentic-R's files, where a question has one trajectory. Undefined if it is not known, in
    * recorded calls.
    */
   readonly questionId: string | undefined;

@@ -58,7 +58,7 @@ export class RecallEstimator {
       found[place.question]! += this.#foundShare(place, this.#expected[i]!, estimator, k);
       relevant[place.question] = place.ofRelevant;
     }
-    // Divided once: the same passages give the same recall, bit for bit, as those of the present encoder.
+    // Divided once: the same passages give the same recall as with the present encoder, bit for bit.
     return found.map((sum, question) => (sum === 0 ? 0 : sum / relevant[question]!));
   }
 

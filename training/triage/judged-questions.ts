@@ -17,7 +17,7 @@ export interface JudgedQuestions {
   /** Questions without a relevant passage in the judgements. They are left out. */
   readonly unjudged: number;
   readonly judged: readonly JudgedQuestion[];
-  /** Relevant passages of all questions, and those of them that the index does not have in the scope: no search finds them. */
+  /** Relevant passages of all questions, and how many of them no search finds because the index lacks them in the scope. */
   readonly relevant: number;
   readonly missing: number;
   /** The id of the first relevant passage. */

@@ -18,7 +18,7 @@ export interface Pool {
   readonly chosen: RowBitmap;
   /** A uniform random sample of the others. */
   readonly sampled: RowBitmap;
-  /** Passages that may be found: those of the index in the scope of the trial. */
+  /** Passages that may be found: the index's passages in the scope of the trial. */
   readonly whole: number;
 }
 

@@ -2,7 +2,7 @@ import type { Random } from '../../src/base/random.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 
 /**
- * `count` rows of `rows` without those of `except`, each set of that size with the same probability; all of them if there are fewer.
+ * `count` rows of `rows` that are not in `except`, each set of that size with the same probability; all of them if there are fewer.
  * One pass over the rows (selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S), so memory is one bit a
  * row whatever the count is.
  */

@@ -12,7 +12,7 @@ import { IdRows } from './searched-lists.ts';
 export interface RecordedLists {
   /** Lists of this generation, of other generations, and those that are known to be of another encoder or of BM25. */
   readonly sources: readonly PoolSource[];
-  /** Records read, and those of other questions, which are left out. */
+  /** Records read, and records of other questions, which are left out. */
   readonly records: number;
   readonly ofOtherQuestions: number;
   /** Distinct ids that the index does not have, and hits without an id. */
@@ -21,8 +21,8 @@ export interface RecordedLists {
 
 /**
  * The first `depth` hits of the recorded queries for the questions: by their rows where the index has the recorded generation, else by
- * their ids. A record belongs to a question as for `trawl replay --questions`. A record does not name its encoder: that of another
- * generation counts as one of the present encoder, unless its generation is that of one of `others` with another encoder.
+ * their ids. A record belongs to a question as for `trawl replay --questions`. A record does not name its encoder: a record of another
+ * generation counts for the present encoder, unless one of `others` has that generation and another encoder.
  *
  * @throws TrawlError CORPUS_NOT_FOUND, CORPUS_BAD_LINE.
  */

@@ -38,13 +38,13 @@ export interface Gate {
   readonly k: number;
   /** The least recall; null: none is asked for. */
   readonly minRecall: number | null;
-  /** How far recall may be below that of the present encoder; null: any distance. */
+  /** How far recall may fall below the present encoder's recall; null: any distance. */
   readonly maxDrop: number | null;
 }
 
 /**
  * `passed`: the estimate is at the gate or above it. `refused`: it is below. `refused-for-certain`: recall in the pool is below, so that
- * of the whole index is, too, for these questions. `none`: there is no gate.
+ * of the whole index is, too, for these questions. `none`: without a gate.
  */
 type Verdict = 'passed' | 'refused' | 'refused-for-certain' | 'none';
 

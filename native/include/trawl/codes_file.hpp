@@ -12,12 +12,15 @@
 //     code_sum  int32[R]      r: sum of the row's codes (for instruction sets that offset the query by 128)
 //     bias      float64[R]    beta: inner product and cosine sum mean*(row-mean); L2: -1/2 sum (row-mean)^2
 //     tail      CodesBlockTail, 64 bytes: rows in the block, checksum of all bytes before the tail
-//   footer      CodesFooter, 64 bytes: total rows and blocks. finish() writes it; a file without a footer is unfinished.
+//   footer      CodesFooter, 64 bytes: total rows and blocks, and what the file was made from. finish() writes it; a file without a
+//               footer is unfinished.
 //
 // Unused rows of the last block are zero in every field; readers skip them.
 //
 // Version history
 //   1  first
+//   2  the footer has `identity` and `rows_checksum`. Files of version 1 are still read; their prefilter is compared by a sample of
+//      the blocks.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -32,7 +35,7 @@ namespace trawl {
 
 class MappedFile;
 
-constexpr uint32_t kCodesVersion = 1;
+constexpr uint32_t kCodesVersion = 2, kFirstCodesVersion = 1;
 constexpr char kCodesMagic[8] = {'T', 'R', 'A', 'W', 'L', 'I', '8', '\n'};
 constexpr char kCodesFooterMagic[8] = {'T', 'R', 'A', 'W', 'L', 'E', 'N', 'D'};
 
@@ -68,8 +71,10 @@ struct CodesFooter {
   char magic[8];
   uint64_t rows;
   uint64_t blocks;
-  uint64_t checksum;          // of the three fields above
-  uint64_t reserved[4];
+  uint64_t checksum;          // of all other fields; in version 1, and in prefilters, of the three above
+  uint64_t identity;          // of these codes: a running checksum of the header's checksum, the tails of all blocks and `rows`
+  uint64_t rows_checksum;     // of the vectors: a running checksum of the checksums of each block's rows as float32
+  uint64_t reserved[2];
 };
 static_assert(sizeof(CodesFooter) == 64, "part of the file format");
 
@@ -117,20 +122,27 @@ class CodesFile {
   uint64_t sign_seed() const { return sign_seed_; }
   const std::vector<float>& mean() const { return mean_f32_; }  // [dimension]
   int64_t bytes() const;
-  // A checksum of metric, shape, mean and the tails of up to 64 evenly spread blocks. A prefilter stores the identity of its
-  // codes.
+  // A checksum of metric, shape, mean and the tails of all blocks; in files of version 1, of up to 64 evenly spread blocks. A
+  // prefilter stores the identity of its codes.
   uint64_t identity() const { return identity_; }
+  // Checksum of the vectors; 0 in files of version 1.
+  uint64_t rows_checksum() const { return rows_checksum_; }
+  // Whether the identity of the file covers all blocks: not in files of version 1.
+  bool has_full_identity() const { return version_ >= 2; }
+  // The identity that follows from the tails of all blocks. Reads a page of each.
+  uint64_t identity_of_blocks() const;
   CodesBlock block(int64_t index) const;
   bool block_checksum_holds(int64_t index) const;
 
  private:
   CodesFile() = default;
-  uint64_t make_identity(uint64_t header_checksum) const;
+  uint64_t sampled_identity() const;
   std::shared_ptr<const MappedFile> file_;
   Metric metric_ = Metric::kInnerProduct;
   int64_t dimension_ = 0, padded_ = 0, rows_ = 0, rows_per_block_ = 0, blocks_ = 0;
   int64_t header_bytes_ = 0, block_bytes_ = 0;
-  uint64_t sign_seed_ = 0, identity_ = 0;
+  uint64_t sign_seed_ = 0, header_checksum_ = 0, identity_ = 0, rows_checksum_ = 0;
+  uint32_t version_ = 0;
   std::vector<float> mean_f32_;
 };
 

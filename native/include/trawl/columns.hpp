@@ -63,10 +63,10 @@ struct FilterBound {
   bool open = false;  // whether the value itself lies outside
 };
 
-struct RowTest {
+struct RowPredicate {
   enum class Type { kAnd, kOr, kNot, kExists, kIn, kRange };
   Type type = Type::kAnd;
-  std::vector<RowTest> tests;       // kAnd, kOr; kNot has one
+  std::vector<RowPredicate> tests;       // kAnd, kOr; kNot has one
   size_t column = 0;                // kExists, kIn, kRange
   std::vector<FilterValue> values;  // kIn
   FilterBound least, most;          // kRange
@@ -74,7 +74,7 @@ struct RowTest {
 
 // Bit (row & 63) of word (row >> 6) is set for the rows that pass; bits past `rows` are 0. Throws kBadArgument, kCancelled, and
 // kBadFile if a column does not have `rows` rows.
-std::vector<uint64_t> rows_that_pass(const std::vector<const Column*>& columns, const RowTest& test, int64_t rows,
+std::vector<uint64_t> rows_that_pass(const std::vector<const Column*>& columns, const RowPredicate& test, int64_t rows,
                                      const std::atomic<bool>* cancel, ThreadPool& pool);
 
 }  // namespace trawl

@@ -23,7 +23,8 @@ class Index {
  public:
   Index(Metric metric, int64_t dimension);
 
-  // Throws kBadFile if codes, prefilter and rows differ in count, dimension or metric.
+  // Throws kBadFile if codes, prefilter and rows differ in count, dimension or metric, if the prefilter was made for other codes, or if
+  // the bounds of one of up to 64 evenly spread rows do not hold for its vector; verify_codes() compares every row.
   void add_shard(std::shared_ptr<const Rows> rows, std::shared_ptr<const CodesFile> codes,
                  std::shared_ptr<const PrefilterFile> prefilter = nullptr);
 
@@ -41,6 +42,8 @@ class Index {
   int64_t resident_bytes() const;  // read as a whole by every search: prefilters, and codes of shards without a prefilter
   int64_t touched_bytes() const;   // codes of shards with a prefilter: a search reads about one row in a thousand
   int64_t mapped_bytes() const;    // exact rows: a query reads a few dozen
+  // Shards whose prefilter was compared with a sample of their codes only, because the codes are of version 1.
+  int64_t sampled_prefilters() const;
 
  private:
   Metric metric_;

@@ -46,13 +46,11 @@ class Rows {
   // Copies the row to out[dimension] as float32. The conversion from float16 is exact.
   void copy_row(int64_t row, float* out_f32) const;
 
-  // Advises the operating system how the rows will be read: in order, or single rows (the default).
-  void advise_sequential() const;
-  void advise_random() const;
   // Removes the pages of these rows from the process's resident memory. They stay in the page cache and can be read again.
   void release(int64_t first, int64_t count) const;
 
  private:
+  friend class SequentialReading;
   struct MappedSegment {
     int64_t first_byte;    // position of data[0] in the bytes of all rows
     int64_t bytes;
@@ -60,9 +58,24 @@ class Rows {
     std::shared_ptr<const MappedFile> file;
   };
   const MappedSegment* segment_at(int64_t position) const;
+  // Advises the operating system how the rows will be read: in order, or single rows (the default).
+  void advise_sequential() const;
+  void advise_random() const;
   std::vector<MappedSegment> segments_;
   RowType type_;
   int64_t rows_, dimension_, row_bytes_;
+};
+
+// While it lives, the operating system reads ahead, for a caller that reads the rows in order.
+class SequentialReading {
+ public:
+  explicit SequentialReading(const Rows& rows) : rows_(rows) { rows_.advise_sequential(); }
+  ~SequentialReading() { rows_.advise_random(); }
+  SequentialReading(const SequentialReading&) = delete;
+  SequentialReading& operator=(const SequentialReading&) = delete;
+
+ private:
+  const Rows& rows_;
 };
 
 }  // namespace trawl

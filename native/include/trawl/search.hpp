@@ -36,7 +36,7 @@ struct SearchOptions {
   // At this many candidates (16 bytes each), a query drops those below the threshold or grows its buffer ...
   int64_t candidate_capacity = 1024;
   // ... and at this many it scores every exact row instead: slower, with the same answer.
-  int64_t candidate_limit = 65536;
+  int64_t candidate_limit = 0;                 // 0: 65,536, or 2k if that is more
   // Queries that share one pass over the codes. More need fewer passes and more memory (at least 8*dimension bytes each).
   int64_t batch_queries = 512;
   PrefilterPolicy prefilter;

@@ -2,8 +2,9 @@
 
 #include <cstring>
 
+#include "base/x86_features.hpp"
+
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -24,12 +25,6 @@ inline uint32_t bits_of_float(float value) {
 }
 
 #if defined(__x86_64__)
-bool machine_has_f16c() {
-  uint32_t a, b, c, d;
-  // __builtin_cpu_supports("avx") also checks the operating system. clang 14 does not know the name "f16c".
-  return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1) != 0;
-}
-
 __attribute__((target("f16c,avx"))) size_t widen_by_f16c(const uint8_t* halves, size_t count, float* out) {
   size_t i = 0;
   for (; i + 8 <= count; i += 8) {
@@ -57,7 +52,7 @@ void halves_to_floats(const void* halves, size_t count, float* out) {
   const auto* bytes = static_cast<const uint8_t*>(halves);
   size_t i = 0;
 #if defined(__x86_64__)
-  static const bool has_f16c = machine_has_f16c();
+  static const bool has_f16c = missing_f16c(X86()).empty();
   if (has_f16c) i = widen_by_f16c(bytes, count, out);
 #endif
   for (; i < count; ++i) {

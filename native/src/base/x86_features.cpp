@@ -8,6 +8,11 @@
 
 namespace trawl {
 
+std::string missing_f16c(const X86& cpu) {
+  if (!(cpu.leaf1_ecx >> 29 & 1)) return "the processor has no F16C";
+  return cpu.os_saves(kYmmState) ? "" : "the operating system does not save the AVX registers";
+}
+
 std::string missing_avx2(const X86& cpu) {
   if (!(cpu.leaf7_ebx >> 5 & 1)) return "the processor has no AVX2";
   if (!(cpu.leaf1_ecx >> 12 & 1)) return "the processor has no FMA";

@@ -29,6 +29,7 @@ struct X86 {
 constexpr uint64_t kYmmState = 0x6, kZmmState = 0xE6, kTileState = 0x60000;
 
 // What an instruction set lacks on this machine; empty if it can be used. missing_amx() asks Linux for the registers of tiles.
+std::string missing_f16c(const X86& cpu);
 std::string missing_avx2(const X86& cpu);
 std::string missing_avx512(const X86& cpu);  // with DQ, BW and VL
 std::string missing_vnni(const X86& cpu);

@@ -58,10 +58,10 @@ CodeTest set_of_codes(std::vector<uint32_t> codes, int width) {
   return test;
 }
 
-CodeTest code_test(const RowTest& test, const ColumnFile& file) {
+CodeTest code_test(const RowPredicate& test, const ColumnFile& file) {
   const auto everything = std::numeric_limits<uint32_t>::max() - 1;
-  if (test.type == RowTest::Type::kExists) return range_of_codes(0, file.width() == 4 ? everything : (1 << (8 * file.width())) - 1);
-  if (test.type == RowTest::Type::kIn) {
+  if (test.type == RowPredicate::Type::kExists) return range_of_codes(0, file.width() == 4 ? everything : (1 << (8 * file.width())) - 1);
+  if (test.type == RowPredicate::Type::kIn) {
     std::vector<uint32_t> codes;
     for (const FilterValue& value : test.values) {
       if (file.type() == ColumnType::kBoolean) {
@@ -82,9 +82,9 @@ CodeTest code_test(const RowTest& test, const ColumnFile& file) {
                         test.most.given ? edge(test.most, !test.most.open) : end);
 }
 
-NumberTest number_test(const RowTest& test) {
+NumberTest number_test(const RowPredicate& test) {
   NumberTest result;
-  if (test.type == RowTest::Type::kIn) {
+  if (test.type == RowPredicate::Type::kIn) {
     result.is_set = true;
     for (const FilterValue& value : test.values) result.values.push_back(value.number);
     std::sort(result.values.begin(), result.values.end());
@@ -94,8 +94,8 @@ NumberTest number_test(const RowTest& test) {
   const auto closed = [](const FilterBound& bound, double direction) {
     return bound.open ? std::nextafter(bound.value.number, direction) : bound.value.number;
   };
-  if (test.type == RowTest::Type::kRange && test.least.given) result.least = closed(test.least, kInfinity);
-  if (test.type == RowTest::Type::kRange && test.most.given) result.most = closed(test.most, -kInfinity);
+  if (test.type == RowPredicate::Type::kRange && test.least.given) result.least = closed(test.least, kInfinity);
+  if (test.type == RowPredicate::Type::kRange && test.most.given) result.most = closed(test.most, -kInfinity);
   return result;
 }
 
@@ -149,7 +149,7 @@ void test_numbers(const NumberTest& test, const ColumnFile& file, int64_t begin,
 
 // A test with what it needs of each shard.
 struct Prepared {
-  RowTest::Type type;
+  RowPredicate::Type type;
   std::vector<Prepared> tests;
   const Column* column = nullptr;
   std::vector<CodeTest> codes;  // one for each shard; empty if the column has numbers
@@ -167,13 +167,13 @@ void check_rows(const std::vector<const Column*>& columns, int64_t rows) {
   }
 }
 
-Prepared prepare(const RowTest& test, const std::vector<const Column*>& columns) {
+Prepared prepare(const RowPredicate& test, const std::vector<const Column*>& columns) {
   Prepared prepared;
   prepared.type = test.type;
-  for (const RowTest& each : test.tests) prepared.tests.push_back(prepare(each, columns));
-  const bool combines = test.type == RowTest::Type::kAnd || test.type == RowTest::Type::kOr;
-  if (test.type == RowTest::Type::kNot && test.tests.size() != 1) throw Error(ErrorCode::kBadArgument, "not needs one test");
-  if (combines || test.type == RowTest::Type::kNot) return prepared;
+  for (const RowPredicate& each : test.tests) prepared.tests.push_back(prepare(each, columns));
+  const bool combines = test.type == RowPredicate::Type::kAnd || test.type == RowPredicate::Type::kOr;
+  if (test.type == RowPredicate::Type::kNot && test.tests.size() != 1) throw Error(ErrorCode::kBadArgument, "not needs one test");
+  if (combines || test.type == RowPredicate::Type::kNot) return prepared;
   if (test.column >= columns.size()) throw Error(ErrorCode::kBadArgument, "a test names a column that was not given");
   prepared.column = columns[test.column];
   for (const auto& file : *prepared.column) {
@@ -196,9 +196,9 @@ class Evaluation {
 
   Words run(const Prepared& test) {
     switch (test.type) {
-      case RowTest::Type::kAnd:
-      case RowTest::Type::kOr: {
-        const bool all = test.type == RowTest::Type::kAnd;
+      case RowPredicate::Type::kAnd:
+      case RowPredicate::Type::kOr: {
+        const bool all = test.type == RowPredicate::Type::kAnd;
         Words result(kBlockWords, all ? ~uint64_t{0} : 0);
         for (const Prepared& each : test.tests) {
           const Words rows = run(each);
@@ -206,7 +206,7 @@ class Evaluation {
         }
         return result;
       }
-      case RowTest::Type::kNot: {
+      case RowPredicate::Type::kNot: {
         Words result = run(test.tests[0]);
         for (uint64_t& word : result) word = ~word;
         return result;
@@ -247,7 +247,7 @@ class Evaluation {
 
 }  // namespace
 
-std::vector<uint64_t> rows_that_pass(const std::vector<const Column*>& columns, const RowTest& test, int64_t rows,
+std::vector<uint64_t> rows_that_pass(const std::vector<const Column*>& columns, const RowPredicate& test, int64_t rows,
                                      const std::atomic<bool>* cancel, ThreadPool& pool) {
   check_rows(columns, rows);
   const Prepared prepared = prepare(test, columns);

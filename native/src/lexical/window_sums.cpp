@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/x86_features.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -56,7 +58,7 @@ using Collect = void (*)(WindowSums&, uint32_t, uint32_t, double, Candidates&);
 
 Collect choose() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return collect_avx512;
+  if (missing_avx512(X86()).empty()) return collect_avx512;
 #endif
   return collect_serial;
 }

@@ -13,7 +13,7 @@ namespace column_files {
 using trawl::ColumnFile;
 using trawl::ColumnType;
 using trawl::FilterValue;
-using trawl::RowTest;
+using trawl::RowPredicate;
 
 const std::vector<ColumnType> kTypes = {ColumnType::kString, ColumnType::kNumber, ColumnType::kBoolean, ColumnType::kDate};
 using Cells = std::vector<std::vector<FilterValue>>;  // the values of each row
@@ -108,9 +108,9 @@ inline Cells random_cells(ColumnType type, int64_t rows, bool multiple, std::mt1
 }
 
 // A filter over columns of these types.
-inline RowTest random_test(int depth, const std::vector<ColumnType>& types, std::mt19937& random) {
-  using Type = RowTest::Type;
-  RowTest test;
+inline RowPredicate random_test(int depth, const std::vector<ColumnType>& types, std::mt19937& random) {
+  using Type = RowPredicate::Type;
+  RowPredicate test;
   const auto kind = random() % (depth > 0 ? 6 : 3);
   if (kind >= 3) {
     test.type = kind == 3 ? Type::kAnd : kind == 4 ? Type::kOr : Type::kNot;
@@ -135,7 +135,7 @@ inline std::shared_ptr<const ColumnFile> opened(oracle::TempDir& directory, Colu
   return file;
 }
 
-inline std::vector<uint64_t> rows_of(const std::vector<trawl::Column>& columns, const RowTest& test, int64_t rows, trawl::ThreadPool& pool) {
+inline std::vector<uint64_t> rows_of(const std::vector<trawl::Column>& columns, const RowPredicate& test, int64_t rows, trawl::ThreadPool& pool) {
   std::vector<const trawl::Column*> pointers;
   for (const trawl::Column& column : columns) pointers.push_back(&column);
   return trawl::rows_that_pass(pointers, test, rows, nullptr, pool);

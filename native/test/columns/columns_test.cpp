@@ -9,20 +9,20 @@ using trawl::ErrorCode;
 namespace {
 
 // The definition of docs/filters.md.
-bool passes(const RowTest& test, const std::vector<Cells>& columns, int64_t row) {
-  const auto each = [&](const RowTest& inner) { return passes(inner, columns, row); };
+bool passes(const RowPredicate& test, const std::vector<Cells>& columns, int64_t row) {
+  const auto each = [&](const RowPredicate& inner) { return passes(inner, columns, row); };
   switch (test.type) {
-    case RowTest::Type::kAnd: return std::all_of(test.tests.begin(), test.tests.end(), each);
-    case RowTest::Type::kOr: return std::any_of(test.tests.begin(), test.tests.end(), each);
-    case RowTest::Type::kNot: return !each(test.tests[0]);
+    case RowPredicate::Type::kAnd: return std::all_of(test.tests.begin(), test.tests.end(), each);
+    case RowPredicate::Type::kOr: return std::any_of(test.tests.begin(), test.tests.end(), each);
+    case RowPredicate::Type::kNot: return !each(test.tests[0]);
     default: break;
   }
   const auto less = [](const FilterValue& a, const FilterValue& b) { return a.text != b.text ? a.text < b.text : a.number < b.number; };
   const auto equal = [&](const FilterValue& a, const FilterValue& b) { return !less(a, b) && !less(b, a); };
   const auto& values = columns[test.column][row];
   return std::any_of(values.begin(), values.end(), [&](const FilterValue& value) {
-    if (test.type == RowTest::Type::kExists) return true;
-    if (test.type == RowTest::Type::kIn) {
+    if (test.type == RowPredicate::Type::kExists) return true;
+    if (test.type == RowPredicate::Type::kIn) {
       return std::any_of(test.values.begin(), test.values.end(), [&](const FilterValue& wanted) { return equal(value, wanted); });
     }
     const bool above = !test.least.given || less(test.least.value, value) || (!test.least.open && equal(test.least.value, value));
@@ -68,7 +68,7 @@ TEST("columns: the rows that pass a filter are those of the naive evaluation, in
       }
     }
     for (int i = 0; i < (round == 0 ? 3 : 20); ++i) {
-      const RowTest test = random_test(3, kTypes, random);
+      const RowPredicate test = random_test(3, kTypes, random);
       const std::vector<uint64_t> found = rows_of(columns, test, rows, pool);
       CHECK_EQUAL(found.size(), static_cast<size_t>((rows + 63) / 64));
       for (int64_t row = 0; row < static_cast<int64_t>(64 * found.size()); ++row) {
@@ -129,8 +129,8 @@ TEST("columns: a file of another type, version or size, and one that is no colum
   refuse(ColumnType::kNumber, with(kStarts, 64), "its size differs from its header");
   CHECK_REFUSED(ColumnFile::open("/nonexistent/column-0.bin", ColumnType::kNumber), ErrorCode::kReadFailed, "/nonexistent/column-0.bin");
   trawl::ThreadPool pool(1);
-  RowTest exists;
-  exists.type = RowTest::Type::kExists;
+  RowPredicate exists;
+  exists.type = RowPredicate::Type::kExists;
   CHECK_REFUSED(rows_of({{opened(directory, ColumnType::kNumber, numbers)}}, exists, 3, pool), ErrorCode::kBadFile,
                 "a column has 2 rows, but the index has 3");
   exists.column = 1;

@@ -1,5 +1,9 @@
 // The table of cases in docs/certificate.md. Each case is tested with whole searches.
+#include <algorithm>
+#include <atomic>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include "base/float_environment.hpp"
 #include "oracle.hpp"
@@ -200,6 +204,61 @@ TEST("cases: 30,000 equal rows overflow the candidate buffer, so all rows are sc
   CHECK(!roomy.stats[0].full_scan && roomy.stats[0].buffer_growths > 3);
 }
 
+TEST("cases: for k above 65,536 the codes are scanned, and no row a second time") {
+  if (check::small()) return;
+  trawl::ThreadPool pool(2);
+  const int64_t n = 270000, d = 16, k = 66000;
+  const Data data = gaussian(n, d, 24), queries = gaussian(1, d, 25);
+  const auto built = build(Metric::kInnerProduct, data, pool);
+  SearchOptions options;
+  options.k = k;
+  const auto result = CHECK_SEARCH(*built->index, data, queries, options, pool);
+  CHECK(!result.stats[0].full_scan);
+  CHECK(result.stats[0].rescored < n / 2);
+}
+
+#if defined(__linux__)
+// The flags of the mapping that contains the path, in /proc/self/smaps: "sr" is advice to read ahead, "rr" not to.
+static std::string flags_of_mapping(const std::string& path) {
+  std::ifstream smaps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    if (line.find(path) != std::string::npos) inside = true;
+    if (inside && line.rfind("VmFlags:", 0) == 0) return line + " ";
+  }
+  return "";
+}
+
+TEST("cases: after a verification that was cancelled and a search that failed, the rows are read one by one again") {
+  TempDir directory;
+  trawl::ThreadPool pool(1);
+  const Data data = gaussian(4000, 16, 26);
+  const std::string path = directory.file(), codes_path = directory.file();
+  write_file(path, data.values.data(), 4 * data.values.size());
+  const auto rows = std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{path, 0, 4 * 16 * 4000}}, trawl::RowType::kFloat32, 4000, 16);
+  if (flags_of_mapping(path).find(" rr ") == std::string::npos) return;  // this system does not show the advice
+  trawl::Index index(Metric::kInnerProduct, 16);
+  index.add_shard(rows, nullptr);
+  std::atomic<bool> cancel{true};
+  SearchOptions options;
+  {
+    const trawl::SequentialReading reading(*rows);
+    CHECK(flags_of_mapping(path).find(" sr ") != std::string::npos);
+  }
+  trawl::CodesWriter writer(codes_path, Metric::kInnerProduct, 16);
+  writer.append(data.row(0), 4000, pool);
+  writer.finish(pool);
+  const auto codes = trawl::CodesFile::open(codes_path);
+  CHECK_REFUSED(trawl::verify_codes(*codes, *rows, pool, &cancel), trawl::ErrorCode::kCancelled, "cancelled");
+  CHECK(flags_of_mapping(path).find(" rr ") != std::string::npos);
+  Data broken = data;
+  broken.row(3999)[5] = std::numeric_limits<float>::quiet_NaN();
+  write_file(path, broken.values.data(), 4 * broken.values.size());
+  CHECK_REFUSED(trawl::search(index, data.row(0), 1, options, pool), trawl::ErrorCode::kNotFinite, "row 3999");
+  CHECK(flags_of_mapping(path).find(" rr ") != std::string::npos);
+}
+#endif
+
 TEST("cases: flush-to-zero set by another library does not change answers, and the search restores it") {
 #if defined(__x86_64__)
   const uint32_t before = _mm_getcsr();
@@ -228,9 +287,15 @@ TEST("cases: NaN and infinity are refused, and the message names the row or quer
   BuildOptions without;
   without.with_codes = false;
   without.shards = 2;
-  const auto built = build(Metric::kInnerProduct, data, pool, without);
   Data queries = gaussian(3, 12, 18);
-  CHECK_REFUSED(trawl::search(*built->index, queries.row(0), 3, SearchOptions(), pool), trawl::ErrorCode::kNotFinite, "at column");
+  std::fill_n(queries.row(1), 12, 0.0f);
+  for (const Metric metric : kMetrics) {
+    const auto each = build(metric, data, pool, without);
+    for (int64_t q = 0; q < 3; ++q) {
+      CHECK_REFUSED(trawl::search(*each->index, queries.row(q), 1, SearchOptions(), pool), trawl::ErrorCode::kNotFinite, "at column");
+    }
+  }
+  const auto built = build(Metric::kInnerProduct, data, pool, without);
   queries.row(2)[11] = -std::numeric_limits<float>::infinity();
   CHECK_REFUSED(trawl::search(*built->index, queries.row(0), 3, SearchOptions(), pool), trawl::ErrorCode::kNotFinite,
                 "query 2 is NaN or infinite at column 11");

@@ -92,7 +92,7 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
         trawl::Hit hit;
         for (int form = 0; form < 2; ++form) {
           const float theta = bounds[form].theta(tau);
-          const trawl::RowTest test = {&bounds[form].phi_f32, &bounds[form].test_a_f32, &bounds[form].test_n_f32, &theta};
+          const trawl::QueryTest test = {&bounds[form].phi_f32, &bounds[form].test_a_f32, &bounds[form].test_n_f32, &theta};
           CHECK_EQUAL(trawl::kSerialKernels->scan_rows(view, digits[form].data(), 1, test, &hit), size_t{1});
         }
       }
@@ -161,7 +161,7 @@ void check_prefilter(Metric metric, const Data& data, const Data& queries, const
         trawl::Hit hit;
         for (int form = 0; form < 2; ++form) {
           const float theta = bounds[form].theta(tau);
-          const trawl::RowTest test = {&bounds[form].phi_f32, &bounds[form].test_a_f32, &bounds[form].test_n_f32, &theta};
+          const trawl::QueryTest test = {&bounds[form].phi_f32, &bounds[form].test_a_f32, &bounds[form].test_n_f32, &theta};
           ++tally.pairs;
           tally.finite += std::isfinite(theta) && std::isfinite(stats[i].residual_f32);
           if (trawl::kSerialKernels->scan_rows(view, digits[form].data(), 1, test, &hit) != 1) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "dense/codes/codes_format.hpp"
 #include "oracle.hpp"
 
 using namespace oracle;
@@ -100,11 +101,11 @@ TEST("codes file: damage in any field of header, mean or footer is refused") {
   };
   for (size_t at = 0; at < sizeof(trawl::CodesHeader) + 32; ++at) refuse(at, 0x41);
   const size_t footer = bytes.size() - sizeof(trawl::CodesFooter);
-  for (size_t at = 0; at < 32; ++at) refuse(footer + at, 0x41);
+  for (size_t at = 0; at < sizeof(trawl::CodesFooter); ++at) refuse(footer + at, 0x41);
   auto newer = bytes;
   newer[offsetof(trawl::CodesHeader, version)] = 9;
   write_file(damaged, newer.data(), newer.size());
-  CHECK_REFUSED(CodesFile::open(damaged), ErrorCode::kBadFile, "version 9, but this program reads version 1");
+  CHECK_REFUSED(CodesFile::open(damaged), ErrorCode::kBadFile, "version 9, but this program reads versions 1 to 2");
 }
 
 TEST("codes file: bad arguments and calls after finish() are refused") {
@@ -184,6 +185,73 @@ TEST("verify: a valid file passes, and verification names the row and the reason
     CHECK_EQUAL(trawl::verify_codes(*CodesFile::open(path), changed, pool).bad_row, 31);
     const trawl::Rows fewer(data.values.data(), trawl::RowType::kFloat32, 49, 70);
     CHECK_REFUSED(trawl::verify_codes(*CodesFile::open(path), fewer, pool), ErrorCode::kBadFile, "50 x 70");
+  }
+}
+
+TEST("codes file: the identity differs whichever block has another row, and the checksum of the rows too") {
+  TempDir directory;
+  trawl::ThreadPool pool(2);
+  const int64_t blocks = 200;
+  Data data = gaussian(16 * blocks, 8, 11);
+  const std::string path = directory.file();
+  write_codes(path, data, Metric::kInnerProduct, pool);
+  const auto original = CodesFile::open(path);
+  CHECK_EQUAL(original->identity(), original->identity_of_blocks());
+  for (int64_t block = 1; block < blocks; block += 3) {
+    float& value = data.row(16 * block + 5)[3];
+    const float before = std::exchange(value, value + 1);
+    const std::string changed_path = directory.file();
+    write_codes(changed_path, data, Metric::kInnerProduct, pool);
+    const auto changed = CodesFile::open(changed_path);
+    CHECK(changed->mean() == original->mean());
+    CHECK(changed->identity() != original->identity() && changed->rows_checksum() != original->rows_checksum());
+    value = before;
+  }
+}
+
+TEST("verify: codes of other vectors are found even if all their bounds hold") {
+  TempDir directory;
+  trawl::ThreadPool pool(1);
+  Data data = gaussian(40, 8, 12);
+  const std::string path = directory.file();
+  CodesWriterOptions options;
+  options.rows_per_block = 16;
+  options.mean_f32.assign(8, 0.0f);
+  {
+    CodesWriter writer(path, Metric::kInnerProduct, 8, options);
+    writer.append(data.row(0), 40, pool);
+    writer.finish(pool);
+  }
+  const auto codes = CodesFile::open(path);
+  const trawl::Rows rows(data.values.data(), trawl::RowType::kFloat32, 40, 8);
+  CHECK_EQUAL(trawl::verify_codes(*codes, rows, pool).reason, std::string());
+  // One of these values becomes smaller without leaving the bounds of its row.
+  int found = 0;
+  for (float& value : data.values) {
+    const float before = std::exchange(value, std::nextafter(value, 0.0f));
+    const std::string reason = trawl::verify_codes(*codes, rows, pool).reason;
+    CHECK(!reason.empty());
+    found += reason.find("other vectors, although all bounds hold") != std::string::npos;
+    value = before;
+  }
+  CHECK(found > 0);
+}
+
+TEST("index: codes of other vectors are refused, with the number of a row") {
+  TempDir directory;
+  trawl::ThreadPool pool(1);
+  const std::string path = directory.file();
+  for (const Metric metric : kMetrics) {
+    const Data data = gaussian(300, 8, 13);
+    write_codes(path, data, metric, pool);
+    const auto codes = CodesFile::open(path);
+    // The same vectors, each one place later.
+    std::vector<float> moved(data.values.end() - 8, data.values.end());
+    moved.insert(moved.end(), data.values.begin(), data.values.end() - 8);
+    trawl::Index index(metric, 8);
+    const auto rows = std::make_shared<trawl::Rows>(moved.data(), trawl::RowType::kFloat32, 300, 8);
+    CHECK_REFUSED(index.add_shard(rows, codes), ErrorCode::kBadFile, "made for other vectors, or are damaged: row 0");
+    CHECK_EQUAL(index.rows(), 0);
   }
 }
 

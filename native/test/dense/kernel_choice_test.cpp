@@ -40,11 +40,11 @@ const trawl::Kernels& offset_kernels() {
     made.rows_offset = true;
     made.groups_from = 5;
     made.groups_at_once = 2;
-    made.scan_groups = [](const trawl::CodeRows& rows, const int8_t* packed, int groups, const trawl::RowTest& test, trawl::Hit* hits) {
+    made.scan_groups = [](const trawl::CodeRows& rows, const int8_t* packed, int groups, const trawl::QueryTest& test, trawl::Hit* hits) {
       const auto plain = without_offset(packed, groups * trawl::kLanes * rows.padded);
       return trawl::select_kernels("serial").scan_groups(rows, plain.data(), groups, test, hits);
     };
-    made.scan_rows = [](const trawl::CodeRows& rows, const int8_t* natural, int queries, const trawl::RowTest& test, trawl::Hit* hits) {
+    made.scan_rows = [](const trawl::CodeRows& rows, const int8_t* natural, int queries, const trawl::QueryTest& test, trawl::Hit* hits) {
       const auto plain = without_offset(natural, queries * rows.padded);
       return trawl::select_kernels("serial").scan_rows(rows, plain.data(), queries, test, hits);
     };
@@ -92,7 +92,7 @@ TEST("kernel choice: what is timed scans every row and query of each instruction
   }
   static int64_t rows = 0;
   trawl::Kernels counting = trawl::select_kernels("serial");
-  counting.scan_groups = [](const trawl::CodeRows& view, const int8_t*, int groups, const trawl::RowTest&, trawl::Hit*) {
+  counting.scan_groups = [](const trawl::CodeRows& view, const int8_t*, int groups, const trawl::QueryTest&, trawl::Hit*) {
     rows += view.rows * groups;
     return size_t{0};
   };

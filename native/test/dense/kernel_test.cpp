@@ -108,7 +108,7 @@ struct Problem {
     const trawl::ScanSession session(kernels);
     for (int g = 0; g < groups; g += at_once) {
       const int here = std::min(at_once, groups - g);
-      const trawl::RowTest test = {phi.data() + g * 16, a.data() + g * 16, c.data() + g * 16, theta.data() + g * 16};
+      const trawl::QueryTest test = {phi.data() + g * 16, a.data() + g * 16, c.data() + g * 16, theta.data() + g * 16};
       const size_t count = kernels.scan_groups(view(), packed.data() + g * 16 * padded, here, test, hits.data());
       for (const auto& pair : collect(hits.data(), count, g * 16)) CHECK(kept.insert(pair).second);
     }
@@ -123,7 +123,7 @@ struct Problem {
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
     for (int q = 0; q < queries; q += trawl::kMaxRowsQueries) {
       const int here = std::min(trawl::kMaxRowsQueries, queries - q);
-      const trawl::RowTest test = {phi.data() + q, a.data() + q, c.data() + q, theta.data() + q};
+      const trawl::QueryTest test = {phi.data() + q, a.data() + q, c.data() + q, theta.data() + q};
       const size_t count = kernels.scan_rows(view(), natural.data() + q * padded, here, test, hits.data());
       for (const auto& pair : collect(hits.data(), count, q)) CHECK(kept.insert(pair).second);
     }
@@ -322,7 +322,7 @@ TEST("kernel: a hit has the value that was compared with the threshold") {
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
     trawl::AlignedBuffer<float> none(16), all(16);
     for (int q = 0; q < 16; ++q) all[q] = -3e38f;
-    const trawl::RowTest test = {problem.phi.data(), none.data(), none.data(), all.data()};
+    const trawl::QueryTest test = {problem.phi.data(), none.data(), none.data(), all.data()};
     const size_t count = kernels->scan_rows(problem.view(), natural.data(), 16, test, hits.data());
     CHECK_EQUAL(count, size_t{48 * 16});
     const auto check = [&] {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "dense/codes/codes_format.hpp"
 #include "dense/kernels/kernel_choice.hpp"
 #include "oracle.hpp"
 
@@ -352,6 +353,51 @@ TEST("verify: verification names the row and the reason for each number of a pre
     const trawl::Rows changed(other.values.data(), trawl::RowType::kFloat32, 50, 100);
     CHECK_EQUAL(trawl::verify_prefilter(*PrefilterFile::open(made->path), *made->codes, changed, pool).bad_row, 31);
   }
+}
+
+TEST("prefilter: the prefilter of codes that differ in one row is refused, whichever block has the row") {
+  trawl::ThreadPool pool(2);
+  const int64_t blocks = 100;
+  Data data = gaussian(16 * blocks, 64, 21);
+  const auto made = make(Metric::kInnerProduct, data, 64, pool);
+  const auto prefilter = PrefilterFile::open(made->path);
+  for (int64_t block = 1; block < blocks; block += 7) {
+    Data other = data;
+    other.row(16 * block + 3)[5] += 50;
+    const auto changed = make(Metric::kInnerProduct, other, 64, pool);
+    trawl::Index index(Metric::kInnerProduct, 64);
+    CHECK_REFUSED(index.add_shard(changed->rows, changed->codes, prefilter), ErrorCode::kBadFile, "`trawl optimize`");
+    CHECK_REFUSED(trawl::verify_prefilter(*prefilter, *changed->codes, *changed->rows, pool), ErrorCode::kBadFile, "other codes");
+  }
+}
+
+TEST("prefilter: codes of version 1 are searched with their prefilter, and the index counts such shards") {
+  trawl::ThreadPool pool(2);
+  const Data data = gaussian(400, 64, 22), queries = gaussian(5, 64, 23);
+  const auto made = make(Metric::kInnerProduct, data, 64, pool);
+  auto bytes = read_file(made->codes_path);
+  trawl::CodesHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.version = 1;
+  header.checksum = trawl::codes_header_checksum(header, made->codes->mean());
+  std::memcpy(bytes.data(), &header, sizeof header);
+  const trawl::CodesFooter footer = trawl::make_codes_footer(400, made->codes->blocks());
+  std::memcpy(bytes.data() + bytes.size() - sizeof footer, &footer, sizeof footer);
+  const std::string codes_path = made->directory.file(), path = made->directory.file();
+  write_file(codes_path, bytes.data(), bytes.size());
+  const auto codes = CodesFile::open(codes_path);
+  CHECK(!codes->has_full_identity() && codes->identity() != made->codes->identity());
+  CHECK_EQUAL(trawl::verify_codes(*codes, *made->rows, pool).reason, std::string());
+  trawl::PrefilterOptions options;
+  options.components = 64;
+  trawl::make_prefilter(path, *codes, *made->rows, options, pool);
+  trawl::Index index(Metric::kInnerProduct, 64), current(Metric::kInnerProduct, 64);
+  CHECK_REFUSED(index.add_shard(made->rows, codes, PrefilterFile::open(made->path)), ErrorCode::kBadFile, "other codes");
+  index.add_shard(made->rows, codes, PrefilterFile::open(path));
+  CHECK_EQUAL(index.sampled_prefilters(), 1);
+  CHECK_SEARCH(index, data, queries, eager(), pool);
+  current.add_shard(made->rows, made->codes, PrefilterFile::open(made->path));
+  CHECK_EQUAL(current.sampled_prefilters(), 0);
 }
 
 TEST("prefilter: an index and verification refuse the prefilter of other codes, and bad arguments leave no file") {

@@ -5,7 +5,7 @@ import { gunzip } from './gzip.ts';
 import { unzstd } from './zstd.ts';
 
 /**
- * The bytes of a file of questions, judgements or results, decompressed if its first bytes are those of gzip or zstd: such files have many
+ * The bytes of a file of questions, judgements or results, decompressed if it begins like a gzip or zstd file: such files have many
  * names. Throws CORPUS_BAD_LINE for damaged compressed data, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function* fileBytes(path: string): AsyncGenerator<Buffer, void> {
@@ -19,7 +19,7 @@ export async function* fileBytes(path: string): AsyncGenerator<Buffer, void> {
       yield start;
       for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
     })();
-    // Fewer bytes are no compressed data.
+    // Compressed data has more bytes.
     const compression =
       start.length < 4 ? undefined : (['gzip', 'zstd'] as const).find((each) => startsLike(each, start));
     yield* compression === undefined ? all : compression === 'gzip' ? gunzip(all) : unzstd(all);

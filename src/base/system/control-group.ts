@@ -7,7 +7,7 @@ export function readTextFile(path: string): string {
   return readFileSync(path, 'utf8');
 }
 
-/** A control group hierarchy: that of version 2, or that of a version 1 controller. */
+/** The control group hierarchy of version 2, or of one controller of version 1. */
 type Hierarchy = 'v2' | 'cpu' | 'memory';
 
 /**

@@ -2,7 +2,7 @@ import { freemem, totalmem } from 'node:os';
 import { controlGroupFolders, type ReadText, readTextFile, textOrEmpty } from './control-group.ts';
 
 /**
- * Maximum memory of this process in bytes: that of the machine, or the limit of the control group if that is less. Must not
+ * Maximum memory of this process in bytes: the machine's memory, or the limit of the control group if it is lower. Must not
  * depend on other processes, because decisions based on it affect the last bits of vectors.
  */
 export function memoryLimit(readText: ReadText = readTextFile, machineBytes: number = totalmem()): number {

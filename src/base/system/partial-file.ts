@@ -30,7 +30,7 @@ export class PartialFile {
     this.#inode = inode;
   }
 
-  /** @param mode permissions of the file; default: those of any new file. @throws TrawlError OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE or DISK_FULL. */
+  /** @param mode permissions of the file; default: as for any new file. @throws TrawlError OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE, DISK_FULL. */
   static async create(path: string, overwrite: boolean, mode?: number): Promise<PartialFile> {
     const final = resolve(path);
     if (existsSync(final) && !overwrite) {

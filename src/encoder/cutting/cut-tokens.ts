@@ -11,7 +11,7 @@ export interface TokenCounter {
   contentIds(text: string, atMost: number): readonly number[];
 }
 
-/** A run of characters without white space that is longer is no word: text without spaces, a URL, data. It may be cut within. */
+/** A longer run of characters without white space is not a word: text without spaces, a URL, data. It may be cut within. */
 const LONGEST_WORD = 100;
 /** Characters of the first window per token. */
 const CHARACTERS_PER_TOKEN = 8;

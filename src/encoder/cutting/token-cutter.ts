@@ -4,7 +4,7 @@ import { CallThread } from '../../base/system/thread-calls.ts';
 import { readModelFolder } from '../model/model-folder.ts';
 import type { TokenCut } from './cut-tokens.ts';
 
-/** The file of a tokenizer: a `tokenizer.json` by its path, or that of a model by its name or folder. Errors: those of `readModelFolder`. */
+/** The file of a tokenizer: a `tokenizer.json` by its path, or a model's by the model's name or folder. Errors as of `readModelFolder`. */
 export async function tokenizerFile(nameOrPath: string): Promise<string> {
   if (nameOrPath.endsWith('.json')) return nameOrPath;
   return (await readModelFolder(nameOrPath, {}, { kind: 'any', checksums: false })).tokenizerPath;

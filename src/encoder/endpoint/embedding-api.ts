@@ -113,7 +113,7 @@ function readNumbers(embedding: unknown): Float32Array | TrawlError {
     const value: unknown = embedding[i];
     // JSON has no NaN: some servers send null instead.
     if (value === null) return notFinite(`null in column ${i}`);
-    if (typeof value !== 'number') return unusable(`the vector has a value that is no number in column ${i}`);
+    if (typeof value !== 'number') return unusable(`the vector has a value that is not a number in column ${i}`);
     vector[i] = value;
   }
   return vector;

@@ -36,7 +36,7 @@ type Encoding = EmbeddingRequest['encoding'];
 export interface EmbedCall {
   /** Default: the least busy one. */
   readonly server?: number;
-  /** Default: those of the options. */
+  /** Default: the options' own. */
   readonly attempts?: number;
   /** Default: what the client knows of its servers. */
   readonly encoding?: Encoding;
@@ -123,7 +123,7 @@ export class EndpointClient {
     if (candidates.length === 0) {
       throw new TrawlError(
         'CONFIG_INVALID',
-        `--endpoint-api is ${wanted}, but the path of ${shown} is that of the other API.`,
+        `--endpoint-api is ${wanted}, but the path of ${shown} belongs to the other API.`,
       );
     }
     return this.#shared(server, ['route', candidates, settings], fresh, () =>

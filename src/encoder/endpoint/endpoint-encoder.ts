@@ -27,7 +27,7 @@ interface Part {
   readonly tokens: number | null;
 }
 
-/** A length that differs from 1 by less is that of a float32 vector that was normalised; such a vector keeps its bits. */
+/** A float32 vector whose length differs from 1 by less was normalised, and keeps its bits. */
 const NORMALIZED = 1e-5;
 
 /**

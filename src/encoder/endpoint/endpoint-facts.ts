@@ -117,7 +117,7 @@ function teiFacts(info: Fields, shown: string, wanted: string | undefined): Endp
   if (info.model_type !== undefined && typeof info.model_type === 'object' && !('embedding' in types)) {
     throw new TrawlError(
       'ENDPOINT_FAILED',
-      `The endpoint ${shown} serves ${String(info.model_id)}, which is no encoder (${Object.keys(types).join(', ')}).`,
+      `The endpoint ${shown} serves ${String(info.model_id)}, which is not an encoder (${Object.keys(types).join(', ')}).`,
     );
   }
   return {

@@ -21,7 +21,7 @@ export interface EndpointSettings {
   readonly arePrefixesUnknown: boolean;
 }
 
-/** The prefixes and requests: those of the index, else those of the options, else those of the model's family. */
+/** The prefixes and requests that the index records, else the options', else the model family's. */
 export function endpointSettings(
   { takesInputType, model }: Pick<EndpointFacts, 'takesInputType' | 'model'>,
   { overrides = {}, recorded, queryRequest, passageRequest, separator }: OpenEndpointOptions,
@@ -76,7 +76,7 @@ export function endpointIdentity(
         )
       : new TrawlError(
           'MODEL_MISMATCH',
-          `The vectors of the index have ${dimension} values, those of the endpoint ${fullDimension}, so it runs another model. Name an ` +
+          `The vectors of the index have ${dimension} values, and the endpoint's vectors ${fullDimension}, so it runs another model. Name an ` +
             "endpoint that runs the index's model, or the model's folder, with --model.",
         );
   }

@@ -3,7 +3,7 @@ import type { EmbeddingApi } from '../identity/endpoint-record.ts';
 /** How an encoder behind HTTP is used. */
 export interface EndpointOptions {
   /**
-   * Default: the API that the index records, else that of the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`;
+   * Default: the API that the index records, else the API of the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`;
    * of text-embeddings-inference `/embed` first.
    */
   readonly api?: EmbeddingApi;

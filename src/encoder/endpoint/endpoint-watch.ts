@@ -15,7 +15,7 @@ interface WatchOptions {
 }
 
 /**
- * Embeds the probes again now and then, and compares them with those of the beginning. A used encoder is checked at intervals, and one
+ * Embeds the probes again now and then, and compares them with the first ones. A used encoder is checked at intervals, and one
  * that has changed until it is as before. An unused one, or a server whose connection was lost, is checked before its next answer
  * counts.
  */
@@ -145,7 +145,7 @@ export class EndpointWatch {
   }
 }
 
-/** The error for probes with other vectors than the expected ones; undefined if they are those of one model. */
+/** The error for probes whose vectors differ from the expected ones; undefined if one model gave both. */
 export function changedEndpoint(
   shown: string,
   expected: readonly Probe[],

@@ -158,7 +158,7 @@ function refusesLong(probes: readonly Probe[]): boolean {
 }
 
 /**
- * The API that is tried first: that of the index, so that long texts are truncated or refused as before. TEI has both; its own
+ * The API that is tried first: the index's, so that long texts are truncated or refused as before. TEI has both; its own
  * truncates if the request says so, the other as the server was started.
  */
 function preferredApi({ software }: EndpointFacts, { recorded }: OpenEndpointOptions): EmbeddingApi {

@@ -88,7 +88,7 @@ export class OnnxSession {
     this.#outputName = this.isPooled ? POOLED_OUTPUT : chooseOutput(session.outputNames, path, use, outputName);
   }
 
-  /** Throws MODEL_INVALID if the graph is not that of an encoder, DEVICE_UNAVAILABLE if CUDA cannot be used, ENCODER_MISSING. */
+  /** Throws MODEL_INVALID if the graph is not an encoder's, DEVICE_UNAVAILABLE if CUDA cannot be used, ENCODER_MISSING. */
   static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
     const { cudaDevice, shareWeights, use, outputName, poolsInGraph } = options;
     if (cudaDevice !== null) {

@@ -60,7 +60,7 @@ export function poolsTokens(use: Pooling | 'score'): use is 'mean' | 'cls' | 'la
   return use === 'mean' || use === 'cls' || use === 'last';
 }
 
-/** The weights of a batch's tokens, [rows, 1, length]: those of the padding are 0. */
+/** The weights of a batch's tokens, [rows, 1, length]; 0 for padding. */
 export function poolingWeights(batch: TokenBatch, pooling: 'mean' | 'cls' | 'last'): Float32Array {
   const { rows, length, tokens } = batch;
   const weights = new Float32Array(rows * length);

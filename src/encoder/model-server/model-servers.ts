@@ -37,7 +37,7 @@ interface ServerRequest {
   readonly body?: string | undefined;
   /** The only server that may answer. Default: the one with the fewest running requests. */
   readonly server?: number | undefined;
-  /** Default: those of the options. */
+  /** Default: the options' own. */
   readonly attempts?: number | undefined;
   /** Most bytes of the reply. Default: 256 MiB. */
   readonly maxReplyBytes?: number | undefined;
@@ -82,7 +82,7 @@ export class ModelServers {
   /**
    * Sends a request until it is answered, and returns the JSON of the reply.
    *
-   * @throws TrawlError CANCELLED after an abort or `close`, else that of `failed`.
+   * @throws TrawlError CANCELLED after an abort or `close`, else the error of `failed`.
    */
   async send(request: ServerRequest): Promise<unknown> {
     const { attempts: most = this.#options.attempts, signal } = request;

@@ -42,7 +42,7 @@ export interface ModelFolder {
   readonly externalData: readonly string[];
   /** Precisions of the folder's graphs, the default one first. */
   readonly precisions: readonly Precision[];
-  /** Those of them that the engine runs. */
+  /** The precisions that the engine runs. */
   readonly enginePrecisions: readonly EnginePrecision[];
   readonly kind: ModelKind;
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
@@ -57,7 +57,7 @@ export interface ModelFolder {
 }
 
 interface ModelChoice {
-  /** Precision of the graph. Default: that of the description's default graph. */
+  /** Precision of the graph. Default: the precision of the description's default graph. */
   readonly precision?: Precision;
   /** The expected model kind, or `any`. Default: `encoder`. */
   readonly kind?: ModelKind | 'any';

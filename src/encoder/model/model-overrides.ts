@@ -9,7 +9,7 @@ import {
   type QueryTemplate,
 } from '../identity/model-identity.ts';
 
-/** Settings that replace those of a model's description. They change the vectors, so the identity records them. */
+/** Settings that replace the settings in a model's description. They change the vectors, so the identity records them. */
 export interface ModelOverrides {
   readonly queryPrefix?: string;
   readonly passagePrefix?: string;

@@ -123,7 +123,7 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
   return value;
 }
 
-/** Checked before the fields: those of an unknown version may have another meaning. */
+/** Checked before the fields, because the fields of an unknown version may mean something else. */
 function checkFormatAndVersion(path: string, value: JsonObject): void {
   if (value.format !== 'trawl-model') {
     throw new TrawlError('MODEL_INVALID', `${path}: format must be "trawl-model". This is not a model description.`);

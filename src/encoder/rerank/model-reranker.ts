@@ -17,7 +17,7 @@ export class ModelReranker implements Reranker {
     this.info = { name, maxTokens: maxTokens.passage, sha256 };
   }
 
-  /** Errors: those of `openCrossEncoder`. */
+  /** Errors as of `openCrossEncoder`. */
   static async open(nameOrFolder: string, options: RunOptions = {}): Promise<ModelReranker> {
     return new ModelReranker(await openCrossEncoder(nameOrFolder, options));
   }

@@ -1,7 +1,7 @@
 import { TrawlError } from '../../base/errors.ts';
 import type { RerankList } from './reranker.ts';
 
-/** The request formats of rerank servers: that of text-embeddings-inference, and that of Cohere, Jina and vLLM. */
+/** The request formats of rerank servers: text-embeddings-inference has one; Cohere, Jina and vLLM share the other. */
 export const RERANK_APIS = ['tei', 'cohere'] as const;
 export type RerankApi = (typeof RERANK_APIS)[number];
 

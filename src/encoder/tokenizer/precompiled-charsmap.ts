@@ -21,7 +21,7 @@ const utf8 = new TextEncoder();
  * base64 of a double-array trie (uint32 length, little-endian, then its units) and the normalised strings, each ending in
  * NUL. The library approximates it by NFKC.
  *
- * The rules are those of the reference (the Rust crate spm_precompiled), including its oddities. A grapheme of fewer than six bytes
+ * The rules follow the reference (the Rust crate spm_precompiled), including its oddities. A grapheme of fewer than six bytes
  * is replaced as a whole by the replacement of its *shortest* known prefix: `e` with a mark keeps the mark if no entry starts with
  * `e`, but a mark after a full-width letter is lost. Longer graphemes are replaced character by character. The result can differ
  * from the reference only in a cluster of more than 100 characters, where a window may end inside a grapheme.

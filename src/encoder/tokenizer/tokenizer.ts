@@ -12,7 +12,7 @@ import {
 } from './tokenizer-rules.ts';
 
 /**
- * Turns a text into token ids by a tokenizer.json. The ids are those of the reference implementation (Rust `tokenizers`) for BERT's
+ * Turns a text into token ids by a tokenizer.json. The ids equal the ids of the reference implementation (Rust `tokenizers`) for BERT's
  * WordPiece, RoBERTa's byte-level BPE and XLM-R's Unigram; `tokenizer-rules.ts` replaces the library's functions that differ. Only
  * this file imports @huggingface/tokenizers. The file's `truncation` and `padding` sections are ignored: limits come from the
  * model's description (`truncation.ts`).

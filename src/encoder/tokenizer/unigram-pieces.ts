@@ -4,7 +4,7 @@ export interface UnigramModel {
   readonly unk_id: number;
 }
 
-/** By how much the log probability of an unknown character is below that of the least likely piece. */
+/** By how much an unknown character is less likely than the least likely piece, as a difference of log probabilities. */
 const UNKNOWN_PENALTY = 10;
 
 /**

@@ -10,7 +10,7 @@ const MAX_DISTINCT = 2 ** 24 - 1;
 /** The starts of rows with several values have 32 bits. */
 const MAX_VALUES = 2 ** 32 - 1;
 
-/** Collects the values of a column, row by row, and writes its file. Its memory is about that of the file. */
+/** Collects the values of a column, row by row, and writes its file. It needs about as much memory as the file has bytes. */
 export class ColumnWriter {
   readonly #column: Column;
   readonly #codes = new Map<string, number>();
@@ -91,7 +91,7 @@ export class ColumnWriter {
   #data({ width, multiple }: ColumnHeader, sorted: readonly string[]): Data {
     const data = dataOf(width, multiple ? this.#count : this.#rows);
     if (width === 8 && !multiple) data.fill(Number.NaN);
-    // Code 0 is NO_VALUE, so the codes of texts, and those of false and true, begin after it.
+    // Code 0 is NO_VALUE, so the codes of texts, and of false and true, begin after it.
     const ranks = new Uint32Array(sorted.length);
     for (const [rank, text] of sorted.entries()) ranks[this.#codes.get(text)!] = rank;
     const first = NO_VALUE + 1;

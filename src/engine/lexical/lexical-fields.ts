@@ -16,7 +16,7 @@ export interface LexicalFieldsResult extends LexicalResult {
 }
 
 /**
- * BM25 search over all fields of one index. Scores equal those of Lucene 9.12 bit for bit. The answer to a query does not depend
+ * BM25 search over all fields of one index. Scores equal Lucene 9.12's bit for bit. The answer to a query does not depend
  * on its batch, nor on the number of threads and shards.
  */
 export interface LexicalFields {
@@ -27,7 +27,7 @@ export interface LexicalFields {
   /** Bytes of the mapped files of all fields. */
   readonly mappedBytes: number;
   /**
-   * `terms` of the result counts the distinct terms of a query, those of several fields once.
+   * `terms` of the result counts the distinct terms of a query; a term in several fields counts once.
    *
    * @throws TrawlError CANCELLED; INVALID_REQUEST if the texts of a query have too many terms or its boosts are too large
    * together; INDEX_FILE_FOREIGN if a file is damaged. TypeError or RangeError if a query is not a tree of this index, or another

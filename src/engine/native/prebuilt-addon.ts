@@ -41,7 +41,7 @@ export function findPrebuilt(folder: string, machine: Machine): FoundPrebuilt {
   const listFile = join(folder, 'prebuilds.json');
   const target = targetOf(machine);
   const refuse = (reason: string): FoundPrebuilt => ({ ok: false, reason });
-  if (!existsSync(listFile)) return refuse('there are no prebuilt binaries');
+  if (!existsSync(listFile)) return refuse('the package has no prebuilt binaries');
   let list: PrebuildList;
   try {
     list = JSON.parse(readFileSync(listFile, 'utf8'));

@@ -76,6 +76,8 @@ export interface NativeIndexFacts {
   readonly touchedBytes: number;
   /** Exact rows: a search reads a few dozen. */
   readonly mappedBytes: number;
+  /** Shards whose codes have no identity of all their rows, so that their prefilter was compared with a sample of them. */
+  readonly sampledPrefilters: number;
 }
 
 /** The GPU that has the codes of an index. */

@@ -15,6 +15,6 @@ export function codesBytes(rows: number, dimension: number): number {
 export function maxPrefilterBytes(rows: number, dimension: number): number {
   if (rows < 16_384 || dimension <= 128 || dimension > 4096) return 0;
   const components = Math.min(512, Math.floor((0.75 * (dimension - 1)) / 64) * 64);
-  // Blocks like those of codes, and the components as float32 in the header.
+  // Blocks as in codes, and the components as float32 in the header.
   return codesBytes(rows, components) + 4 * components * dimension;
 }

@@ -25,6 +25,8 @@ export class FlatIndex implements VectorIndex {
   readonly residentBytes: number;
   readonly touchedBytes: number;
   readonly mappedBytes: number;
+  /** Shards whose codes an earlier version made, so that their prefilter was compared with a sample of them. */
+  readonly sampledPrefilters: number;
   readonly load = NO_SEARCH_LOAD;
   readonly #kernel: Kernel;
   readonly #index: NativeIndex;
@@ -39,10 +41,11 @@ export class FlatIndex implements VectorIndex {
     this.#kernel = kernel;
     this.#index = index;
     this.#gpu = gpu && { ...gpu };
-    const { residentBytes, touchedBytes, mappedBytes } = kernel.indexFacts(index);
+    const { residentBytes, touchedBytes, mappedBytes, sampledPrefilters } = kernel.indexFacts(index);
     this.residentBytes = residentBytes;
     this.touchedBytes = touchedBytes;
     this.mappedBytes = mappedBytes;
+    this.sampledPrefilters = sampledPrefilters;
   }
 
   /**

@@ -54,6 +54,12 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
   if (threads !== undefined) loaded.kernel.setThreads(threads);
   const failed = device === undefined ? undefined : failedGpus.get(device);
   const index = await FlatIndex.open(source, loaded.kernel, failed);
+  if (index.sampledPrefilters > 0) {
+    onWarning(
+      `${index.sampledPrefilters} of ${source.shards.length} shards have codes of an earlier version, with which their prefilter cannot be ` +
+        'compared row by row; `trawl optimize` makes both again.',
+    );
+  }
   if (device === undefined) return index;
   if (failed !== undefined) {
     onWarning(

@@ -73,7 +73,7 @@ export interface SearchLoad {
   /** Queries that left the queue because their caller disconnected. */
   readonly droppedQueries: number;
   readonly batches: number;
-  /** Batches by their size: element i counts those of 2^i to 2^(i+1) − 1 queries. */
+  /** Batches by their size: element i counts batches of 2^i to 2^(i+1) − 1 queries. */
   readonly batchSizes: readonly number[];
   /** Exact rows read and scored. */
   readonly rescoredRows: number;

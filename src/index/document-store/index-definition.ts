@@ -18,7 +18,7 @@ export const IndexDefinition = Type.Object({
     Type.Object({
       name: Type.String(),
       type: Type.Enum([...COLUMN_TYPES]),
-      /** Whether its numbers have no fraction, as those of Elasticsearch's `long`. */
+      /** Whether its numbers are whole, as of Elasticsearch's `long`. */
       integer: Type.Boolean(),
     }),
   ),

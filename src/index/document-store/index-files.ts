@@ -23,7 +23,7 @@ export class IndexFiles {
     this.folder = folder;
   }
 
-  /** Whether the folder is that of a writable index. */
+  /** Whether the folder belongs to a writable index. */
   get exists(): boolean {
     return existsSync(join(this.folder, DEFINITION_FILE));
   }

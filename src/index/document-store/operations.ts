@@ -15,7 +15,7 @@ export interface Operation {
   readonly source?: string;
 }
 
-/** What an operation did. `version` counts the changes of the document, `seqNo` those of the index from 0. */
+/** What an operation did. `version` counts the changes of the document, `seqNo` the changes of the index, from 0. */
 export interface Written {
   readonly result: 'created' | 'updated' | 'deleted' | 'not_found';
   readonly version: number;

@@ -18,8 +18,8 @@ export interface WritableIndexes {
   /** Changes `settings` alone. @throws TrawlError NOT_FOUND, DISK_FULL, OUTPUT_NOT_WRITABLE. */
   change(name: string, settings: IndexDefinition['settings']): Promise<void>;
   /**
-   * Does operations, or those of a `_bulk` body. What is answered is on the disk; searches find it after a refresh. `make` gives the
-   * definition of an index that does not exist, or why it is not made.
+   * Does the given operations, or the operations of a `_bulk` body. What is answered is on the disk; searches find it after a
+   * refresh. `make` gives the definition of an index that does not exist, or why it is not made.
    */
   write(
     body: string | readonly RequestedOperation[],

@@ -26,7 +26,7 @@ export function missingIndexes(
 }
 
 /**
- * Does the operations of a request, in their order. Those of one index are one transaction, so a full disk refuses all of them;
+ * Does the operations of a request, in their order. The operations on one index are one transaction, so a full disk refuses all of them;
  * operations that are refused for another reason leave the others.
  */
 export function writeDocuments(

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { type IndexSnapshot, readSnapshot } from './index-snapshot.ts';
 
-/** What the manifests in a folder say. Their files need not exist. @throws TrawlError INDEX_NOT_FOUND and those of `readSnapshot`. */
+/** What the manifests in a folder say. Their files need not exist. @throws TrawlError INDEX_NOT_FOUND, or an error of `readSnapshot`. */
 export function folderSnapshot(folder: string): Promise<IndexSnapshot> {
   return readSnapshot(folder, async (path) => {
     try {

@@ -85,7 +85,7 @@ export class HeldIndex {
     }
   }
 
-  /** Undefined for a path that is no file of the index. */
+  /** Undefined for a path that is not a file of the index. */
   file(path: string): HeldFile | undefined {
     return this.#files.get(path);
   }

@@ -23,7 +23,7 @@ export interface IndexSnapshot {
   readonly manifest: IndexManifest;
   /** By the path of the shard in the index. */
   readonly shards: ReadonlyMap<string, ShardManifest>;
-  /** The texts of the manifests, by path. That of the index is last, because a folder that has it is a complete index. */
+  /** The texts of the manifests, by path. The index's manifest is last, because a folder that has it is a complete index. */
   readonly texts: ReadonlyMap<string, Buffer>;
   /** The other files. */
   readonly files: readonly IndexFile[];
@@ -31,7 +31,7 @@ export interface IndexSnapshot {
   readonly adopted: readonly string[];
 }
 
-/** A manifest is at most this large; that of a corpus of ten thousand files has about 2 MB. */
+/** A manifest is at most this large. With a corpus of ten thousand files it has about 2 MB. */
 export const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 /**

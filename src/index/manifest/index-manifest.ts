@@ -43,7 +43,7 @@ export const IndexManifest = Type.Object({
   rows: Count,
   /** Values per vector; 0 where there are none. */
   dimension: Count,
-  /** Null where there are no vectors. */
+  /** Null without vectors. */
   metric: Type.Union([MetricName, Type.Null()]),
   /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
   model: Type.Union([ModelRecord, Type.Null()]),
@@ -69,7 +69,7 @@ export const IndexManifest = Type.Object({
     Type.Object({
       made: Bm25Record,
       /**
-       * Inverted indexes over the texts of the deleted rows, one per field. BM25 subtracts their counts from those of the
+       * Inverted indexes over the texts of the deleted rows, one per field. BM25 subtracts their counts from the counts of the
        * shards. Null if no row is deleted.
        */
       deleted: Type.Union([

@@ -69,7 +69,7 @@ export const ShardManifest = Type.Object({
   rows: Count,
   /** Values per vector; 0 where there are none. */
   dimension: Count,
-  /** Null where there are no vectors. */
+  /** Null without vectors. */
   metric: Type.Union([MetricName, Type.Null()]),
   /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
   model: Type.Union([ModelRecord, Type.Null()]),
@@ -100,7 +100,7 @@ export const ShardManifest = Type.Object({
   /** The inverted indexes for BM25. Absent if the index has no BM25. */
   bm25: Type.Optional(ShardLexical),
   /**
-   * Inverted indexes with other settings, which are to replace those of `bm25`. The index manifest decides which are read: a
+   * Inverted indexes with other settings, which will replace `bm25`. The index manifest decides which are read: a
    * shard may have both until all shards have the new ones.
    */
   nextBm25: Type.Optional(ShardLexical),

@@ -1,7 +1,6 @@
 import { bug, deserializeError } from '../../base/errors.ts';
-import type { ToPassageWorker } from './passage-protocol.ts';
+import type { PassageReply, PassageRequest } from './passage-protocol.ts';
 import { DocumentsRead, type FindRead } from './passage-read.ts';
-import type { PassageReply } from './passage-reader.ts';
 
 interface Part {
   readonly read: DocumentsRead;
@@ -44,7 +43,7 @@ class DocumentBatch {
     return this.#parts.map(({ read }) => read);
   }
 
-  message(budgetMs: number): ToPassageWorker {
+  message(budgetMs: number): PassageRequest {
     const rows = this.#parts.flatMap(({ read, places }) => places.map((place) => read.row(place)));
     return { type: 'get', what: this.#parts[0]!.read.what, rows: Float64Array.from(rows), budgetMs };
   }

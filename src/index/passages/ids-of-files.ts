@@ -74,7 +74,7 @@ function compareIds(a: StoredId, b: StoredId): number {
   return utf8Rank(a.charCodeAt(i)) - utf8Rank(b.charCodeAt(i));
 }
 
-/** Surrogates encode characters beyond U+FFFF, whose UTF-8 sorts after that of every other code unit. */
+/** Surrogates encode characters beyond U+FFFF, whose UTF-8 sorts after the UTF-8 of every other code unit. */
 function utf8Rank(unit: number): number {
   return unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit;
 }

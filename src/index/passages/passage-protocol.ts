@@ -11,13 +11,8 @@ export interface PassageShard {
 /** What is read of a row: its document, or its id as text. */
 export type RowContent = 'document' | 'id';
 
-/** What a reader thread starts with. */
-export interface PassageWorkerData {
-  readonly shards: readonly PassageShard[];
-}
-
 /** Requests of the passage store to a reader thread, which answers each before it gets the next. */
-export type ToPassageWorker =
+export type PassageRequest =
   | {
       readonly type: 'get';
       readonly what: RowContent;
@@ -25,11 +20,9 @@ export type ToPassageWorker =
       /** Time limit in milliseconds. Rows that are not read in time are returned as null. Reads at least one row. */
       readonly budgetMs: number;
     }
-  | { readonly type: 'find'; readonly by: Lookup; readonly keys: readonly string[]; readonly limit: number }
-  | { readonly type: 'close' };
+  | { readonly type: 'find'; readonly by: Lookup; readonly keys: readonly string[]; readonly limit: number };
 
-export type FromPassageWorker =
-  | { readonly type: 'ready' }
+export type PassageReply =
   | {
       readonly type: 'documents';
       /** Documents or ids in the order of the requested rows; null for rows that failed or were not read in time. */

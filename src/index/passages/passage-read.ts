@@ -1,7 +1,6 @@
 import { cancelled } from '../../base/abort.ts';
 import { bug, deserializeError } from '../../base/errors.ts';
-import type { RowContent, ToPassageWorker } from './passage-protocol.ts';
-import type { PassageReply } from './passage-reader.ts';
+import type { PassageReply, PassageRequest, RowContent } from './passage-protocol.ts';
 
 /** A call of the store, split into messages for the readers. */
 abstract class WaitingRead<T> {
@@ -99,11 +98,11 @@ export class DocumentsRead extends WaitingRead<string[]> {
 
 /** Rows by id, URL or title. Only one reader at a time works on it. */
 export class FindRead extends WaitingRead<number[][]> {
-  readonly #request: Omit<Extract<ToPassageWorker, { type: 'find' }>, 'type'>;
+  readonly #request: Omit<Extract<PassageRequest, { type: 'find' }>, 'type'>;
   readonly #found: number[][] = [];
   #next = 0;
 
-  constructor(request: Omit<Extract<ToPassageWorker, { type: 'find' }>, 'type'>, signal: AbortSignal | undefined) {
+  constructor(request: Omit<Extract<PassageRequest, { type: 'find' }>, 'type'>, signal: AbortSignal | undefined) {
     super(signal);
     this.#request = request;
     if (request.keys.length === 0) this.finish(this.#found);
@@ -114,7 +113,7 @@ export class FindRead extends WaitingRead<number[][]> {
   }
 
   /** The message for the next keys, at most `most`. */
-  message(most: number): ToPassageWorker {
+  message(most: number): PassageRequest {
     const keys = this.#request.keys.slice(this.#next, this.#next + most);
     this.#next += keys.length;
     return { type: 'find', ...this.#request, keys };

@@ -1,8 +1,6 @@
-import { Worker } from 'node:worker_threads';
-import { bug } from '../../base/errors.ts';
-import type { FromPassageWorker, PassageShard, PassageWorkerData, ToPassageWorker } from './passage-protocol.ts';
-
-export type PassageReply = Exclude<FromPassageWorker, { type: 'ready' }>;
+import { bug, serializeError } from '../../base/errors.ts';
+import { CallThread } from '../../base/system/thread-calls.ts';
+import type { PassageReply, PassageRequest, PassageShard } from './passage-protocol.ts';
 
 /** For each message, exactly one of the two methods is called. */
 interface ReplyHandler {
@@ -15,76 +13,54 @@ interface ReplyHandler {
 export class PassageReader {
   /** Resolves when the files are open. */
   readonly ready: Promise<void>;
-  /** Resolves when the thread has ended. */
-  readonly ended: Promise<void>;
-  readonly #worker: Worker;
-  #handler: ReplyHandler | null = null;
-  #isReady = false;
-  #closing = false;
-  #hasEnded = false;
+  readonly #thread: CallThread<PassageRequest, PassageReply>;
+  #handler: ReplyHandler | undefined;
+  #state: 'opening' | 'ready' | 'closing' | 'ended' = 'opening';
   #busySince = 0;
 
   /** `onDied` is called when the thread ends on its own after it was ready. */
   constructor(shards: readonly PassageShard[], onDied: (error: Error) => void) {
-    const workerData: PassageWorkerData = { shards };
-    let failure: Error | undefined;
-    this.#worker = new Worker(new URL('./passage-worker.js', import.meta.url), { name: 'trawl-passages', workerData });
-    this.ready = new Promise((resolve, reject) => {
-      this.#worker.on('message', (message: FromPassageWorker) => {
-        if (message.type === 'ready') {
-          this.#isReady = true;
-          this.#worker.unref();
-          resolve();
-        } else this.#receive(message);
-      });
-      this.#worker.once('error', (error) => {
-        failure = error;
-      });
-      this.#worker.once('exit', (code) => {
-        this.#hasEnded = true;
-        const error = failure ?? bug(`the passage reader ended with exit code ${code}`);
-        const wasReady = this.#isReady;
-        reject(error);
-        const handler = this.#handler;
-        this.#handler = null;
-        handler?.onDeath(error);
-        if (wasReady && !this.#closing) onDied(error);
-      });
+    const options = { name: 'trawl-passages', workerData: shards };
+    this.#thread = new CallThread(new URL('./passage-worker.js', import.meta.url), options, (error) => {
+      const wasReady = this.#state === 'ready';
+      this.#state = 'ended';
+      this.#taken()?.onDeath(error);
+      if (wasReady) onDied(error);
     });
-    this.ended = new Promise((resolve) => this.#worker.once('exit', () => resolve()));
+    this.ready = this.#thread.opened().then(() => {
+      if (this.#state === 'opening') this.#state = 'ready';
+    });
   }
 
   get isIdle(): boolean {
-    return this.#isReady && this.#handler === null && !this.#closing && !this.#hasEnded;
+    return this.#state === 'ready' && this.#handler === undefined;
   }
 
   /** Milliseconds since the current message was sent; 0 without one. */
   get busyMs(): number {
-    return this.#handler === null ? 0 : performance.now() - this.#busySince;
+    return this.#handler === undefined ? 0 : performance.now() - this.#busySince;
   }
 
-  ask(message: ToPassageWorker, handler: ReplyHandler): void {
+  ask(message: PassageRequest, handler: ReplyHandler): void {
     if (!this.isIdle) throw bug('a passage reader got a message while it was not idle');
     this.#handler = handler;
     this.#busySince = performance.now();
-    this.#worker.ref();
-    this.#worker.postMessage(message);
+    this.#thread.ask(message).then(
+      (reply) => this.#taken()?.onReply(reply),
+      // After a death the handler is taken already.
+      (error: unknown) => this.#taken()?.onReply({ type: 'failed', error: serializeError(error) }),
+    );
   }
 
-  /** Call only while the reader has no message. Resolves when the thread has ended. */
+  /** Resolves when the thread has ended, after the message that it works on. */
   close(): Promise<void> {
-    if (!this.#closing) {
-      this.#closing = true;
-      this.#worker.ref();
-      this.#worker.postMessage({ type: 'close' } satisfies ToPassageWorker);
-    }
-    return this.ended;
+    if (this.#state !== 'ended') this.#state = 'closing';
+    return this.#thread.close();
   }
 
-  #receive(reply: PassageReply): void {
+  #taken(): ReplyHandler | undefined {
     const handler = this.#handler;
-    this.#handler = null;
-    if (!this.#closing) this.#worker.unref();
-    handler?.onReply(reply);
+    this.#handler = undefined;
+    return handler;
   }
 }

@@ -1,18 +1,14 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { bug, type SerializedError, serializeError } from '../../base/errors.ts';
+import { answerCalls } from '../../base/system/thread-calls.ts';
 import { rowId } from './id-column.ts';
 import { PassageFile } from './passage-file.ts';
-import type { FromPassageWorker, PassageWorkerData, RowContent, ToPassageWorker } from './passage-protocol.ts';
+import type { PassageReply, PassageRequest, PassageShard, RowContent } from './passage-protocol.ts';
 
-const port = parentPort!;
-const shards = (workerData as PassageWorkerData).shards.map((shard) => ({
+const shards = (workerData as readonly PassageShard[]).map((shard) => ({
   ...shard,
   file: new PassageFile(shard.path),
 }));
-
-function post(message: FromPassageWorker): void {
-  port.postMessage(message);
-}
 
 function contentOf(row: number, what: RowContent): string {
   let low = 0;
@@ -30,7 +26,7 @@ function contentOf(row: number, what: RowContent): string {
 }
 
 /** Reads in row order, which is file order, until the time limit. */
-function documentsOf({ what, rows, budgetMs }: Extract<ToPassageWorker, { type: 'get' }>): FromPassageWorker {
+function documentsOf({ what, rows, budgetMs }: Extract<PassageRequest, { type: 'get' }>): PassageReply {
   const order = Uint32Array.from(rows.keys()).sort((a, b) => rows[a]! - rows[b]!);
   const documents = new Array<string | null>(rows.length).fill(null);
   const failures: { index: number; error: SerializedError }[] = [];
@@ -53,7 +49,7 @@ function documentsOf({ what, rows, budgetMs }: Extract<ToPassageWorker, { type: 
 }
 
 /** Row numbers in the whole index, ascending, at most `limit`. */
-function rowsOf({ by, limit }: Extract<ToPassageWorker, { type: 'find' }>, key: string): number[] {
+function rowsOf({ by, limit }: Extract<PassageRequest, { type: 'find' }>, key: string): number[] {
   const rows: number[] = [];
   for (const { firstRow, file } of shards) {
     for (const row of file.find(by, key, limit - rows.length)) rows.push(firstRow + row);
@@ -62,17 +58,12 @@ function rowsOf({ by, limit }: Extract<ToPassageWorker, { type: 'find' }>, key: 
   return rows;
 }
 
-port.on('message', (message: ToPassageWorker) => {
-  if (message.type === 'close') {
+answerCalls(
+  async () => (request: PassageRequest) =>
+    request.type === 'find'
+      ? { type: 'found', rows: request.keys.map((key) => rowsOf(request, key)) }
+      : documentsOf(request),
+  () => {
     for (const { file } of shards) file.close();
-    port.close();
-    return;
-  }
-  try {
-    if (message.type === 'find') post({ type: 'found', rows: message.keys.map((key) => rowsOf(message, key)) });
-    else post(documentsOf(message));
-  } catch (error) {
-    post({ type: 'failed', error: serializeError(error) });
-  }
-});
-post({ type: 'ready' });
+  },
+);

@@ -82,7 +82,7 @@ function checkGeneration({ name, generation }: ViewDefinition, index: ViewedInde
   if (generation === undefined || generation === index.generation) return;
   throw new TrawlError(
     'CONFIG_INVALID',
-    `The rows of the view ${name} are those of generation ${generation}, but the index ${index.index} has generation ` +
+    `The rows of the view ${name} belong to generation ${generation}, but the index ${index.index} has generation ` +
       `${index.generation}, whose rows may have other numbers. List the rows again.`,
   );
 }

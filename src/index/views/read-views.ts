@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { TrawlError } from '../../base/errors.ts';
-import { isObject } from '../../base/objects.ts';
+import { isObject, jsonExcerpt } from '../../base/objects.ts';
 import { parseDate } from '../../engine/filter/date.ts';
 import type { Filter } from '../../engine/filter/filter.ts';
 import { filterOf } from '../../engine/filter/filter-json.ts';
@@ -48,7 +48,7 @@ class ViewReader {
   }
 
   read(json: unknown): Omit<ViewDefinition, 'name'> {
-    if (!isObject(json)) throw this.#invalid(`found ${shown(json)}, expected an object`);
+    if (!isObject(json)) throw this.#invalid(`found ${jsonExcerpt(json)}, expected an object`);
     this.#refuseOthers(json, FIELDS, 'the view');
     if (PARTS.every((part) => json[part] === undefined)) {
       throw this.#invalid(`it has all passages; expected at least one of ${PARTS.join(', ')}`);
@@ -81,17 +81,17 @@ class ViewReader {
 
   #date(json: unknown): DateBound {
     if (!isObject(json))
-      throw this.#invalid(`date: found ${shown(json)}, expected an object with column, before and undated`);
+      throw this.#invalid(`date: found ${jsonExcerpt(json)}, expected an object with column, before and undated`);
     this.#refuseOthers(json, ['column', 'before', 'undated'], 'date');
     const column = this.#text('date.column', json.column);
     const before = this.#text('date.before', json.before);
     if (parseDate(before) === undefined) {
-      throw this.#invalid(`date.before: found ${shown(before)}, expected a date such as 2023-10-01`);
+      throw this.#invalid(`date.before: found ${jsonExcerpt(before)}, expected a date such as 2023-10-01`);
     }
     const { undated } = json;
     if (undated !== 'keep' && undated !== 'drop') {
       throw this.#invalid(
-        `date.undated: found ${shown(undated)}, expected "keep" or "drop": whether passages without a date are in the view`,
+        `date.undated: found ${jsonExcerpt(undated)}, expected "keep" or "drop": whether passages without a date are in the view`,
       );
     }
     return { column, before, undated };
@@ -115,20 +115,20 @@ class ViewReader {
 
   #texts(place: string, json: unknown): readonly string[] {
     if (!Array.isArray(json) || json.length === 0) {
-      throw this.#invalid(`${place}: found ${shown(json)}, expected a list of at least one name`);
+      throw this.#invalid(`${place}: found ${jsonExcerpt(json)}, expected a list of at least one name`);
     }
     return json.map((each) => this.#text(place, each));
   }
 
   #text(place: string, json: unknown): string {
     if (typeof json === 'string' && json !== '') return json;
-    throw this.#invalid(`${place}: found ${shown(json)}, expected a text`);
+    throw this.#invalid(`${place}: found ${jsonExcerpt(json)}, expected a text`);
   }
 
   #refuseOthers(json: Json, known: readonly string[], place: string): void {
     const other = Object.keys(json).find((name) => !known.includes(name));
     if (other === undefined) return;
-    throw this.#invalid(`${place} has the field ${shown(other)}; expected ${known.join(', ')}`);
+    throw this.#invalid(`${place} has the field ${jsonExcerpt(other)}; expected ${known.join(', ')}`);
   }
 }
 
@@ -144,9 +144,4 @@ function parseJson(file: string, invalid: (reason: string, cause?: unknown) => T
   } catch (error) {
     throw invalid(`not valid JSON: ${(error as Error).message}`, error);
   }
-}
-
-function shown(json: unknown): string {
-  if (json === undefined) return 'nothing';
-  return JSON.stringify(json).slice(0, 100);
 }

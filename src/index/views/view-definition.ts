@@ -35,7 +35,7 @@ export interface ViewDefinition {
   readonly blockTitles?: readonly string[];
 }
 
-/** The filter of a view: its own and that of its date bound. */
+/** The filter of a view: its own filter and its date bound. */
 export function filterOfView({ filter, date }: Pick<ViewDefinition, 'filter' | 'date'>): Filter | undefined {
   if (date === undefined) return filter;
   const { column, before, undated } = date;

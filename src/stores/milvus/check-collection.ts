@@ -14,7 +14,7 @@ export interface FoundCollection {
   readonly publication: Publication;
 }
 
-/** @throws TrawlError INDEX_NOT_FOUND or INDEX_FILE_FOREIGN, and those of `readPublication`. */
+/** @throws TrawlError INDEX_NOT_FOUND, INDEX_FILE_FOREIGN, or an error of `readPublication`. */
 export async function findCollection(client: MilvusClient, address: MilvusAddress): Promise<FoundCollection> {
   const shown = shownAddress(address);
   const facts = await client.describe(address.collection);

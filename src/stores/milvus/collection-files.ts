@@ -10,7 +10,7 @@ export function filesCollection(collection: string): string {
   return `${collection}_trawl`;
 }
 
-/** Creates the collection of files, and loads it with as many copies as that of the rows. */
+/** Creates the collection of files, and loads as many copies of it as of the collection of rows. */
 export async function createFiles(client: MilvusClient, collection: string, replicas: number): Promise<void> {
   const name = filesCollection(collection);
   await client.create(name, {

@@ -1,7 +1,7 @@
 import { TrawlError } from '../../base/errors.ts';
 import type { SdkReply, SdkStatus } from './milvus-sdk.ts';
 
-/** What the client reports: Milvus's own codes, or those of gRPC. */
+/** What the client reports: Milvus's own codes or gRPC's codes. */
 interface MilvusStatus {
   readonly errorCode: string;
   readonly code: number;

@@ -18,7 +18,7 @@ export interface FoundIndex {
   readonly publication: Publication;
 }
 
-/** @throws TrawlError INDEX_NOT_FOUND or INDEX_FILE_FOREIGN, and those of `readPublication`. */
+/** @throws TrawlError INDEX_NOT_FOUND, INDEX_FILE_FOREIGN, or an error of `readPublication`. */
 export async function findIndex(client: OpenSearchClient, address: OpenSearchAddress): Promise<FoundIndex> {
   const shown = shownAddress(address);
   const facts = await client.describe(address.index);

@@ -19,7 +19,7 @@ const FILE_VARIABLE = 'TRAWL_OPENSEARCH_CREDENTIALS_FILE';
 /**
  * The credentials for an address, from the lines `opensearch+https://USER:PASSWORD@HOST[:PORT]` of the file that
  * TRAWL_OPENSEARCH_CREDENTIALS_FILE names, or of TRAWL_OPENSEARCH_CREDENTIALS. A line belongs to one server and scheme: no other server
- * gets its password, and that of a line with TLS is not sent without it. Undefined if no server of the address has a line.
+ * gets its password, and a password from a line with TLS is only sent over TLS. Undefined if no server of the address has a line.
  *
  * @throws TrawlError CONFIG_INVALID for a file that cannot be read, a line of another form, or if the servers of the address have different
  * lines. No message has a user or password.

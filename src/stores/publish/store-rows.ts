@@ -31,7 +31,7 @@ interface StoreRowsOptions {
  * Stores the rows of an index, from where an earlier run stopped, and records how far it is after each read. Rows that were stored after
  * the last record are stored again, which changes nothing.
  *
- * @returns facts about all rows, those of earlier runs included.
+ * @returns facts about all rows, including the rows of earlier runs.
  */
 export async function storeRows(
   store: RowStore,

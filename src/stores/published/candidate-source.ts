@@ -28,7 +28,8 @@ export interface CandidateSource {
   /** Whether conditions may be bitmaps. */
   readonly takesBitmaps: boolean;
   /**
-   * The `limit` nearest rows of each query among those of the condition, or all if there are fewer. `limit` is at most `MAX_CANDIDATES`.
+   * The `limit` nearest rows of each query among the rows that meet the condition, or all of them if there are
+   * fewer. `limit` is at most `MAX_CANDIDATES`.
    */
   search(
     queries: Float32Array,
@@ -74,7 +75,7 @@ export interface StoreScores {
   ): number;
 }
 
-/** The limit of hits per query: Milvus's own, and that of an index in OpenSearch. */
+/** The limit of hits per query: the limit of Milvus, and of an index in OpenSearch. */
 export const MAX_CANDIDATES = 16_384;
 /** The most rows that a condition names. */
 export const MAX_NAMED_ROWS = 4_096;

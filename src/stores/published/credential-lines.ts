@@ -3,7 +3,7 @@ import { TrawlError } from '../../base/errors.ts';
 import { environmentVariable } from '../../base/options/resolve-options.ts';
 
 /**
- * The lines with credentials of the file that the variable `<variable>_FILE` names, or, without it, those of `variable`, separated by
+ * The lines with credentials of the file that the variable `<variable>_FILE` names, or else the lines in `variable` itself, separated by
  * commas or white space. Empty lines of the file and those that begin with `#` are skipped.
  *
  * @param parse gets a line and its place for messages; must not show the line.

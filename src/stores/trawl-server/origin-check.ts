@@ -45,7 +45,7 @@ export function changed(url: string, before: string, now: ReplyIndex | undefined
   );
 }
 
-/** The error for hits that may not be those of the index. A search counts rescored rows; a replay does not, so its count is null. */
+/** The error for hits that may not come from the index. A search counts rescored rows; a replay does not, so its count is null. */
 export function notOfIndex(url: string, { perturbed, certificate }: Extract<SearchResult, { ok: true }>): TrawlError {
   if (!hasOtherHits(perturbed) && certificate.rescored !== null) {
     return new TrawlError(
@@ -56,7 +56,7 @@ export function notOfIndex(url: string, { perturbed, certificate }: Extract<Sear
   }
   return new TrawlError(
     'NOT_SUPPORTED',
-    `${url} answers with other hits than those of its index: it was started with --perturb or --replay. Ask a server, or an address ` +
+    `${url} answers with hits that its index would not give: it was started with --perturb or --replay. Ask a server, or an address ` +
       'of it, without them.',
   );
 }

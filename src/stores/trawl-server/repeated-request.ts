@@ -10,7 +10,7 @@ export interface RepeatedRequestOptions {
   /** The first wait and the longest one, in milliseconds. Default: 250 and 30,000. */
   readonly firstWaitMs?: number;
   readonly maxWaitMs?: number;
-  /** Time limit of a try, in milliseconds. Default: that of `fetch`. */
+  /** Time limit of one attempt, in milliseconds. Default: the limit of `fetch`. */
   readonly timeoutMs?: number | undefined;
   /** Called before each wait, with the reason and the milliseconds of the wait. */
   readonly onWait?: ((reason: string, ms: number) => void) | undefined;

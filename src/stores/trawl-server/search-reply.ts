@@ -32,7 +32,7 @@ export interface ReplyError {
 }
 
 export interface ReplyHit {
-  /** With several indexes: that of the hit. */
+  /** The index of the hit, if several were searched. */
   readonly index?: string;
   readonly row: number;
   /** As in the corpus. */

@@ -33,7 +33,7 @@ import { type IndexFacts, infoOf, type ServerFacts, viewHash } from './server-in
 import { trawlServerUrl } from './trawl-server-url.ts';
 
 export interface ServerRetrieverOptions extends NativeApiOptions {
-  /** Name of the served index. Default: that of the URL, or the server's default. */
+  /** Name of the served index. Default: the index in the URL, or the server's default index. */
   readonly index?: string;
   /** Name of a view of the server. Default: none but those that the server itself sets. */
   readonly view?: string;
@@ -59,7 +59,7 @@ interface ReplyPassage {
 type ReplyScores = Partial<Record<'dense' | 'bm25', { readonly score: number; readonly rank: number | null }>>;
 
 /**
- * An index of a running Trawl server, asked by its own API. Hits, scores and passages are those of the same index opened here, bit for
+ * An index of a running Trawl server, asked by its own API. Hits, scores and passages equal a search of the same index opened here, bit for
  * bit: every request names all settings, so that the server's own defaults do not count. A call is sent in requests of some queries,
  * several at the same time. If the server is busy, restarts or loses a connection, they are sent again.
  *
@@ -97,7 +97,7 @@ export class ServerRetriever implements SearchSource {
       readonly index?: ReplyIndex;
       readonly view?: string;
     };
-    if (typeof named.index?.generation !== 'string') throw api.failed('its reply is not that of /v1/passages');
+    if (typeof named.index?.generation !== 'string') throw api.failed('its reply is not a reply of /v1/passages');
     const { indexes } = accepted(api, await api.send('/v1/indexes', undefined, signal)) as {
       readonly indexes: readonly IndexFacts[];
     };
@@ -128,7 +128,7 @@ export class ServerRetriever implements SearchSource {
       const reply = await this.#send('/v1/search', { queries: part, ...fields }, signal);
       if (!reply.ok) return reply;
       const known = asSearchReply(reply.json);
-      if (known?.results.length !== part.length) throw this.#api.failed('its reply is not that of /v1/search');
+      if (known?.results.length !== part.length) throw this.#api.failed('its reply is not a reply of /v1/search');
       checkOrigin(this, known, reply.state);
       return { ok: true, each: known.results.map((result) => this.#outcomeOf(result)) };
     });
@@ -264,7 +264,7 @@ export class ServerRetriever implements SearchSource {
     };
   }
 
-  /** The parameters of BM25; those of the index are named too, because a server can have other defaults for its fields. */
+  /** The parameters of BM25. The index's own are sent too, because a server can have other defaults for its fields. */
   #bm25Of({
     bm25,
     bm25Order = 'row',

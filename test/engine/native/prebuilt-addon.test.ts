@@ -58,7 +58,7 @@ test('a damaged, missing or unlisted binary, and one for a newer Node-API, is re
   assert.match(reason(folder), /linux-x64\/trawl\.node is damaged: its sha256 is [0-9a-f]{64}, expected [0-9a-f]{64}/);
   assert.match(reason(folder, { arch: 'arm64', nodeApi: 7 }), /need Node-API 8, and this Node\.js has 7/);
   assert.match(reason(folder, { musl: true }), /no binary is prebuilt for linuxmusl-x64/);
-  assert.match(reason(join(folder, 'none')), /there are no prebuilt binaries/);
+  assert.match(reason(join(folder, 'none')), /the package has no prebuilt binaries/);
   const unlisted = await prebuilds(t, { 'linux-x64': 'binary' });
   writeFileSync(join(unlisted, 'prebuilds.json'), '{"nodeApi": 8, "binaries": {"linux-x64": ');
   assert.match(reason(unlisted), /prebuilds\.json cannot be read: /);
@@ -103,7 +103,7 @@ test('if nothing can be loaded, the reason says what was tried', async (t) => {
   const nothing = loadAddon({ compiled: file, prebuilds: folder, machine: LINUX });
   assert.deepEqual(nothing, {
     ok: false,
-    reason: 'linux-x64: nothing was compiled here; there are no prebuilt binaries',
+    reason: 'linux-x64: nothing was compiled here; the package has no prebuilt binaries',
   });
   writeFileSync(file, 'not a binary');
   const broken = loadAddon({ compiled: file, prebuilds: await prebuilds(t, { 'linux-x64': 'text' }), machine: LINUX });
@@ -123,5 +123,5 @@ test('a binary of another version, without a function that the program calls, is
     /older\.cjs is of another version: it has no \w.*\bthreads, setThreads, .*run npm run build/,
   );
   assert.doesNotMatch(older.reason, /no .*\b(isas|selectIsa)\b/);
-  assert.match(older.reason, /; there are no prebuilt binaries$/, 'the next choice is tried');
+  assert.match(older.reason, /; the package has no prebuilt binaries$/, 'the next choice is tried');
 });

@@ -140,7 +140,7 @@ test('a prefilter of other codes and a damaged one are refused by name, and veri
   const [stranger] = other.source.shards;
   await assert.rejects(
     () => FlatIndex.open({ ...source, shards: [{ ...shard!, prefilter: stranger!.prefilter! }] }, kernel),
-    trawlError('INDEX_FILE_FOREIGN', /prefilter was built for other codes/),
+    trawlError('INDEX_FILE_FOREIGN', /prefilter was made for other codes/),
   );
   await assert.rejects(
     () => FlatIndex.open({ ...source, shards: [{ ...shard!, prefilter: shard!.codes! }] }, kernel),

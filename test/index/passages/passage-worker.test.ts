@@ -1,23 +1,25 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { test } from 'node:test';
-import { Worker } from 'node:worker_threads';
-import type { FromPassageWorker } from '../../../src/index/passages/passage-protocol.ts';
+import { CallThread } from '../../../src/base/system/thread-calls.ts';
+import type { PassageReply, PassageRequest } from '../../../src/index/passages/passage-protocol.ts';
 import { DocumentsRead } from '../../../src/index/passages/passage-read.ts';
 import { documentOf, writeShards } from './passage-files.ts';
 
 test('a reader stops at its time limit, after at least one row', async (t) => {
   const shards = await writeShards(t, [50]);
-  const worker = new Worker(new URL('../../../src/index/passages/passage-worker.js', import.meta.url), {
-    workerData: { shards },
-  });
-  await once(worker, 'message');
-  worker.postMessage({ type: 'get', what: 'document', rows: Float64Array.of(9, 3, 7, 3), budgetMs: -1 });
-  const [reply] = (await once(worker, 'message')) as [Extract<FromPassageWorker, { type: 'documents' }>];
+  const thread = new CallThread<PassageRequest, PassageReply>(
+    new URL('../../../src/index/passages/passage-worker.js', import.meta.url),
+    { workerData: shards },
+  );
+  t.after(() => thread.close());
+  const rows = Float64Array.of(9, 3, 7, 3);
+  const reply = await thread.ask({ type: 'get', what: 'document', rows, budgetMs: -1 });
   // In file order: row 3 first, with its repeat.
-  assert.deepEqual(reply.documents, [null, documentOf(3), null, documentOf(3)]);
-  worker.postMessage({ type: 'close' });
-  await once(worker, 'exit');
+  assert.deepEqual(reply, {
+    type: 'documents',
+    documents: [null, documentOf(3), null, documentOf(3)],
+    failures: [],
+  });
 });
 
 test('rows that a reader had no time for are read again, into their place', async () => {

@@ -102,7 +102,7 @@ test('an index that cannot have a view is not opened', async (t) => {
       { rows, generation: 'another' },
       [
         'CONFIG_INVALID',
-        /view train are those of generation another, but the index ix has generation .*List the rows again/,
+        /view train belong to generation another, but the index ix has generation .*List the rows again/,
       ],
     ],
     [

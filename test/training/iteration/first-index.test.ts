@@ -31,8 +31,8 @@ test('a lost link is never led to the first index by itself once another was pub
   assert.equal((await goBack(lost, 1, [])).to.number, 1);
   rmSync(begun.link);
   mkdirSync(begun.link);
-  assert.throws(() => lost.current(), trawlError('CONFIG_INVALID', /current is no link: .*Move it away/));
-  await assert.rejects(goBack(lost, 1, []), trawlError('CONFIG_INVALID', /is no link/));
+  assert.throws(() => lost.current(), trawlError('CONFIG_INVALID', /current is not a link: .*Move it away/));
+  await assert.rejects(goBack(lost, 1, []), trawlError('CONFIG_INVALID', /is not a link/));
 });
 
 test('the first index may be moved: --from names its new place, if it is the same index', async (t) => {

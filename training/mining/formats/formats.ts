@@ -9,7 +9,7 @@ import { tevatron } from './tevatron.ts';
 import { tevatronIds } from './tevatron-ids.ts';
 import { triplet } from './triplet.ts';
 
-/** The formats of training rows by the names of `--format`. Those of sentence-transformers have its own names. */
+/** The formats of training rows by the names of `--format`. Formats of sentence-transformers have the names that it gives them. */
 export const ROW_FORMATS = {
   triplet,
   'n-tuple': nTuple,

@@ -18,7 +18,7 @@ export interface TurnFacts {
   readonly repeated: number;
   /** Queries that brought no passage that was not shown before. */
   readonly unchanged: number;
-  /** Passages shown, and those of them that were shown before, in an earlier search or for another query of the turn. */
+  /** Passages shown, and how many of them were shown before, in an earlier search or for another query of the turn. */
   readonly shown: number;
   readonly shownBefore: number;
   /** Queries truncated to the token limit; null if that is unknown. */

@@ -24,7 +24,7 @@ std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesA
 
   const int64_t body = file->bytes() - static_cast<int64_t>(header.header_bytes);
   const CodesFooter footer = read_codes_footer(path, file->data() + header.header_bytes, body, header.rows_per_block,
-                                               static_cast<int64_t>(header.block_bytes));
+                                               static_cast<int64_t>(header.block_bytes), header.version >= 2);
 
   codes->file_ = file;
   codes->metric_ = static_cast<Metric>(header.metric);
@@ -36,7 +36,10 @@ std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesA
   codes->header_bytes_ = header.header_bytes;
   codes->block_bytes_ = header.block_bytes;
   codes->sign_seed_ = header.sign_seed;
-  codes->identity_ = codes->make_identity(header.checksum);
+  codes->version_ = header.version;
+  codes->header_checksum_ = header.checksum;
+  codes->rows_checksum_ = footer.rows_checksum;
+  codes->identity_ = codes->has_full_identity() ? footer.identity : codes->sampled_identity();
   if (access == CodesAccess::kSparse) {
     file->advise(MappedFile::Pattern::kRandom);
   } else {
@@ -47,12 +50,17 @@ std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesA
   return codes;
 }
 
-// The header is not enough: other rows with the same mean have the same one. The checksums of all blocks would need a page from
-// each block, so the identity covers those of up to 64 blocks.
-uint64_t CodesFile::make_identity(uint64_t header_checksum) const {
+uint64_t CodesFile::identity_of_blocks() const {
+  CodesIdentity identity(header_checksum_);
+  for (int64_t i = 0; i < blocks_; ++i) identity.add_block(*block(i).tail);
+  return identity.finish(rows_);
+}
+
+// The header is not enough: other rows with the same mean have the same one. All tails would need a page from each block.
+uint64_t CodesFile::sampled_identity() const {
   constexpr int64_t kMaxTails = 64;
   const int64_t tails = blocks_ < kMaxTails ? blocks_ : kMaxTails;
-  uint64_t identity = checksum64(&rows_, sizeof rows_, header_checksum);
+  uint64_t identity = checksum64(&rows_, sizeof rows_, header_checksum_);
   for (int64_t i = 0; i < tails; ++i) {
     const CodesBlockTail* tail = block(tails == 1 ? 0 : i * (blocks_ - 1) / (tails - 1)).tail;
     identity = checksum64(tail, sizeof *tail, identity);

@@ -13,6 +13,11 @@ constexpr int64_t kHeaderAlignment = 4096;  // the first block starts on a page
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
+uint64_t checksum_of_all(CodesFooter footer) {
+  footer.checksum = 0;
+  return checksum64(&footer, sizeof footer);
+}
+
 }  // namespace
 
 int64_t padded_dimension(int64_t dimension) { return round_up(dimension, 64); }
@@ -73,8 +78,26 @@ CodesFooter make_codes_footer(int64_t rows, int64_t blocks) {
   return footer;
 }
 
+CodesFooter make_codes_footer(int64_t rows, int64_t blocks, uint64_t identity, uint64_t rows_checksum) {
+  CodesFooter footer = make_codes_footer(rows, blocks);
+  footer.identity = identity;
+  footer.rows_checksum = rows_checksum;
+  footer.checksum = checksum_of_all(footer);
+  return footer;
+}
+
+void CodesIdentity::add_block(const CodesBlockTail& tail) { sum_ = checksum64(&tail, sizeof tail, sum_); }
+
+uint64_t CodesIdentity::finish(int64_t rows) const { return checksum64(&rows, sizeof rows, sum_); }
+
+uint64_t RowsChecksum::of_block(const float* rows, int64_t count, int64_t dimension) {
+  return checksum64(rows, 4 * count * dimension);
+}
+
+void RowsChecksum::add_block(uint64_t block_checksum) { sum_ = checksum64(&block_checksum, sizeof block_checksum, sum_); }
+
 CodesFooter read_codes_footer(const std::string& path, const uint8_t* body, int64_t body_bytes, uint64_t rows_per_block,
-                              int64_t block_bytes) {
+                              int64_t block_bytes, bool has_identity) {
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
   const int64_t footer_bytes = sizeof(CodesFooter);
   CodesFooter footer = {};
@@ -82,7 +105,7 @@ CodesFooter read_codes_footer(const std::string& path, const uint8_t* body, int6
   if (body_bytes < footer_bytes || std::memcmp(footer.magic, kCodesFooterMagic, sizeof footer.magic) != 0) {
     refuse("the file has no footer, so it is unfinished or truncated; build it again from the vectors");
   }
-  if (footer.checksum != make_codes_footer(footer.rows, footer.blocks).checksum) {
+  if (footer.checksum != (has_identity ? checksum_of_all(footer) : make_codes_footer(footer.rows, footer.blocks).checksum)) {
     refuse("the checksum of the footer does not match");
   }
   const int64_t blocks = (body_bytes - footer_bytes) / block_bytes;
@@ -105,9 +128,9 @@ uint64_t codes_block_checksum(const uint8_t* block, const CodesBlockLayout& layo
 void check_codes_header(const std::string& path, const CodesHeader& header, int64_t file_bytes) {
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
   if (std::memcmp(header.magic, kCodesMagic, sizeof header.magic) != 0) refuse("the file is not a codes file (wrong magic)");
-  if (header.version != kCodesVersion) {
-    refuse("the codes file has version " + std::to_string(header.version) + ", but this program reads version " +
-           std::to_string(kCodesVersion) + "; build the codes again from the vectors");
+  if (header.version < kFirstCodesVersion || header.version > kCodesVersion) {
+    refuse("the codes file has version " + std::to_string(header.version) + ", but this program reads versions " +
+           std::to_string(kFirstCodesVersion) + " to " + std::to_string(kCodesVersion) + "; build the codes again from the vectors");
   }
   if (header.metric > static_cast<uint32_t>(Metric::kCosine)) {
     refuse("unknown metric " + std::to_string(header.metric));

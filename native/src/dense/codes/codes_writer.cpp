@@ -51,6 +51,8 @@ struct CodesWriter::State {
   int64_t pending = 0;              // rows in pending_f32
   std::vector<float> pending_f32;
   bool finished = false;
+  CodesIdentity identity{0};  // of the blocks written
+  RowsChecksum rows_checksum;
 
   int64_t file_end() const {
     return static_cast<int64_t>(codes_header_bytes(dimension)) +
@@ -64,6 +66,7 @@ struct CodesWriter::State {
     std::vector<uint8_t> bytes(header.header_bytes, 0);
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, mean_f32.data(), mean_f32.size() * 4);
+    identity = CodesIdentity(header.checksum);
     file.write_at(0, bytes.data(), static_cast<int64_t>(bytes.size()));
   }
 
@@ -89,6 +92,8 @@ struct CodesWriter::State {
     tail.rows = pending;
     tail.checksum = codes_block_checksum(block.data(), layout, tail.rows);
     std::memcpy(block.data() + layout.tail, &tail, sizeof tail);
+    identity.add_block(tail);
+    rows_checksum.add_block(RowsChecksum::of_block(pending_f32.data(), pending, dimension));
     file.write_at(file_end(), block.data(), layout.bytes);
     ++blocks;
     pending = 0;
@@ -176,7 +181,7 @@ void CodesWriter::finish(ThreadPool& pool) {
   } else if (state.blocks == 0) {
     state.write_header();
   }
-  const CodesFooter footer = make_codes_footer(total, state.blocks);
+  const CodesFooter footer = make_codes_footer(total, state.blocks, state.identity.finish(total), state.rows_checksum.value());
   state.file.write_at(state.file_end(), &footer, sizeof footer);
   state.file.finish();
   state.finished = true;

@@ -121,7 +121,7 @@ struct QueryFactors {
   // Copies phi, a and c of some queries from their bounds.
   void copy_from_bounds(int64_t first, int64_t end);
   // theta: of `first` and the queries after it.
-  RowTest from(int64_t first, const float* theta) const { return {phi.data() + first, a.data() + first, c.data() + first, theta}; }
+  QueryTest from(int64_t first, const float* theta) const { return {phi.data() + first, a.data() + first, c.data() + first, theta}; }
 
   std::vector<QueryBound> bounds;    // [count]
   AlignedBuffer<float> phi, a, c;    // [groups*16], zero past count

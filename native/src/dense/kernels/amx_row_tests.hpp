@@ -17,8 +17,8 @@ namespace {
 // 16 queries of the row test, in registers.
 #ifdef TRAWL_AMX_PLAIN_TESTS
 struct Lanes {
-  Lanes(const RowTest& test, int first) : test(test), first(first) {}
-  const RowTest& test;
+  Lanes(const QueryTest& test, int first) : test(test), first(first) {}
+  const QueryTest& test;
   int first;
 };
 
@@ -36,7 +36,7 @@ inline size_t test_row(const CodeRows& rows, int row, const int32_t* dot, const 
 inline void prefetch(const int8_t*) {}
 #else
 struct Lanes {
-  TRAWL_AMX_INLINE Lanes(const RowTest& test, int first)
+  TRAWL_AMX_INLINE Lanes(const QueryTest& test, int first)
       : phi(_mm512_loadu_ps(test.phi + first)), a(_mm512_loadu_ps(test.a + first)), c(_mm512_loadu_ps(test.c + first)),
         theta(_mm512_loadu_ps(test.theta + first)), first(first) {}
   __m512 phi, a, c, theta;
@@ -119,7 +119,7 @@ class StoredDots {
 
   // Tests those that are stored. multiply(step) does one of `steps` parts of the next products.
   template <bool kNarrow, typename Multiply>
-  TRAWL_AMX_INLINE void test_during(int64_t steps, const RowTest& test, const Multiply& multiply) {
+  TRAWL_AMX_INLINE void test_during(int64_t steps, const QueryTest& test, const Multiply& multiply) {
     if (!full_) {
       for (int64_t step = 0; step < steps; ++step) multiply(step);
       return;
@@ -154,7 +154,7 @@ class StoredDots {
   }
 
   template <bool kNarrow>
-  TRAWL_AMX_INLINE void finish(const RowTest& test) {
+  TRAWL_AMX_INLINE void finish(const QueryTest& test) {
     test_during<kNarrow>(0, test, [](int64_t) {});
   }
 

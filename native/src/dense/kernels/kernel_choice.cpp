@@ -42,7 +42,7 @@ double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded) {
       for (int64_t group = 0; group < groups; group += kernels.groups_at_once) {
         const auto here = static_cast<int>(std::min<int64_t>(kernels.groups_at_once, groups - group));
         const int64_t query = group * kLanes;
-        const RowTest test = {zero.data() + query, zero.data() + query, zero.data() + query, theta.data() + query};
+        const QueryTest test = {zero.data() + query, zero.data() + query, zero.data() + query, theta.data() + query};
         kernels.scan_groups(view, packed.data() + query * padded, here, test, hits.data());
         view.first_pass = false;
       }

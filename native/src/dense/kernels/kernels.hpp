@@ -42,7 +42,7 @@ struct CodeRows {
 };
 
 // One value per query.
-struct RowTest {
+struct QueryTest {
   const float* phi;
   const float* a;
   const float* c;
@@ -56,9 +56,9 @@ struct Hit {
 };
 
 // packed: groups of 16 queries, each [padded/4][16][4] digits. Tests all pairs of rows x 16*groups queries.
-using ScanGroups = size_t (*)(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits);
+using ScanGroups = size_t (*)(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits);
 // natural: queries x [padded] digits. The same test with rows as lanes, which is faster for few queries.
-using ScanRows = size_t (*)(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits);
+using ScanRows = size_t (*)(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits);
 // I of one row and the natural digits of one query.
 using DotDigits = int32_t (*)(const int8_t* natural, const int8_t* codes_i8, int64_t padded);
 // Float64 sum of values * codes in any order; the bound covers all orders.

@@ -44,7 +44,7 @@ class Ahead {
 // Tiles 0-3 hold sums, the others rows and digits. Four sums in turn hide the latency of a product, and each loaded tile is used
 // twice or four times. `dots` gets [2][32][16], as StoredDots expects.
 template <bool kNarrow>
-TRAWL_AMX_TARGET size_t scan_tiles(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+TRAWL_AMX_TARGET size_t scan_tiles(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
   alignas(64) int32_t buffers[2][1024];
   int buffer = 0;
   const int64_t padded = rows.padded, group_bytes = kLanes * padded, steps = padded / 64;
@@ -172,7 +172,7 @@ TRAWL_AMX_TARGET void begin() {
 }
 TRAWL_AMX_TARGET void end() { TRAWL_TILE_RELEASE(); }
 
-size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits) {
+size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
 #ifdef TRAWL_AMX_EMULATION
   return kSerialKernels->scan_rows(rows, natural, queries, test, hits);
 #else
@@ -206,7 +206,7 @@ void project(const double* rows, const float* panel, int64_t dimension, double* 
 }
 
 // For narrow rows the tests of single rows would take longer than the products.
-TRAWL_AMX_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+TRAWL_AMX_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
   return rows.padded <= KernelChoice::kNarrow ? scan_tiles<true>(rows, packed, groups, test, hits)
                                               : scan_tiles<false>(rows, packed, groups, test, hits);
 }

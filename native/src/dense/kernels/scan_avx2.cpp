@@ -33,7 +33,7 @@ TRAWL_INLINE uint32_t not_less(__m256 value, __m256 theta) {
 
 // kRows rows x 8 queries (half a group).
 template <int kRows>
-TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const RowTest& test,
+TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const QueryTest& test,
                          Hit* hits) {
   const int64_t padded = rows.padded;
   __m256i sum[kRows];
@@ -76,7 +76,7 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   return count;
 }
 
-TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
   // The next rows go to the second cache level, a part in each call.
   for (int64_t at = 0; at < rows.ahead_bytes; at += 64) _mm_prefetch(rows.ahead + at, _MM_HINT_T1);
   size_t count = 0;
@@ -97,7 +97,7 @@ TRAWL_INLINE int32_t sum_of_lanes(__m256i v) {
   return _mm_cvtsi128_si32(half);
 }
 
-TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   const int64_t padded = rows.padded;
   for (int first = 0; first < rows.rows; first += 8) {

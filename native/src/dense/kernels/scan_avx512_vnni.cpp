@@ -45,7 +45,7 @@ TRAWL_TARGET inline size_t append_lanes(uint32_t mask, __m512 value, int row, in
 // multiplier busy in every cycle. kRows is twelve: larger tiles are not faster, and above 16 sums GCC 12 spills registers to
 // memory, which halves the speed.
 template <int kRows>
-TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const RowTest& test,
+TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const QueryTest& test,
                          Hit* hits) {
   const int64_t padded = rows.padded;
   const int8_t* codes = rows.codes_i8 + first * padded;
@@ -79,7 +79,7 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   return count;
 }
 
-TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   for (int group = 0; group < groups; ++group, packed += kLanes * rows.padded) {
     int row = 0;
@@ -146,7 +146,7 @@ TRAWL_INLINE void dots_of_four_rows(const int8_t* codes, int64_t padded, bool fi
 
 template <int kQueries>
 TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int8_t* natural, int first_query,
-                                      const RowTest& test, Hit* hits) {
+                                      const QueryTest& test, Hit* hits) {
   alignas(64) int32_t dot[kQueries][kLanes];
   if (rows.first_pass && first_query == 0) {  // prefetch the rows' numbers several cache lines ahead
     _mm_prefetch(reinterpret_cast<const char*>(rows.code_sum_i32 + first + 6 * kLanes), _MM_HINT_T0);
@@ -182,7 +182,7 @@ TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int
   return count;
 }
 
-TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   for (int row = 0; row < rows.rows; row += kLanes) {
     for (int query = 0; query < queries; query += 4) {

@@ -21,7 +21,7 @@ namespace {
 TRAWL_INLINE uint32x4_t not_less(float32x4_t value, float32x4_t theta) { return vmvnq_u32(vcltq_f32(value, theta)); }
 
 // Four rows x one group of 16 queries: 16 accumulators.
-TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const RowTest& test,
+TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const QueryTest& test,
                          Hit* hits) {
   const int64_t padded = rows.padded;
   const int8_t* codes = rows.codes_i8 + first * padded;
@@ -71,7 +71,7 @@ TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   return count;
 }
 
-TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   for (int group = 0; group < groups; ++group) {
     for (int row = 0; row < rows.rows; row += 4) {
@@ -81,7 +81,7 @@ TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int 
   return count;
 }
 
-TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   const int64_t padded = rows.padded;
   for (int first = 0; first < rows.rows; first += 4) {

@@ -7,12 +7,12 @@ namespace trawl {
 
 namespace {
 
-inline float value_of(const CodeRows& rows, int row, const RowTest& test, int query, int32_t dot_i32) {
+inline float value_of(const CodeRows& rows, int row, const QueryTest& test, int query, int32_t dot_i32) {
   return rows.scale_f32[row] * static_cast<float>(dot_i32) + test.phi[query] * rows.bias_f32[row] +
          test.a[query] * rows.residual_f32[row] + test.c[query] * rows.norm_f32[row];
 }
 
-size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
+size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   for (int row = 0; row < rows.rows; ++row) {
     const int8_t* codes = rows.codes_i8 + row * rows.padded;
@@ -36,7 +36,7 @@ size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const
   return count;
 }
 
-size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits) {
+size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   for (int row = 0; row < rows.rows; ++row) {
     const int8_t* codes = rows.codes_i8 + row * rows.padded;

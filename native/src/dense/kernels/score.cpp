@@ -65,7 +65,9 @@ void score_rows(Metric metric, const Kernels& kernels, const ScoreQuery* queries
   }
   for (int i = 0; i < query_count * kScoreLanes; ++i) {
     const double norm = std::sqrt(square[i % kScoreLanes]), query_norm = queries[i / kScoreLanes].norm_f64;
-    scores[i] = query_norm > 0 && norm > 0 ? scores[i] / query_norm / norm : 0.0;
+    // The norm of a row that is not finite is neither, and then neither is its score, even for a query without direction.
+    const bool without_direction = std::isfinite(norm) && (query_norm == 0 || norm == 0);
+    scores[i] = without_direction ? 0.0 : scores[i] / query_norm / norm;
   }
 }
 

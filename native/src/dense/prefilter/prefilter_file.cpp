@@ -25,7 +25,7 @@ std::shared_ptr<const PrefilterFile> PrefilterFile::open(const std::string& path
   }
   const int64_t body = file->bytes() - static_cast<int64_t>(header.header_bytes);
   const CodesFooter footer = read_codes_footer(path, file->data() + header.header_bytes, body, header.rows_per_block,
-                                               static_cast<int64_t>(header.block_bytes));
+                                               static_cast<int64_t>(header.block_bytes), false);
   prefilter->file_ = file;
   prefilter->metric_ = static_cast<Metric>(header.metric);
   prefilter->dimension_ = header.dimension;

@@ -77,7 +77,7 @@ void write_file(const std::string& path, const PrefilterHeader& header, const st
   const PrefilterCoder coder(codes, basis.data(), header.components, header.orthogonality_error, kernels);
   const int64_t n = codes.rows(), per_block = codes.rows_per_block();
   const PrefilterBlockLayout layout(per_block, header.components);
-  rows.advise_sequential();
+  const SequentialReading reading(rows);
   pool.run(codes.blocks(), [&](int64_t index) {
     check_cancelled(cancel);
     AlignedBuffer<uint8_t> block(layout.bytes);
@@ -86,7 +86,6 @@ void write_file(const std::string& path, const PrefilterHeader& header, const st
     file.write_at(static_cast<int64_t>(header.header_bytes) + index * layout.bytes, block.data(), layout.bytes);
     rows.release(first, count);
   });
-  rows.advise_random();
   const CodesFooter footer = make_codes_footer(n, codes.blocks());
   file.write_at(static_cast<int64_t>(header.header_bytes) + codes.blocks() * layout.bytes, &footer, sizeof footer);
   file.finish();

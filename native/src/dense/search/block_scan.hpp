@@ -191,7 +191,7 @@ class BlockScan {
       wait = is_due ? kRefreshEvery - 1 : wait - 1;
       if (is_due) refresh(workspace, query, groups * kLanes);
       const AlignedBuffer<float>& theta = packed_.coarse ? workspace.coarse_theta : workspace.theta;
-      const RowTest test = packed_.of_groups().from(query, theta.data() + query);
+      const QueryTest test = packed_.of_groups().from(query, theta.data() + query);
       view.ahead = next + next_bytes * group / by_groups_ / 64 * 64;
       view.ahead_bytes = next + next_bytes * (group + groups) / by_groups_ / 64 * 64 - view.ahead;
       const size_t count = kernels_.scan_groups(view, packed_.grouped_i8.data() + query * packed_.padded, groups, test,
@@ -203,7 +203,7 @@ class BlockScan {
     for (int64_t query = by_groups_ * kLanes; query < packed_.count; query += kMaxRowsQueries) {
       const auto queries = static_cast<int>(std::min<int64_t>(kMaxRowsQueries, packed_.count - query));
       refresh(workspace, query, queries);
-      const RowTest test = packed_.fine.from(query, workspace.theta.data() + query);
+      const QueryTest test = packed_.fine.from(query, workspace.theta.data() + query);
       const size_t count = kernels_.scan_rows(view, packed_.natural_i8.data() + query * packed_.padded, queries, test,
                                               workspace.hits.data());
       view.first_pass = false;

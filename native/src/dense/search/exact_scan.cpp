@@ -43,7 +43,7 @@ void exact_scan(const SearchContext& context, const std::vector<const Shard*>& s
   std::unique_ptr<std::mutex[]> mutexes(new std::mutex[queries.size()]);
   for (const Shard* shard : shards) {
     const Rows& rows = *shard->rows;
-    rows.advise_sequential();
+    const SequentialReading reading(rows);
     context.pool.run((rows.rows() + kRowsPerItem - 1) / kRowsPerItem, [&](int64_t item) {
       context.check_cancelled();
       const int64_t end = std::min(rows.rows(), (item + 1) * kRowsPerItem);
@@ -75,7 +75,6 @@ void exact_scan(const SearchContext& context, const std::vector<const Shard*>& s
         }
       }
     });
-    rows.advise_random();
   }
 }
 

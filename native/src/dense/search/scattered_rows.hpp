@@ -41,7 +41,7 @@ class ScatteredRows {
     const float* const norm_f32 = prepare_rows(bias_f64_, stored_norm_f32_, residual_f32_, count, mean_, bias_f32_, norm_f32_);
     const CodeRows view = {codes_i8_.data(), packed_.padded, count, scale_f32_, residual_f32_, norm_f32, bias_f32_, code_sum_i32_, false};
     const float theta = packed_.fine.bounds[query].theta(state.tau());
-    const RowTest row_test = packed_.fine.from(query, &theta);
+    const QueryTest row_test = packed_.fine.from(query, &theta);
     Hit hits[kAtOnce];
     const size_t kept = packed_.kernels.scan_rows(view, packed_.natural_i8.data() + query * packed_.padded, 1, row_test, hits);
     for (size_t h = 0; h < kept; ++h) {

@@ -22,6 +22,8 @@ namespace trawl {
 
 namespace {
 
+constexpr int64_t kMaxCandidates = 65536;  // of a query, unless k needs more
+
 void check_arguments(const Index& index, const float* queries, int64_t count, const SearchOptions& options) {
   if (options.k < 1) throw Error(ErrorCode::kBadArgument, "k must be at least 1, but is " + std::to_string(options.k));
   if (count < 0 || (count > 0 && queries == nullptr)) throw Error(ErrorCode::kBadArgument, "queries must not be null, and their count not negative");
@@ -53,7 +55,7 @@ class Batch {
       std::copy(queries + q * d, queries + (q + 1) * d, queries_f64_.data() + q * d);
       const bool cosine = index_.metric() == Metric::kCosine;
       score_queries_[q] = {queries_f64_.data() + q * d, cosine ? norm_in_order_f64(queries + q * d, d) : 0.0};
-      states_[q].begin(k, options.candidate_capacity, options.candidate_limit);
+      states_[q].begin(k, options.candidate_capacity, options.candidate_limit > 0 ? options.candidate_limit : std::max(kMaxCandidates, 2 * k));
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "base/cancel.hpp"
 #include "base/float_environment.hpp"
+#include "dense/codes/codes_format.hpp"
 #include "dense/codes/row_codes.hpp"
 #include "dense/prefilter/prefilter_codes.hpp"
 #include "trawl/isa.hpp"
@@ -26,18 +27,21 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
     const std::lock_guard<std::mutex> lock(mutex);
     if (result.bad_row < 0 || row < result.bad_row) result.bad_row = row, result.reason = reason;
   };
-  rows.advise_sequential();
+  std::vector<uint64_t> block_checksums(codes.blocks());
+  const SequentialReading reading(rows);
   pool.run(codes.blocks(), [&](int64_t index) {
     check_cancelled(cancel);
     const CodesBlock block = codes.block(index);
     RowCoder::Scratch scratch(codes.padded());
-    std::vector<float> row(codes.dimension());
+    std::vector<float> values(block.rows * codes.dimension());
+    for (int64_t i = 0; i < block.rows; ++i) rows.copy_row(block.first_row + i, values.data() + i * codes.dimension());
+    block_checksums[index] = RowsChecksum::of_block(values.data(), block.rows, codes.dimension());
     bool row_found = false;
     for (int64_t i = 0; i < block.rows && !row_found; ++i) {
-      rows.copy_row(block.first_row + i, row.data());
+      const float* row = values.data() + i * codes.dimension();
       const RowStats stored = {block.scale_f32[i], block.residual_f32[i], block.norm_f32[i], block.code_sum_i32[i],
                                block.bias_f64[i]};
-      const std::string reason = coder.check(row.data(), block.codes_i8 + i * codes.padded(), stored, scratch);
+      const std::string reason = coder.check(row, block.codes_i8 + i * codes.padded(), stored, scratch);
       row_found = !reason.empty();
       if (row_found) report(block.first_row + i, reason);
     }
@@ -48,7 +52,11 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
     const std::lock_guard<std::mutex> lock(mutex);
     result.rows_checked += block.rows;
   });
-  rows.advise_random();
+  if (result.bad_row >= 0 || !codes.has_full_identity()) return result;
+  RowsChecksum rows_checksum;
+  for (const uint64_t sum : block_checksums) rows_checksum.add_block(sum);
+  if (codes.rows_checksum() != rows_checksum.value()) report(0, "the codes were made for other vectors, although all bounds hold");
+  if (codes.identity() != codes.identity_of_blocks()) report(0, "the identity of the codes is not that of their blocks");
   return result;
 }
 
@@ -72,7 +80,7 @@ VerifyResult verify_prefilter(const PrefilterFile& prefilter, const CodesFile& c
   const int64_t d = prefilter.dimension(), h = prefilter.components();
   const PrefilterCoder coder(codes, prefilter.basis().data(), h, prefilter.orthogonality_error(), kernels);
   std::mutex mutex;
-  rows.advise_sequential();
+  const SequentialReading reading(rows);
   pool.run(prefilter.blocks(), [&](int64_t index) {
     check_cancelled(cancel);
     const PrefilterBlock block = prefilter.block(index);
@@ -111,7 +119,6 @@ VerifyResult verify_prefilter(const PrefilterFile& prefilter, const CodesFile& c
     result.rows_checked += block.rows;
     if (bad_row >= 0 && (result.bad_row < 0 || bad_row < result.bad_row)) result.bad_row = bad_row, result.reason = reason;
   });
-  rows.advise_random();
   return result;
 }
 

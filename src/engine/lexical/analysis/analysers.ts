@@ -31,7 +31,7 @@ export function analyser(name: AnalyserName): Analyse {
 /** Returns the terms of a text with their places in it, in order, with repetitions. */
 export type Locate = (text: string) => TermSpan[];
 
-/** The same terms as those of `analyser`, with their places, for highlighting. */
+/** The terms of `analyser` with their places, for highlighting. */
 export function locator(name: AnalyserName): Locate {
   if (isSnowball(name)) return (text) => snowballSpans(name, text);
   switch (name) {

@@ -39,7 +39,7 @@ export function cjkBigrams(tokens: readonly Token[]): TermSpan[] {
   return spans;
 }
 
-/** The characters of a token. Folded characters may be fewer than those of the text; they then stand for the whole token. */
+/** The characters of a token. Folding can leave fewer characters than the text has; they then stand for the whole token. */
 function charactersOf({ term, start, end }: Token): TermSpan[] {
   const characters = [...term];
   if (term.length !== end - start) return characters.map((character) => ({ term: character, start, end }));

@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url);
 interface Language {
   /** Name of the stemmer in the package. Default: the analyser's. */
   readonly stemmer?: string;
-  /** The package's stop words are used where they are those of Lucene's analyser of the language. */
+  /** The package's stop words are used where Lucene's analyser of the language has the same. */
   readonly stopWords: boolean;
   /** Words of the package's list that are not stop words in Lucene, mostly because they also have another meaning. */
   readonly kept?: readonly string[];

@@ -55,7 +55,7 @@ class Evaluation {
       case 'boost':
         return this.evaluate(node.child, fround(node.boost * boost), scores);
       case 'rows': {
-        // Without rows there is no scorer, as for a term that no row has.
+        // A query without rows has no scorer, as for a term that no row has.
         const rows = [...node.rows];
         if (rows.length === 0) return undefined;
         if (node.scores === undefined || !scores) return constant(rows.filter(this.#index.isAllowed), boost);

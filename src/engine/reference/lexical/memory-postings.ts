@@ -90,7 +90,7 @@ function grown<T extends Uint8Array | Uint32Array>(values: T, Type: new (length:
   return larger;
 }
 
-/** The order of UTF-8 bytes, which is that of code points. UTF-16 units sort surrogates before U+E000 to U+FFFF. */
+/** The order of UTF-8 bytes, which is the order of code points. UTF-16 units sort surrogates before U+E000 to U+FFFF. */
 function byCodePoints(a: string, b: string): number {
   const limit = Math.min(a.length, b.length);
   for (let i = 0; i < limit; i++) {

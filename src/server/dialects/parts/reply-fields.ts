@@ -1,10 +1,10 @@
-import { isObject } from '../../../base/objects.ts';
+import { isObject, jsonExcerpt } from '../../../base/objects.ts';
 import type { ServerList, ServerPassage } from '../dialect.ts';
 
 /** The member of an object in a reply; undefined if it is absent or null. Throws an Error if `value` is no object. */
 export function member(value: unknown, name: string): unknown {
   if (!isObject(value))
-    throw new Error(`its reply has ${shown(value)} in place of an object with ${JSON.stringify(name)}`);
+    throw new Error(`its reply has ${jsonExcerpt(value)} in place of an object with ${JSON.stringify(name)}`);
   return Object.hasOwn(value, name) ? (value[name] ?? undefined) : undefined;
 }
 
@@ -13,14 +13,14 @@ export function list(value: unknown, name?: string): readonly unknown[] {
   const found = name === undefined ? value : member(value, name);
   if (Array.isArray(found)) return found;
   throw new Error(
-    `its reply has ${shown(found)} in place of a list${name === undefined ? '' : ` ${JSON.stringify(name)}`}`,
+    `its reply has ${jsonExcerpt(found)} in place of a list${name === undefined ? '' : ` ${JSON.stringify(name)}`}`,
   );
 }
 
 /** A text in a reply. Throws an Error for anything else. */
 export function text(value: unknown): string {
   if (typeof value === 'string') return value;
-  throw new Error(`its reply has ${shown(value)} in place of a text`);
+  throw new Error(`its reply has ${jsonExcerpt(value)} in place of a text`);
 }
 
 /** A text; undefined for anything else. */
@@ -85,10 +85,4 @@ function documentHit(hit: unknown): ServerPassage {
 export function excerptPassage(hit: unknown, excerpt: string): ServerPassage {
   const text = textOrNone(member(hit, excerpt)) ?? '';
   return { id: undefined, title: textOrNone(member(hit, 'title')), contents: text, text, score: undefined };
-}
-
-function shown(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  const json = JSON.stringify(value, (_, each: unknown) => (typeof each === 'bigint' ? String(each) : each));
-  return json.length <= 60 ? json : `${json.slice(0, 59)}…`;
 }

@@ -174,7 +174,7 @@ export class OpenSearchWords implements LexicalFields {
   ): object {
     return {
       size,
-      // Counts stay those of all rows: a filter changes no score.
+      // The counts still cover all rows: a filter does not change scores.
       query: condition === undefined ? query : { bool: { must: [query], filter: [rowQuery(condition)] } },
       sort: [{ _score: 'desc' }, { [ROW_FIELD]: 'asc' }],
       // Without a count, lists that cannot reach the best k are skipped.

@@ -13,7 +13,7 @@ export function wordField(field: LexicalField): string {
 
 /**
  * The terms come from here, separated by spaces, so that they are the same as in the folder with any analyser. Positions are not
- * needed: there are no phrases.
+ * needed: Trawl has no phrase queries.
  */
 export function wordMappings({ fields }: Pick<Bm25Record, 'fields'>): Readonly<Record<string, object>> {
   const mapping = { type: 'text', analyzer: 'whitespace', index_options: 'freqs', similarity: SIMILARITY };

@@ -7,7 +7,7 @@ const NEIGHBOURS = 4;
 
 interface SentBoost {
   readonly boost: number;
-  /** Whether OpenSearch's weight of the term is exactly that of Trawl. */
+  /** Whether OpenSearch and Trawl give the term exactly the same weight. */
   readonly isExact: boolean;
 }
 
@@ -18,7 +18,7 @@ export interface BoostScale {
 }
 
 /**
- * The boost of a term that OpenSearch is sent, so that the weight of the term becomes that of `termWeight`. Below boosts of `outer`
+ * The boost of a term that OpenSearch is sent, so that the term gets the weight `termWeight`. Below boosts of `outer`
  * together, OpenSearch computes float32(float32(outer · boost) · (k1 + 1)), or without the last factor. Not every float32 is such a
  * product.
  */

@@ -27,7 +27,7 @@ export interface SentQuery {
   /** Whether k1 and b of the request matter: a term is part of the score. */
   readonly isScored: boolean;
   /**
-   * Whether scores are exactly those of Trawl: OpenSearch's weights of the terms are, and the tree is as flat as that of a text. In deeper
+   * Whether scores equal Trawl's exactly: OpenSearch's weights of the terms are, and the tree is as flat as a text's tree. In deeper
    * trees, it may round sums elsewhere.
    */
   readonly isExact: boolean;
@@ -63,7 +63,7 @@ export function wordQuery(query: LexicalQuery, options: WordQueryOptions): SentQ
   return { query: written, terms: terms.size, isScored, isExact: isExact && isOfText(root) };
 }
 
-/** Whether a tree is that of a text in one field, or in the best of several. */
+/** Whether a tree stands for a text in one field, or in the best of several fields. */
 function isOfText(root: Node): boolean {
   const unboosted = (node: Node): Node => (node.type === 'boost' ? node.child : node);
   // A text without words matches nothing.
