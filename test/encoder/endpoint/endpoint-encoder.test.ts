@@ -128,7 +128,7 @@ test('text-embeddings-inference is asked at /embed if it has no /v1/embeddings, 
   assert.deepEqual(asked[0]!.body, { inputs: texts(4), normalize: true, truncate: true });
   const reranker = { '/info': { ...pages['/info'], model_type: { reranker: {} } } };
   const other = await embeddingServer(t, { pages: reranker });
-  await assert.rejects(openEndpoint(other.url), trawlError('ENDPOINT_FAILED', /is no encoder \(reranker\)/));
+  await assert.rejects(openEndpoint(other.url), trawlError('ENDPOINT_FAILED', /is not an encoder \(reranker\)/));
 });
 
 test('members are added to the requests of queries and of passages, and the key goes with each', async (t) => {
@@ -224,7 +224,7 @@ test('replies that lie are refused, without the row in the result', async (t) =>
     [(reply) => first(reply, { embedding: [1, 0, 0] }), /has 3 values; expected 8/],
     [(reply) => first(reply, { embedding: nan }), /has NaN in column 0/],
     [(reply) => first(reply, { embedding: [1e39, 0, 0, 0, 0, 0, 0, 0] }), /has Infinity in column 0/],
-    [(reply) => first(reply, { embedding: ['1', 0, 0, 0, 0, 0, 0, 0] }), /no number/],
+    [(reply) => first(reply, { embedding: ['1', 0, 0, 0, 0, 0, 0, 0] }), /not a number/],
     [(reply) => first(reply, { embedding: 'AAAA$' }), /not base64/],
     [(reply) => first(reply, { embedding: [[1], [2]] }), /late interaction/],
     [(reply) => first(reply, { embedding: [0.1, 0, 0, 0, 0, 0, 0, 0] }), /length 0.100/],

@@ -383,7 +383,7 @@ test('a server that is no Trawl server, or refuses everything, ends the replay w
   for (const [answer, message] of [
     [{ status: 401, body: '{"error":{"code":"UNAUTHORIZED","message":"A key is needed."}}' }, /401: A key is needed/],
     [{ status: 200, body: '<html>' }, /not JSON/],
-    [{ status: 200, body: '{"result":[]}' }, /not that of \/v1\/search/],
+    [{ status: 200, body: '{"result":[]}' }, /not a reply of \/v1\/search/],
     [{ status: 404, body: 'not here' }, /answered 404/],
   ] as const) {
     const { url } = await scripted(t, [answer]);
