@@ -235,7 +235,7 @@ test('options of BM25 that have no effect, or a value out of range, are usage er
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--b', '1.1'], /--b is "1\.1"; expected a number from 0 to 1/],
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--b', 'x'], /--b is "x"/],
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--update'], /--update .* cannot be combined with --bm25/],
-    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--workers', '2'], /--workers has no effect on .*--model/],
+    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--workers', '2'], /--workers has no effect: .*--model/],
     [['search', index, 'q', '--k1', '1'], /--k1 has no effect without --mode bm25/],
     [['search', index, 'q', '--bm25-order', 'row'], /--bm25-order has no effect without --mode bm25/],
     [['search', index, 'q', '--mode', 'bm25', '--bm25-order', 'id'], /--bm25-order is "id"/],

@@ -424,7 +424,7 @@ test('options without effect end the command with the reason', async () => {
     [['search', local, QUERY, '--endpoint-batch', '5'], /--endpoint-batch has no effect unless --model is a URL/],
     [
       ['search', remote, QUERY, '--model', trawl.url, '--precision', 'int8'],
-      /--precision has no effect .*--model is a URL/,
+      /--precision has no effect: --model is a URL/,
     ],
     [['search', remote, QUERY, '--model', trawl.url, '--query-request', '[1]'], /--query-request is not a JSON object/],
     [['index', SAMPLE_PASSAGES, '--model', trawl.url, '--out', 'x', '--pooling', 'cls'], /--pooling has no effect/],
