@@ -175,7 +175,7 @@ export const indexCommand = defineCommand({
       refuseOptions(
         given,
         [...Object.keys(OVERRIDE_OPTIONS), 'precision', 'device', 'share-weights', 'workers'],
-        'on --bm25 without --model, which builds an index without vectors; add --model to also embed the passages',
+        ': --bm25 without --model builds an index without vectors. Add --model to also embed the passages',
       );
     }
     const encoder = bm25Only ? undefined : await open({});

@@ -1,9 +1,9 @@
 import { usageError } from '../../src/base/errors.ts';
 
-/** @throws TrawlError USAGE with `why` if one of the options is given, such as `without --rerank MODEL`. */
+/** @throws TrawlError USAGE with `why` if one of the options is given, such as `without --rerank MODEL` or `: a reason`. */
 export function refuseOptions(given: ReadonlySet<string>, names: readonly string[], why: string): void {
   const useless = names.find((name) => given.has(name));
-  if (useless !== undefined) throw usageError(`--${useless} has no effect ${why}.`);
+  if (useless !== undefined) throw usageError(`--${useless} has no effect${why.startsWith(':') ? '' : ' '}${why}.`);
 }
 
 /** The value of an option that must be given. @throws TrawlError USAGE with `what` it is. */
