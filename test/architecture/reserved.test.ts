@@ -8,12 +8,13 @@ function withoutComments(text: string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '');
 }
 
-test('only src/base/options reads the environment, and only cli ends the process and handles signals', () => {
+test('only src/base/options reads the environment, and only cli and exitProcess end the process and handle signals', () => {
   for (const file of sources) {
     if (file.path.startsWith('test/')) continue;
     const code = withoutComments(file.text);
     if (/\bprocess\.env\b/.test(code)) assert.match(file.path, /^src\/base\/options\//);
-    if (/\bprocess\.(exit|exitCode|abort)\b|\bprocess\.\w+\('SIG/.test(code)) assert.match(file.path, /^cli\//);
+    if (/\bprocess\.(exit|exitCode|abort)\b|\bprocess\.\w+\('SIG/.test(code))
+      assert.match(file.path, /^(cli\/|src\/base\/system\/exit-process\.ts$)/);
   }
 });
 

@@ -7,6 +7,8 @@ import { test } from 'node:test';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
+import { Perturbation } from '../../training/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../training/perturbation/settings.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { eventually, serve } from '../server/build.ts';
 
@@ -59,7 +61,10 @@ test('alerts and dashboard only ask for time series and labels that a server has
       if (failing) throw new TrawlError('OVERLOADED', 'x');
     },
   });
-  const { app, url } = await serve(t, retriever, { metrics: new ServerMetrics({ process: true }) });
+  const { app, url } = await serve(t, retriever, {
+    metrics: new ServerMetrics({ process: true }),
+    searchHook: new Perturbation(perturbationSettings({ distractors: 0.1 }, { distractors: 1 })),
+  });
   const ask = (): Promise<Response> =>
     fetch(`${url}/retrieve`, {
       method: 'POST',

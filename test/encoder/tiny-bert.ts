@@ -63,12 +63,16 @@ export function assertSameBitsWithEachIsa(
     const code = `
       const { loadKernel } = await import('#root/src/engine/native/kernel.js');
       const { createHash } = await import('node:crypto');
-      const { encoder } = loadKernel().kernel;
-      const bert = encoder.open(${JSON.stringify(weights)}, ${JSON.stringify(precision)});
+      const { NativeSession } = await import('#root/src/encoder/inference/native-session.js');
+      const { kernel } = loadKernel();
+      const { openBert } = kernel;
+      let bert;
+      kernel.openBert = (...values) => (bert = openBert(...values));
+      const session = NativeSession.open(${JSON.stringify(weights)}, ${JSON.stringify(precision)});
       const ids = Int32Array.from({ length: 14 }, (_, i) => 999 + 31 * i);
-      const hidden = encoder.run(bert, { ids, types: null, texts: 2, length: 7 });
-      const hash = createHash('sha256').update(new Uint8Array(hidden.buffer)).digest('hex');
-      console.log(encoder.facts(bert).isa, hash);
+      const { data } = await session.run({ ids, types: null, rows: 2, length: 7, tokens: [7, 7] }, 1);
+      const hash = createHash('sha256').update(new Uint8Array(data.buffer)).digest('hex');
+      console.log(kernel.bertFacts(bert).isa, hash);
     `;
     const { status, stdout, stderr } = runModule(code, { TRAWL_ISA: name });
     assert.equal(status, 0, stderr);
