@@ -9,7 +9,7 @@ import type { Question } from './read-questions.ts';
 export const QUERY_FORMS = ['auto', 'question', 'query', 'question-and-query'] as const;
 export type QueryForm = (typeof QUERY_FORMS)[number];
 
-/** The forms of one query, and those of several queries whose lists are fused. */
+/** The forms of one query, and of several queries whose lists are fused. */
 export const EVAL_QUERY_FORMS = [...QUERY_FORMS, 'queries', 'question-and-queries'] as const;
 export type EvalQueryForm = (typeof EVAL_QUERY_FORMS)[number];
 

@@ -27,7 +27,7 @@ export interface FileSearch extends Pick<BulkSearch, 'source' | 'range' | 'saveM
   readonly k: number;
   readonly ranking: Omit<RetrieveCall, 'queries' | 'k' | 'documents' | 'signal'>;
   readonly format: OutputFormat;
-  /** The file of the hits and, if wanted, that of the scores. */
+  /** The file of the hits and, if wanted, the file of the scores. */
   readonly files: readonly string[];
   /** Name of a TREC run. */
   readonly tag: string;

@@ -20,7 +20,7 @@ export interface BuiltShards {
   readonly manifests: readonly ShardManifest[];
   /** Tokens that this call embedded. */
   readonly tokens: number;
-  /** Rows whose vectors come from an earlier run, those of complete shards included. */
+  /** Rows whose vectors come from an earlier run, including rows of complete shards. */
   readonly resumedRows: number;
 }
 

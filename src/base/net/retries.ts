@@ -124,7 +124,7 @@ export function retryAfterMs(headers: Pick<Headers, 'get'>, now = Date.now()): n
   const text = headers.get('retry-after')?.trim();
   if (text === undefined) return undefined;
   if (/^\d{1,9}(\.\d+)?$/.test(text)) return Number(text) * 1000;
-  // Date.parse also accepts texts that are no dates of HTTP, such as "-1".
+  // Date.parse also accepts texts that are not HTTP dates, such as "-1".
   const date = /[a-z]/i.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -127,7 +127,7 @@ export const LEXICAL_FUNCTIONS = {
         request: LexicalSearch & { readonly queries: readonly string[] },
       ) => NativeLexicalResult
     >(),
-  /** Searches query trees over several fields of the same rows. The deleted rows are those of the first field. */
+  /** Searches query trees over several fields of the same rows. The first field says which rows are deleted. */
   searchLexicalFields:
     job<(fields: readonly NativeLexicalField[], request: FieldsSearch) => NativeLexicalFieldsResult>(),
   /** For each row the terms of the query that it has, in the order of their first appearance. Stops after `maxTerms` + 1 terms. */

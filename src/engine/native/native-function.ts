@@ -37,7 +37,7 @@ export type Functions<Table extends FunctionTable> = {
       : never;
 };
 
-/** Makes the functions of a table from those of an addon: numbers the jobs, cancels them, translates errors. */
+/** Makes the functions of a table from an addon's: numbers the jobs, cancels them, translates errors. */
 export function functionsOf<Table extends FunctionTable>(
   table: Table,
   addon: Readonly<Record<string, (...args: unknown[]) => unknown>>,

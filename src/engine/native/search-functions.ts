@@ -120,7 +120,7 @@ export interface CheckedRows {
 export interface MadePrefilter {
   /** Principal components kept; 0 if no file was made. */
   readonly components: number;
-  /** Explains this number, or why there is no file. */
+  /** Explains this number, or why no file was written. */
   readonly reason: string;
 }
 
@@ -164,7 +164,7 @@ export const SEARCH_FUNCTIONS = {
   closeCodes: call<(writer: NativeCodesWriter) => void>(),
   /**
    * Makes the prefilter of finished codes at `path`, with `components` principal components (a multiple of 64). With 0, chooses
-   * the number that makes searches fastest; this may be none, then there is no file. An error leaves no file.
+   * the number that makes searches fastest; with none, no file is written. An error leaves no file.
    */
   makePrefilter:
     job<(path: string, codesPath: string, rows: NativeRows, dimension: number, components: number) => MadePrefilter>(),

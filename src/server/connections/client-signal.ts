@@ -84,7 +84,7 @@ export interface Deadline {
 }
 
 /**
- * The deadline of a request: that of its header, else that of the listener; undefined if neither sets one.
+ * The deadline of a request: its header's, else the listener's; undefined if neither sets one.
  *
  * @throws RequestError INVALID_REQUEST for a header that is not a number of milliseconds.
  */
